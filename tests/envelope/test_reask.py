@@ -1,8 +1,6 @@
 """The re-ask is one bounded message that cannot be bent by what it quotes."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -65,12 +63,3 @@ def test_the_fixes_hold_under_crlf_as_well(case: Broken) -> None:
     text = case.text.replace("\n", "\r\n")
     report = validate(text, **case.context)
     assert validate(apply_fixes(text, report.as_reask()), **case.context).ok
-
-
-def test_importing_the_envelope_loads_no_framework_and_not_even_the_parser() -> None:
-    heavy = (
-        "lark", "pydantic", "langgraph", "mcp", "click", "rich", "asyncio", "difflib", "unicodedata", "json", "ssl",
-    )  # fmt: skip
-    code = f"import sys, interlock.envelope; print([name for name in {heavy!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

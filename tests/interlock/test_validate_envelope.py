@@ -427,7 +427,8 @@ def test_a_check_imports_nothing_heavier_than_lark(good: Path, bad: Path, extra:
 def test_importing_is_cheap(module: str):
     code = f"import sys, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}}))"
     ran = run(code=("-c", code))
-    assert set(ran.out.split()).isdisjoint({*HEAVY, "lark"})
+    pure = {"difflib", "unicodedata", "json"} if module == "interlock.envelope" else set[str]()
+    assert set(ran.out.split()).isdisjoint({*HEAVY, "lark", *pure})
 
 
 def test_the_build_role_of_a_project_hands_over_what_its_template_says(root: Path):
