@@ -80,38 +80,26 @@ def test_every_door_refuses_a_real_conflict_and_nothing_is_left_behind(root: Pat
     assert list(scratch.iterdir()) == []
 
 
-def as_exit_0(root: Path, line: str) -> None:
-    edit(root / ".claude/settings.json", line, "exit 0")
-
-
-def as_swallowed(root: Path, line: str) -> None:
-    edit(root / ".claude/settings.json", line, f"{line} || true")
-
-
-def as_missing(root: Path, line: str) -> None:
-    edit(root / ".claude/settings.json", sys.executable, GONE)
-
-
 def as_always_refusing(root: Path, line: str) -> None:
     """A program that refuses everything knows nothing of the conflict."""
     write_hook(root / ".git/interlock", "#!/bin/sh\necho no >&2\nexit 2\n")
     edit(root / ".claude/settings.json", line, f"{root}/.git/interlock hook pre-edit")
 
 
-def as_removed(root: Path, line: str) -> None:
-    (root / ".claude/settings.json").write_text("{}")
-
-
-def as_switched_off(root: Path, line: str) -> None:
-    switched_off(root)
+BROKEN: dict[str, Callable[[Path, str], object]] = {
+    "as_exit_0": lambda root, line: edit(root / ".claude/settings.json", line, "exit 0"),
+    "as_swallowed": lambda root, line: edit(root / ".claude/settings.json", line, f"{line} || true"),
+    "as_missing": lambda root, _: edit(root / ".claude/settings.json", sys.executable, GONE),
+    "as_always_refusing": as_always_refusing,
+    "as_removed": lambda root, _: (root / ".claude/settings.json").write_text("{}"),
+    "as_switched_off": lambda root, _: switched_off(root),
+}
 
 
 @pytest.mark.alternate
 @pytest.mark.sample(every=6)
-@pytest.mark.parametrize(
-    "break_it", [as_exit_0, as_swallowed, as_missing, as_always_refusing, as_removed, as_switched_off]
-)
-def test_a_broken_hook_of_a_client_is_an_open_door(root: Path, break_it: Callable[[Path, str], None]) -> None:
+@pytest.mark.parametrize("break_it", BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_hook_of_a_client_is_an_open_door(root: Path, break_it: Callable[[Path, str], object]) -> None:
     install(root, "claude")
     break_it(root, f"{shlex.join((sys.executable, '-P', '-m', 'interlock'))} hook pre-edit")
     assert set(is_open(proofs(root, "Claude Code")).values()) == {True}
@@ -179,7 +167,7 @@ def test_the_plugin_beside_what_init_wrote_is_a_warning_and_hides_no_open_door(r
     for check in ("hooks-claude", "server"):
         found = look(root, check, PATH=path)
         assert (found.verdict, "interlock uninstall --client claude" in found.fix) == ("warn", True)
-    as_exit_0(root, f"{shlex.join((sys.executable, '-P', '-m', 'interlock'))} hook pre-edit")
+    BROKEN["as_exit_0"](root, f"{shlex.join((sys.executable, '-P', '-m', 'interlock'))} hook pre-edit")
     found = is_open(proofs(root, "Claude Code: Edit", "Claude Code (plugin interlock@market): Edit", PATH=path))
     assert list(found.values()) == [True, False]
 
@@ -205,31 +193,24 @@ def test_a_broken_hook_of_another_client_is_an_open_door(root: Path, client: str
     assert all(is_open(proofs(root, title)).values())
 
 
-def git_exit_0(path: Path) -> None:
-    write_hook(path, "#!/bin/sh\nexit 0\n")
-
-
 def git_early_exit(path: Path) -> None:
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:2], "exit 0", *lines[2:], ""]))
 
 
-def git_removed(path: Path) -> None:
-    path.unlink()
-
-
-def git_missing(path: Path) -> None:
-    path.write_text(path.read_text().replace(f"{sys.prefix}/bin", "/nowhere/bin"))
-
-
-def git_not_executable(path: Path) -> None:
-    path.chmod(0o644)
+BROKEN_OF_GIT: dict[str, Callable[[Path], object]] = {
+    "git_exit_0": lambda path: write_hook(path, "#!/bin/sh\nexit 0\n"),
+    "git_early_exit": git_early_exit,
+    "git_removed": lambda path: path.unlink(),
+    "git_missing": lambda path: path.write_text(path.read_text().replace(f"{sys.prefix}/bin", "/nowhere/bin")),
+    "git_not_executable": lambda path: path.chmod(0o644),
+}
 
 
 @pytest.mark.alternate
 @pytest.mark.sample(every=5)
-@pytest.mark.parametrize("break_it", [git_exit_0, git_early_exit, git_removed, git_missing, git_not_executable])
-def test_a_broken_hook_of_git_is_an_open_door(root: Path, break_it: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("break_it", BROKEN_OF_GIT.values(), ids=BROKEN_OF_GIT.keys())
+def test_a_broken_hook_of_git_is_an_open_door(root: Path, break_it: Callable[[Path], object]) -> None:
     install(root, git_hooks=True)
     names = ["git pre-commit", "git pre-rebase", "git applypatch-msg", "git reference-transaction"]
     for name in names:
