@@ -242,8 +242,10 @@ def store(root: str, names: Sequence[str]) -> None:
     from interlock.graph import Tickets  # noqa: PLC0415
 
     tickets = Tickets(Path(root))
+    for journal in (tickets.open_runs.journal, tickets.open_runs.snapshots):
+        journal.runs()  # read whole: no run is searched for
     for name in names:
-        ticket: Any = tickets.begin("STORED-1", name)["ticket_json"]
+        ticket: Any = tickets.begin(name.partition(".")[0], name)["ticket_json"]
         for payload in payloads().values():
             ticket = tickets.submit({**ticket, "payload": payload})["ticket_json"]
         assert ticket["state"] == "complete", ticket["validation"]
@@ -255,7 +257,7 @@ def prepare(folder: Path, runs: int) -> tuple[Path, float]:
     The runs are made in memory where there is such a folder, and copied to the disk: its waiting is not measured here.
     """
     workers = min(os.cpu_count() or 1, runs)
-    names = [f"stored-{number:05}" for number in range(runs)]
+    names = [f"STORED-{number}.{number:08x}" for number in range(runs)]
     start = time.perf_counter()
     with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as made:
         root = make_project(Path(made))

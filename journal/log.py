@@ -286,6 +286,7 @@ class Journal:
             raise self._changed("its last known line", files.number(fd, self._offset - len(self._last_line)))
         if self._inode is None:
             self._offset = files.last_line(fd, size)
+            self._whole = not self._offset
         self._inode = inode
         if size == self._offset:
             return
