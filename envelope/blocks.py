@@ -147,13 +147,7 @@ def draft_at(
 
 
 class Scan(NamedTuple):
-    """What the tolerant reading found.
-
-    Args:
-        fields: Every field that could be read, by label and by `EVIDENCE.key`.
-        drafts: What is wrong with the layout.
-        gaps: What is wanting.
-    """
+    """What the tolerant reading found."""
 
     fields: "Mapping[str, FieldText]"
     drafts: "tuple[Draft, ...]"

@@ -54,20 +54,7 @@ class NamedGate(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Case:
-    """What the rules look at.
-
-    Args:
-        fields: The fields that could be read.
-        protocol: The tables in force.
-        agent: The agent that the task was assigned to, or None.
-        task_id: The task id of the assignment, or None.
-        gates: The gates that the assignment requires, or None.
-        current_status: The task's status before this response, or None when the caller does not say.
-        certified: Gates that the journal holds as passed for the present tree.
-        failed: Gates that the journal shows failed.
-        input_exists: Returns whether a path of INPUTS_USED exists, or None to leave that unchecked.
-        inputs: How strict a missing input is.
-    """
+    """What the rules look at. Arguments as for `validate`."""
 
     fields: Mapping[str, FieldText]
     protocol: Protocol

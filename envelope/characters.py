@@ -267,7 +267,6 @@ def _code(char: str, offset: int, from_bytes: bool) -> str:
 
 
 def _instead(code: str, line: str, at: int, splits: bool) -> str:
-    """Return what replaces a refused character."""
     if code == "ENV107":
         return "\n" if splits or _NEW_LINE_WANTED.match(line, at + 1) else " "
     return "?" if code in {"ENV103", "ENV111"} else ""

@@ -25,8 +25,6 @@ def _patch_order(patch: Patch) -> tuple[int, bool, int, str]:
 
 @dataclass(eq=False, repr=False)
 class _Plan:
-    """What all drafts together do to each line."""
-
     lines: Sequence[str]
     patches: dict[int, list[Patch]] = field(default_factory=dict[int, list[Patch]])
     gone: dict[int, Delete | Move | Join] = field(default_factory=dict[int, "Delete | Move | Join"])
@@ -111,13 +109,7 @@ class _Plan:
 
 
 def to_findings(drafts: Iterable[Draft], text: str, rules: "Mapping[str, Rule]") -> tuple[Finding, ...]:
-    """Turn drafts into findings whose edits may all be made together, in the order of the text.
-
-    Args:
-        drafts: What the rules found.
-        text: The text as given.
-        rules: The rows by code.
-    """
+    """Turn drafts into findings whose edits may all be made together, in the order of the text."""
     ordered = sorted(drafts, key=lambda draft: (draft.line, draft.rank, draft.column, draft.code))
     if not ordered:
         return ()

@@ -58,9 +58,6 @@ class Extract(NamedTuple):
 def extract(lines: Sequence[Line]) -> Extract:
     """Find the one envelope in a message.
 
-    Args:
-        lines: The lines of the whole message.
-
     Returns:
         The lines to read. With two candidates there are none; with no candidate they are all there, for the
         tolerant reading to explain.
@@ -88,10 +85,6 @@ def _second(dropped: Sequence[Line], status: str) -> Line | None:
     """Return where another envelope is in what is left out, or None.
 
     That is a STATUS with a status, the third label, or a BLOCKED where the envelope has another status.
-
-    Args:
-        dropped: What is left out.
-        status: The status of the envelope, as its line has it.
     """
     seen: set[str] = set()
     texts = [(line, text) for line in dropped for text in dict.fromkeys(_readings(line.text))]

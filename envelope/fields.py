@@ -23,12 +23,7 @@ _KEY_RANK: Final = 1
 
 
 def read_block(block: Block, *, final: bool) -> None:
-    """Read the values of one block.
-
-    Args:
-        block: The label and the lines under it.
-        final: Whether no other block follows; what follows the last value is then text after the envelope.
-    """
+    """Read the values of one block. After the `final` block, what follows the last value is text after the envelope."""
     if block.label in _SINGLE:
         _read_single(block)
     elif block.label == "EVIDENCE":
@@ -63,7 +58,6 @@ def _read_single(block: Block) -> None:
 
 
 def _report_surplus(block: Block, extra: list[Line]) -> None:
-    """Report lines under a field that has one line."""
     first = extra[0]
     if block.label == "TASK" and len(extra) <= _MAX_WRAPPED:
         ops = tuple(Join(block.first, line.number) for line in extra)

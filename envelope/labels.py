@@ -81,7 +81,6 @@ def label_in_output(text: str) -> str:
 
 
 def _head(text: str) -> str:
-    """Return a line up to its first colon, whatever that is made of."""
     for index, char in enumerate(text):
         if ":" in fold(char):
             return text[: index + 1]

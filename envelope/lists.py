@@ -77,7 +77,6 @@ def read_reasons(block: Block) -> None:
 
 
 def _inline(block: Block) -> tuple[Item, ...]:
-    """Read the text behind the label of a list."""
     value, start, head = block.value, block.value_index, block.head
     if not value:
         return ()
@@ -143,7 +142,6 @@ def _as_lines(block: Block, items: Sequence[Item]) -> tuple[Op, ...]:
 
 
 def _bullets(block: Block, *, joins: bool) -> list[Item]:
-    """Read the lines under the label of a list."""
     items: list[Item] = []
     wrong: list[tuple[Item, Line, Patch]] = []
     for line in block.filled():

@@ -11,21 +11,9 @@ if TYPE_CHECKING:
 class Envelope:
     """The twelve fields of one well-formed response (Strict Envelope §2).
 
-    The values are as written: a well-formed envelope may still hold an unknown status. `validate` judges that.
-
-    Args:
-        status: The value of STATUS.
-        task_id: The value of TASK_ID.
-        task: The value of TASK.
-        assigned_agent: The value of ASSIGNED_AGENT.
-        reports_to: The value of REPORTS_TO.
-        inputs_used: The items of INPUTS_USED, remarks included.
-        gates_required: The items of GATES_REQUIRED.
-        gates_passed: The items of GATES_PASSED.
-        evidence: The four keys in their order, each with its entries.
-        fail_reasons: The bullets of FAIL_REASONS; empty for NONE.
-        output: The text of OUTPUT, lines joined by a newline, without blank lines around it.
-        next_actions: The steps of NEXT_ACTIONS without their numbers; empty for NONE.
+    The values are as written: a well-formed envelope may still hold an unknown status. `validate` judges that. Each
+    field has the value of its label; lists are empty for NONE, `evidence` has the four keys in their order, `output`
+    its lines without blank lines around them.
     """
 
     status: str

@@ -62,9 +62,6 @@ def _reader() -> "Lark":
 def read_tree(text: str) -> Tree | None:
     """Read a text by the grammar.
 
-    Args:
-        text: Text without refused characters.
-
     Returns:
         The tree, with a branch for each of the twelve fields; None when the grammar refuses the text.
     """
@@ -113,9 +110,7 @@ def _output(text: str) -> str:
 def to_fields(tree: Tree, numbers: Sequence[int] | None = None) -> dict[str, FieldText]:
     """Return the fields of a tree and their places, by label and by `EVIDENCE.key`.
 
-    Args:
-        tree: The tree.
-        numbers: For lines taken from a longer text, the 1-based number of each there.
+    For lines taken from a longer text, `numbers` has the 1-based number of each there.
     """
     fields: dict[str, FieldText] = {}
     for branch in cast("list[Tree]", tree.children):

@@ -192,12 +192,7 @@ TRANSITIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The tables that one project works under: the shipped rows, or those rows and the project's own.
-
-    Args:
-        roles: Role rows by name.
-        gates: Gate rows by id.
-    """
+    """The tables that one project works under: the shipped rows, or those rows and the project's own."""
 
     roles: dict[str, Role] = field(default_factory=lambda: {role.name: role for role in ROLES})
     gates: dict[str, GateSpec] = field(default_factory=lambda: {gate.id: gate for gate in GATES})

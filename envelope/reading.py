@@ -73,11 +73,7 @@ class Reading:
         return to_findings(drafts, self.text, RULES_BY_CODE)
 
     def drafts(self, case: Case) -> tuple[Draft, ...]:
-        """Return what is wrong with characters and layout, with the fixes that the case asks for.
-
-        Args:
-            case: The response before the rules; what is missing is filled in for its agent and its task.
-        """
+        """Return what is wrong with characters and layout, with the fixes that the case asks for."""
         if self.envelope is not None:
             return ()
         found = (*self.source.drafts, *(self.cut.drafts if self.cut else ()))
@@ -90,12 +86,7 @@ class Reading:
 
 
 def parse(text: str | bytes, *, extract: bool = False, max_bytes: int = MAX_BYTES) -> Reading:
-    """Read a response without judging what it says.
-
-    Args:
-        text: The response; bytes are decoded as UTF-8.
-        extract: Find the one envelope inside a message that wraps it.
-        max_bytes: The largest response that is read, in bytes.
+    """Read a response without judging what it says. Arguments as for `validate`.
 
     Returns:
         The reading. It never raises for what the text contains.

@@ -38,10 +38,7 @@ def skeleton() -> str:
 
 
 def reask(findings: "Iterable[Finding]") -> str:
-    """Return the text that asks an agent again, or nothing when no finding is an error.
-
-    Args:
-        findings: The findings of one response; only errors are listed.
+    """Return the text that asks an agent again, or nothing when no finding is an error. Only errors are listed.
 
     Returns:
         A bounded message. It holds text of the agent only inside code spans, escaped and cut, or as the line that a

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 def render(envelope: "Envelope") -> str:
     """Return the canonical text of an envelope: what is valid stays valid, and reads back as the same envelope.
 
-    Args:
-        envelope: The twelve fields. Values are written as they are; nothing is escaped or quoted.
+    Values are written as they are; nothing is escaped or quoted.
 
     Returns:
         Text with LF line ends and a final newline.

@@ -24,11 +24,7 @@ _RANK: Final = 20
 
 
 def scan(lines: Sequence[Line]) -> Scan:
-    """Read the fields of a text that the grammar may have refused.
-
-    Args:
-        lines: The lines to read, in order; their numbers are those of the text as given.
-    """
+    """Read the fields of a text that the grammar may have refused."""
     segments = _Segments(lines)
     segments.walk()
     drafts = segments.drafts
@@ -142,7 +138,6 @@ class _Segments:
         return last + 1
 
     def _misspelt(self, line: Line, label: LabelLine) -> None:
-        """Report a label that is not written as the grammar takes it."""
         written = line.text[: label.value_at]
         if label.exact and written.isascii():
             return
@@ -226,7 +221,6 @@ def _nothing(lines: Sequence[Line]) -> Draft:
 
 
 def _before(segments: _Segments) -> list[Draft]:
-    """Report whatever comes before the first label."""
     lines = segments.before
     if not lines:
         return []

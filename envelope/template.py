@@ -41,15 +41,7 @@ def example(
 ) -> Envelope:
     """Return a valid envelope of a role, as it would be when the turn ended in this outcome.
 
-    Args:
-        role: Name of the role.
-        protocol: The tables.
-        outcome: How the turn ends; the role's usual way when not given.
-        task_id: The value of TASK_ID.
-        task: The value of TASK.
-        gates: GATES_REQUIRED; the gates of every QA and review role when not given.
-        inputs: INPUTS_USED.
-        evidence: The entries of EVIDENCE by key, when the files are known; sample paths otherwise.
+    What is not given is a sample; `evidence` has the entries by key, when the files are known.
 
     Raises:
         KeyError: The protocol has no such role, or the role has no such outcome.
@@ -91,16 +83,8 @@ def template(
 ) -> str:
     """Return a canonical envelope in which `<…>` marks what only the agent knows.
 
-    Args:
-        role: Name of the role.
-        protocol: The tables.
-        outcome: How the turn ends; by default what follows from `current_status`, else the role's usual way.
-        task_id: The value of TASK_ID, when the assignment names it.
-        task: The value of TASK, when the assignment names it.
-        gates: GATES_REQUIRED, when the assignment names them.
-        inputs: INPUTS_USED, when known.
-        current_status: The status of the task.
-        evidence: The entries of EVIDENCE by key, when the files are known.
+    What is not given stays to be filled in; without an outcome, it is what follows from `current_status`, else the
+    role's usual way.
 
     Raises:
         KeyError: The protocol has no such role, or the role has no such outcome.

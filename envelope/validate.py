@@ -25,15 +25,7 @@ MAX_PER_RULE: Final = 25
 
 @dataclass(frozen=True)
 class Report:
-    """What a response amounts to.
-
-    Args:
-        reading: What the text says.
-        findings: Everything that is wrong or worth a warning, in the order of the text.
-        role: The roster's row of the agent that answers, or None when it is unknown.
-        current_status: The task's status before this response, when the caller said so.
-        failed: Gates that the journal shows failed.
-    """
+    """What a response amounts to."""
 
     reading: Reading
     findings: "tuple[Finding, ...]"

@@ -27,11 +27,7 @@ _DAY_SECONDS: Final = 24 * 60 * 60
 class Ended:
     """A run that is over, and whose folder can go.
 
-    Args:
-        run_id: The run.
-        status: The status that it ended with; empty for one that was abandoned before it had any.
-        days: How long ago its last step was.
-        abandoned: Whether a person ended it.
+    `status` is empty for one abandoned before it had any; `days` counts from its last step.
     """
 
     run_id: str
@@ -90,10 +86,6 @@ def ended_runs(root: Path, *, older_than_days: float = 0.0) -> Iterator[Ended]:
     """Yield the task runs that are over: APPROVED, abandoned, or BLOCKED with no step that could be taken up again.
 
     A run that cannot be read back is none.
-
-    Args:
-        root: The project's root.
-        older_than_days: Only those whose last step was so long ago.
     """
     graphs: Graphs = {}
     for run_id in list_runs(root, "runs"):

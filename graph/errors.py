@@ -12,10 +12,7 @@ class GraphError(InterlockError):
 class TaskError(GraphError):
     """The task file or the task in it is refused; nothing was started.
 
-    Args:
-        message: What is wrong, with the place.
-        fix: What to do.
-        problems: Every problem found, each a sentence with its fix.
+    Each of `problems` is a sentence with its fix.
     """
 
     code = "RUN601"

@@ -257,7 +257,6 @@ def _folder_of(run: str) -> str:
 
 
 def _leases(root: Path, store: str) -> tuple[Comparison | None, list[Finding]]:
-    """Hold the leases of the store against what the journal gives."""
     try:
         found = compare_here(str(root))
     except InterlockError as error:
@@ -326,7 +325,7 @@ def _readable(data: bytes) -> tuple[int, set[str]]:
 
 
 def _is_untouched(root: Path) -> bool:
-    """Say whether no run was ever begun below a root, as far as anything left there can tell."""
+    """Return whether no run was ever begun below a root, as far as anything left there can tell."""
     written = (journal_path(root), snapshots_path(root))
     return not (any(os.path.lexists(path) for path in written) or list_runs(root, "runs") or list_runs(root, "tickets"))
 

@@ -40,7 +40,7 @@ _MARKS: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 @cache
 def looks_like_key(name: str) -> bool:
-    """Say whether a variable holds a key by its name: a word of it ends with KEY, TOKEN, SECRET, PASSWORD and such."""
+    """Return whether a variable holds a key by its name: a word of it ends in KEY, TOKEN, SECRET, PASSWORD and such."""
     return _KEYLIKE.search(name) is not None
 
 
@@ -48,11 +48,8 @@ class Redactor:
     """Puts `[NAME]` in place of the value of each variable NAME that looks like a key, in any of its usual spellings.
 
     Found are the value itself, URL-quoted, escaped as in JSON (once or twice) or as Python quotes it, as part of a
-    base64 text, and each line of a key of several lines. The environment is looked at each time, for a program may
-    load its keys late; a key that was set once stays known.
-
-    Args:
-        also: Names of variables that hold keys, whatever they are called.
+    base64 text, and each line of a key of several lines. The environment is looked at each time, for a program may load
+    its keys late; a key that was set once stays known. Variables named in `also` hold keys, whatever they are called.
     """
 
     def __init__(self, also: Iterable[str] = ()) -> None:
@@ -85,7 +82,7 @@ class Redactor:
         return self._found.sub(lambda match: f"[{self._names[match[0]]}]", text)
 
     def has_keys(self) -> bool:
-        """Say whether any key is known."""
+        """Return whether any key is known."""
         return self._look()
 
     def name_of_key(self, text: str) -> str | None:
@@ -118,12 +115,7 @@ class Redactor:
 
 
 class KeyRefused(InterlockError):  # noqa: N818 - reads as what it says at the place that catches it
-    """A text that names something holds a key.
-
-    Args:
-        place: Where it stands, such as `patterns[0]`.
-        name: The variable that holds the key.
-    """
+    """A text that names something holds a key."""
 
     code = "KEY101"
 
@@ -138,11 +130,6 @@ def clean_arguments(arguments: Mapping[str, Any], redactor: Redactor, prose: Col
     """Return the arguments of a call with the keys taken out of prose.
 
     A text that is a JSON object or array is looked into; where it holds a key it comes back as JSON of the same value.
-
-    Args:
-        arguments: By name.
-        redactor: Knows the keys.
-        prose: The names of what is prose.
 
     Raises:
         KeyRefused: A key stands in something that is no prose, or in a name.
@@ -199,11 +186,8 @@ def redactor_for(path: str | os.PathLike[str] | None = None, also: Iterable[str]
     """Return what takes the keys of a project out of texts; every door has it from here, so that all know the same.
 
     Known are variables that look like keys, and those that `api_key_env` names in `interlock.toml` or `pyproject.toml`
-    in the folder or above it. What was learned of one project stays known in this process.
-
-    Args:
-        path: The project's root, or a path in it; default: the folder that this process works in.
-        also: Names of more variables that hold keys.
+    in the folder or above it. What was learned of one project stays known in this process. The path is the project's
+    root or one in it; `also` names more variables that hold keys.
     """
     _learn(path)
     return Redactor((*_learned, *also))
@@ -215,10 +199,6 @@ def long_key_in(text: str, path: str | os.PathLike[str] | None = None) -> str | 
     It is for names that are looked at before each edit of an agent, where there is no time for the other spellings, and
     a refusal for a chance match with a word such as `postgres` would stop the work. Of an agent that is named by its
     session, the name holds `-` in place of marks; so may the key.
-
-    Args:
-        text: The name.
-        path: As for `redactor_for`.
     """
     _learn(path)
     for name, value in list(os.environ.items()):

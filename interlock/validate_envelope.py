@@ -56,11 +56,7 @@ examples:
 
 
 class UsageError(InterlockError):
-    """The call or the configuration is wrong.
-
-    Args:
-        message: What is wrong, and how to correct it.
-    """
+    """The call or the configuration is wrong."""
 
     code = "USAGE"
 
@@ -69,11 +65,7 @@ class UsageError(InterlockError):
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
-    """Run the command and return its exit status.
-
-    Args:
-        argv: The arguments after the program's name; those of the process when not given.
-    """
+    """Run the command and return its exit status."""
     parser = _parser()
     args = parser.parse_args(argv)
     try:

@@ -10,10 +10,7 @@ from interlock.journal.line import START, Entry, Flaw, Head, Link, decode
 class Chain:
     """Everything that must be remembered of the lines read so far.
 
-    Args:
-        heads: The last line of each run, in order of first appearance.
-        places: Byte offset of the line of each key, by run; in the order of the lines.
-        lines: Number of lines read.
+    Runs come in order of first appearance; `places` has the byte offset of the line of each key, by run.
     """
 
     heads: dict[str, Head] = field(default_factory=dict[str, Head])

@@ -93,13 +93,7 @@ RULES: Final = rules({
 class Problem:
     """One thing that is wrong with a journal file.
 
-    Args:
-        line: 1-based line; 0 when the whole file, or the end of a run, is meant.
-        run: The run that is concerned; empty when the line does not say.
-        code: Stable code, a key of `RULES`.
-        message: What is wrong, in one sentence.
-        found: What stands there.
-        expected: What would be right.
+    Line 0 is the whole file, or the end of a run; the run is empty when the line does not say.
     """
 
     line: int
@@ -116,14 +110,7 @@ class Problem:
 
 
 class JournalError(InterlockError):
-    """Base of what this package raises.
-
-    Args:
-        code: Stable code, a key of `RULES`.
-        message: What is wrong, in one sentence.
-        path: The journal.
-        line: 1-based line of the journal; 0 when no line is meant.
-    """
+    """Base of what this package raises."""
 
     def __init__(self, code: Code, message: str, *, path: Path, line: int = 0) -> None:
         super().__init__(message, RULES[code].remedy, code)

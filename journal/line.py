@@ -237,7 +237,6 @@ def skim(raw: bytes) -> Link | None:
 
 
 def _around_hash(fields: Mapping[str, Any], data: bytes) -> tuple[bytes, bytes]:
-    """Give the canonical bytes before and behind the field `hash`, whose place among the sorted names is the third."""
     before = f'{{"at":{_text(fields["at"])},"data":'
     behind = (
         f',"key":{_text(fields["key"])},"prev":{_text(fields["prev"])},"run":{_text(fields["run"])}'

@@ -97,10 +97,6 @@ class Journal:
         checked before the first is written, so that an error leaves the file as it was. A writer that is killed leaves
         a part of the new lines from the first on, and repeating the call completes it.
 
-        Args:
-            run: The run.
-            events: Key, type and data of each event, as `append` takes them.
-
         Raises:
             JournalConflict: a key already stands for another event, in the file or further up in `events`.
             JournalDamaged: the file is not what was written to it.

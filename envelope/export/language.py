@@ -179,10 +179,7 @@ def _unlabelled(blanks: Times) -> Rules:
 
     They are a tree of the letters of the labels, left at the first character that does not continue one: so no engine
     needs lookahead, and few ways are open at a time. Every few letters it is cut, for engines that read no deep
-    nesting.
-
-    Args:
-        blanks: How many may follow a label before something else than a colon.
+    nesting. At most `blanks` may follow a label before something else than a colon.
     """
     rules: Rules = {}
 

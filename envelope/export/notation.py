@@ -16,11 +16,7 @@ CLASS_SYNTAX: Final = "\\[]^-"
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character out of a set.
-
-    Args:
-        ranges: Inclusive ranges of code points, ascending and disjoint.
-    """
+    """One character out of a set. The ranges are inclusive, ascending and disjoint."""
 
     ranges: tuple[tuple[int, int], ...]
 

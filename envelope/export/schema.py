@@ -27,14 +27,10 @@ def to_json_schema(
 ) -> JsonObject:
     """Return the schema (draft 2020-12) of the object that `--format json` shows as `envelope`.
 
-    What holds between two fields is in it where JSON Schema can say it: APPROVED has no fail reasons, BLOCKED has
-    some, and only APPROVED may have no next actions. Subset, ownership and evidence stay with the rules.
-
-    Args:
-        protocol: Names the roles that ASSIGNED_AGENT may hold.
-        known: What is known. GATES_PASSED then holds none but the known gates.
-        bounds: How much may be written; None is without bounds. They count whole values here, so a value may have a
-            few characters more or less than in the grammars.
+    What holds between two fields is in it where JSON Schema can say it: APPROVED has no fail reasons, BLOCKED has some,
+    and only APPROVED may have no next actions. Subset, ownership and evidence stay with the rules. Arguments as for
+    `envelope_language`; bounds count whole values here, so a value may have a few characters more or less than in the
+    grammars.
 
     Raises:
         KeyError: The protocol has no such role.

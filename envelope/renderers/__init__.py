@@ -15,15 +15,7 @@ __all__ = ["FileResult", "render_results"]
 def render_results(
     results: Sequence[FileResult], form: Form, *, rules: "Iterable[Rule]" = (), version: str = "", color: bool = False
 ) -> str:
-    """Return the results in one form, ended by a newline unless there is nothing to say.
-
-    Args:
-        results: One row for each file, in the order of the command line.
-        form: Which renderer.
-        rules: The rows that SARIF describes the findings' codes by.
-        version: The version that SARIF names.
-        color: Whether text may carry terminal colours.
-    """
+    """Return the results in one form, ended by a newline unless there is nothing to say."""
     # Each renderer is imported by who asks for it: a cold start pays for one of them.
     if form == "text":
         from interlock.envelope.renderers.text import render_text  # noqa: PLC0415

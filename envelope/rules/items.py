@@ -106,7 +106,6 @@ def _entry_form(case: Case) -> Iterator[Draft]:
 
 
 def _meant_path(text: str) -> str:
-    """Return the path meant when it is plain, else nothing."""
     path = _REMARK.sub("", text).strip(" \t\"'`<>").replace("\\", "/")
     path = re.sub(r"/{2,}", "/", path)
     path = re.sub(r"^(?:\./)+", "", path)

@@ -35,10 +35,6 @@ class Pin(TypedDict):
 class RunFolder:
     """The files of one run below `.interlock/<kind>/<run_id>/`.
 
-    Args:
-        root: The project's root.
-        run_id: The run; see `RUN_ID_FORM`.
-
     Raises:
         UnknownRunError: The run id is not a legal name.
     """
@@ -108,10 +104,7 @@ class RunFolder:
     def holding(self, name: str, seconds: float | None, busy: tuple[str, str]) -> Generator[None]:
         """Hold a lock of the run; a killed holder's is free again at once.
 
-        Args:
-            name: The file of the lock.
-            seconds: How long to wait for another holder; None: as long as it takes.
-            busy: Message and fix of the error.
+        `seconds=None` waits without limit; `busy` is the message and the fix of the error.
 
         Raises:
             RunBusyError: Another process or call holds it for that long.

@@ -28,13 +28,7 @@ MAX_TASK_BYTES: Final = 64 * 1024
 
 
 def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[Finding, ...]:
-    """Return what is wrong with a task before it starts.
-
-    Args:
-        task: The task.
-        protocol: The roster of this task and the gates of the project.
-        root: The root that inputs are relative to.
-    """
+    """Return what is wrong with a task before it starts."""
     found = [
         item._replace(field=item.field.lower())
         for item in roster_problems(protocol, task.gates_required, page=task.page)
@@ -106,7 +100,6 @@ def _names(protocol: Protocol) -> Iterator[Finding]:
 
 
 def _envelope(task: Task, protocol: Protocol) -> Iterator[Finding]:
-    """Say why the orchestrator could not write about the task in an envelope of its own."""
     try:
         statement(
             "BLOCKED", task, protocol, previous=None, fail_reasons=[f"{MSG_STRICT}: a trial"], output="A trial.",

@@ -106,7 +106,7 @@ def _answered(role: Role, reply: Reply, cost: Mapping[str, Any]) -> dict[str, An
 
 
 def _worked(role: Role, state: TaskState, cost: Mapping[str, Any]) -> bool:
-    """Say whether a role may have called a tool in this round of work; what is not known counts as done."""
+    """Return whether a role may have called a tool in this round of work; what is not known counts as done."""
     last = state.get("answers", {}).get(role.name)
     before = last is not None and last["attempt"] == state["attempt"] and last.get("worked", True)
     return before or cost.get("tool_calls") != 0
@@ -126,7 +126,7 @@ def _used_up(desk: Desk, role: Role, state: TaskState) -> str:
 
 
 def _went_stale(desk: Desk, role: Role, state: TaskState) -> bool:
-    """Say whether files in scope changed after the hand-over, so that no verdict on it can count any more."""
+    """Return whether files in scope changed after the hand-over, so that no verdict on it can count any more."""
     return role.kind in ("qa", "review") and desk.tree() != state["tree"]
 
 

@@ -29,15 +29,7 @@ def make_ask(
 ) -> Ask:
     """Build everything that the role is given for this answer.
 
-    Args:
-        desk: The task and its surroundings.
-        role: Who is asked.
-        state: The run's state.
-        store: The run's files; at the first ask of a run it keeps what the scope holds.
-        number: 0 for the first ask of a turn, then how many answers were refused.
-        notice: Told what the agent does meanwhile.
-        refusal: The findings on the last answer of this turn.
-        refused: That answer.
+    `number` answers of this turn were refused; `refused` is the last one, `refusal` the findings on it.
     """
     collection = own_collection(state, role.name)
     evidence: dict[EvidenceKey, tuple[str, ...]] = {}

@@ -59,13 +59,9 @@ class _Drive:
 class Drives:
     """The runs of one root that this process drives, each in at most one thread.
 
-    A run whose process ended goes on where it was at its next drive. A process that ends by itself while `busy` names
-    a run waits for the agents that are at work there, since LangGraph asks them in threads that Python waits for;
-    whoever does not want that ends it with `os._exit`.
-
-    Args:
-        root: The project's root.
-        watcher: Called with each step of each run.
+    A run whose process ended goes on where it was at its next drive. A process that ends by itself while `busy` names a
+    run waits for the agents that are at work there, since LangGraph asks them in threads that Python waits for; whoever
+    does not want that ends it with `os._exit`. `watcher` is called with each step of each run.
     """
 
     def __init__(self, root: Path, *, watcher: Watcher = lambda _run_id, _step: None) -> None:
@@ -128,7 +124,6 @@ class Drives:
             return self.look(run_id)
 
     def _keep_early(self, run_id: str, answers: Mapping[str, str], asks: Mapping[str, str]) -> dict[str, str]:
-        """Keep the answers to re-asks, and return the other ones."""
         from interlock.graph.task.handing_in import keep_early  # noqa: PLC0415 - LangGraph takes a second to import
         from interlock.graph.task.runs import view_run  # noqa: PLC0415
 
@@ -168,7 +163,6 @@ class Drives:
         return () if drive is None or drive.ended.is_set() else drive.queued
 
     def _driven(self, run_id: str) -> bool:
-        """Say whether this process or another one drives a run at this moment."""
         return run_id in self.busy() or RunStore(self.root, run_id).driven()
 
     def busy(self) -> tuple[str, ...]:
@@ -209,7 +203,6 @@ class Drives:
                 drive.taken.set()
 
     def _drive(self, drive: _Drive) -> "RunView":
-        """Drive a run as soon as no other process does."""
         from interlock.graph.task.runs import drive as drive_run  # noqa: PLC0415 - LangGraph takes a second to import
 
         def notice(step: Mapping[str, Any]) -> None:

@@ -8,13 +8,7 @@ from interlock.graph.task.policy import Policy
 
 
 def left_for(policy: Policy, spent: Mapping[str, Mapping[str, Any]], role: str) -> Limits:
-    """Return what a role may spend on its next answer: what is left of its own limits and of those of the task.
-
-    Args:
-        policy: The policy of the run.
-        spent: What each role has spent so far, as in the state.
-        role: The role.
-    """
+    """Return what a role may spend on its next answer: what is left of its own limits and of those of the task."""
     own = policy.agents[role].limits if role in policy.agents else Limits()
     return own.after(_of(spent, role)).within(policy.limits.after(_all(spent)))
 
@@ -23,11 +17,6 @@ def spent_by(policy: Policy, spent: Mapping[str, Mapping[str, Any]], role: str) 
     """Say which budget is used up, so that a role is not asked any more; empty when something is left of each.
 
     Roles that are asked side by side do not see what the others spend meanwhile.
-
-    Args:
-        policy: The policy of the run.
-        spent: What each role has spent so far, as in the state.
-        role: The role that would be asked.
     """
     own = policy.agents[role].limits if role in policy.agents else Limits()
     if found := own.spent(_of(spent, role)):

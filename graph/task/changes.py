@@ -41,9 +41,7 @@ OldContent: TypeAlias = Callable[[str], bytes | None]
 class Start:
     """The files in scope as they were when the run began.
 
-    Args:
-        files: Path to `<mode> <sha256>`, as `gates.tree.tree_files` lists them.
-        texts: Path to text, as far as that was kept.
+    `files` maps a path to `<mode> <sha256>`, as `gates.tree.tree_files` does; `texts` has what was kept.
     """
 
     files: Mapping[str, str]
@@ -60,10 +58,7 @@ class Start:
 def keep_start(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) -> None:
     """Keep the files in scope as they are now, unless that was done; a tree that cannot be read is not kept.
 
-    Args:
-        desk: The task and its surroundings.
-        store: The run's files.
-        sealing: What the run froze, whose contents need not be kept again.
+    What `sealing` froze need not be kept again.
     """
     path = store.folder / _START
     if path.exists():
@@ -100,13 +95,7 @@ def read_start(store: RunStore) -> Start | None:
 
 
 def changes_in_scope(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) -> list[ChangedFile] | None:
-    """Return the files in scope that changed since the run began; None when that is not known.
-
-    Args:
-        desk: The task and its surroundings.
-        store: The run's files.
-        sealing: What the run froze; empty where it froze nothing.
-    """
+    """Return the files in scope that changed since the run began; None when that is not known."""
     start, base = read_start(store), base_of(desk.root, sealing)
     if start is None and base is None:
         return None
@@ -139,12 +128,6 @@ def _frozen(desk: Desk, base: Base, start: Mapping[str, str], now: Mapping[str, 
 
     A base has no ignored files, so these are as `start` says. What is not ignored and not in the base was not there.
 
-    Args:
-        desk: The task and its surroundings.
-        base: The frozen tree.
-        start: The files in scope as they were listed then.
-        now: The files in scope.
-
     Raises:
         TreeError, SealError: A tree cannot be listed.
     """
@@ -161,8 +144,6 @@ def _frozen(desk: Desk, base: Base, start: Mapping[str, str], now: Mapping[str, 
 
 
 def _old_content(base: Base, start: Start) -> OldContent:
-    """Return where old contents come from in a run that froze a base."""
-
     def old_content(path: str) -> bytes | None:
         if base.inside(path) not in base.files:
             return start.old_content(path)

@@ -26,9 +26,7 @@ DAMAGE: Final = frozenset({1, 11, 14, 26})
 def checkpointer(store: RunStore, *, looks: bool = False) -> Generator[SqliteSaver]:
     """Open the run's own checkpoint database; whoever writes to it holds the run's lock.
 
-    Args:
-        store: The run.
-        looks: The caller writes nothing, and another process may be writing.
+    With `looks`, nothing is written, and another process may be writing.
 
     Raises:
         RunDamagedError: The database is damaged, here or wherever it is used.

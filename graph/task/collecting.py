@@ -32,12 +32,7 @@ Node: TypeAlias = Callable[[TaskState], Update]
 
 
 class Collecting:
-    """The nodes of one task that make evidence.
-
-    Args:
-        desk: The task, its policy, its root and its runners.
-        recorder: Keeps copies of what was made.
-    """
+    """The nodes of one task that make evidence."""
 
     def __init__(self, desk: Desk, recorder: Recorder) -> None:
         self.desk = desk
@@ -46,7 +41,7 @@ class Collecting:
         self.command_gates = tuple(gate for gate in gates if gate.by_command)
 
     def collects(self, role: Role) -> bool:
-        """Say whether Interlock makes the evidence of this role's gate itself."""
+        """Return whether Interlock makes the evidence of this role's gate itself."""
         return role.certifies is not None and self.desk.policy.protocol.gate(role.certifies).grade == "runner"
 
     def evidence(self, role: Role) -> Node:
@@ -193,7 +188,6 @@ class Collecting:
 
 
 def _collected(made: Collection) -> None:
-    """Tell whoever watches the run what was made."""
     get_stream_writer()(
         {
             "kind": "collected",

@@ -28,16 +28,7 @@ _MAX_NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What every node of one task works with.
-
-    Args:
-        task: The task.
-        policy: What it is judged by.
-        root: The project's root.
-        runners: A runner or `REMOTE` by role name.
-        tape: Records the run, or plays a recording.
-        redactor: Takes keys of the environment out of what agents bring.
-    """
+    """What every node of one task works with."""
 
     task: Task
     policy: Policy

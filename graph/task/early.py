@@ -17,12 +17,6 @@ def asked_again(values: Mapping[str, Any], policy: Policy, task_id: str, store: 
     """Return the ids of the re-asks that are open or to come, by role: of roles that answer from outside.
 
     Their last answer in this turn was refused, and they have a re-ask left; so they have no verdict yet.
-
-    Args:
-        values: The state of the run.
-        policy: Its frozen policy.
-        task_id: Its task.
-        store: Its files.
     """
     state = cast("TaskState", values)
     return {

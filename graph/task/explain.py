@@ -39,13 +39,7 @@ _FIX: Mapping[Cause, str] = {
 
 
 def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> dict[str, Any]:
-    """Return where a run stands and where its records are, as JSON values.
-
-    Args:
-        view: The run.
-        root: The project's root.
-        journal: The journal of the root, read once for several runs.
-    """
+    """Return where a run stands and where its records are, as JSON values."""
     entries = list((journal or Journal(journal_path(root))).entries(view.run_id))
     store = RunStore(root, view.run_id)
     values = view.values

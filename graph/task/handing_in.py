@@ -21,11 +21,7 @@ from interlock.redaction import redactor_for
 def keep_early(view: RunView, store: RunStore, answers: Mapping[str, str], asks: Mapping[str, str]) -> dict[str, str]:
     """Keep the answers to re-asks that the run comes to later, and return the other ones. Safe to repeat.
 
-    Args:
-        view: Where the run stands.
-        store: Its files.
-        answers: Responses by role name.
-        asks: By role name the ask id that its response is for.
+    `asks` maps a role to the id of the ask that its response is for.
 
     Raises:
         AnswerError: One is for another ask, or another answer to that ask is kept already.

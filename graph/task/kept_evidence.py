@@ -23,13 +23,7 @@ _FOLDER: Final = re.compile(r"(artifacts/[a-z0-9]+/[^/]+)/(\d+)/(.+)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCheck:
-    """What a look at all evidence found.
-
-    Args:
-        problems: Every file that is not what the journal says, each with the run and the line within it that name it.
-        files: How many files were compared.
-        objects: How many copies were compared.
-    """
+    """What a look at all evidence found. Each problem has the run, and the line within it, that name the file."""
 
     problems: tuple[Finding, ...]
     files: int
@@ -45,11 +39,7 @@ class EvidenceCheck:
 
 
 def check_evidence(root: Path) -> EvidenceCheck:
-    """Compare every evidence file and every kept copy with the journal.
-
-    Args:
-        root: The project's root.
-    """
+    """Compare every evidence file and every kept copy with the journal."""
     newest: dict[str, tuple[Entry, str, int]] = {}
     copies: dict[str, tuple[Entry, str]] = {}
     number = 0
@@ -70,20 +60,13 @@ def check_evidence(root: Path) -> EvidenceCheck:
 
 
 def present_path(root: Path, path: str, digest: str) -> str:
-    """Return where an evidence file lies now: a later run may have renamed the folder of its attempt.
-
-    Args:
-        root: The project's root.
-        path: Where it lay when it was judged, relative to the root.
-        digest: Its SHA-256 in hexadecimal.
-    """
+    """Return where an evidence file lies now: a later run may have renamed the folder of its attempt."""
     if _digest(root, path) != digest:
         return next((aside for aside in _put_aside(root, path) if _digest(root, aside) == digest), path)
     return path
 
 
 def _files(entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield path and digest of each evidence file that a line names."""
     rows: Any = entry.data.get("files") if entry.type == "evidence" else entry.data.get("evidence")
     if entry.type not in ("evidence", "answer") or not isinstance(rows, list):
         return
@@ -93,7 +76,6 @@ def _files(entry: Entry) -> Iterator[tuple[str, str]]:
 
 
 def _file(root: Path, path: str, entry: Entry, digest: str) -> Iterator[Finding]:
-    """Yield what is wrong with a file at its path."""
     read = read_evidence(root, present_path(root, path, digest))
     if isinstance(read, EvidenceFile) and read.sha256 == digest:
         return
@@ -102,7 +84,6 @@ def _file(root: Path, path: str, entry: Entry, digest: str) -> Iterator[Finding]
 
 
 def _copy(root: Path, entry: Entry, digest: str) -> Iterator[Finding]:
-    """Yield what is wrong with the copy of a collected file."""
     path = f"artifacts/interlock/objects/{digest[:2]}/{digest}"
     found = _digest(root, path)
     if found != digest:

@@ -25,11 +25,6 @@ def left_changed(root: Path, values: Mapping[str, Any], record: Mapping[str, Any
 
     These are files outside the scope, and files in scope that kept the content of the base. Files that other agents
     hold are theirs.
-
-    Args:
-        root: The project's root.
-        values: The state of the run.
-        record: What the run froze; empty where it froze nothing.
     """
     held = {row["path"] for row in values.get("outside", []) if row["holder"]}
     named = {row["path"] for row in values.get("outside", [])} | set(_held_back(root, values))

@@ -46,13 +46,7 @@ REWORKABLE: Final[Mapping[Cause, bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What is left to spend.
-
-    Args:
-        reask: The role may be asked again about an invalid answer.
-        rework: The task may go back to the build agent.
-        progress: The build phase may take another progress report.
-    """
+    """What is left to spend."""
 
     reask: bool
     rework: bool
@@ -88,12 +82,7 @@ class Verdict(TypedDict):
 def route(status: Status | None, kind: RoleKind, outcome: Outcome, tally: Tally, budget: Budget) -> Next:
     """Return where work goes next; total over its inputs, and BLOCKED or END wherever no row matches.
 
-    Args:
-        status: The task's status, or None before the first dispatch.
-        kind: Who acted; "orchestrator" for the machine's own checks.
-        outcome: What came of the step.
-        tally: The verdicts of the present phase.
-        budget: What is left to spend.
+    The status is None before the first dispatch; "orchestrator" acts where the machine checks by itself.
 
     Returns:
         The next node. A returned status is always a row of `TRANSITIONS`, or the status is kept to the end.
@@ -136,14 +125,7 @@ def _after_tally(target: Status, outcome: Outcome, tally: Tally) -> Next:
 
 
 def outcome_of(role: Role, *, ok: bool, status: Status | None, verdict: str | None) -> Outcome:
-    """Derive the outcome of one answer from its checked reading.
-
-    Args:
-        role: Who answered.
-        ok: The report has no error.
-        status: The status in the envelope.
-        verdict: PASS, FAIL or None, as the validator derived it.
-    """
+    """Derive the outcome of one answer from its checked reading."""
     if not ok:
         return "invalid"
     if role.kind in ("qa", "review"):
@@ -187,11 +169,6 @@ def judges(protocol: Protocol, required: Iterable[str], kind: RoleKind) -> tuple
 
     Without a review role, the review is passed by what those commands found, and by nothing else. A phase for which
     nobody can give a verdict has no names, and never ends.
-
-    Args:
-        protocol: The tables.
-        required: The gates of the task.
-        kind: `qa` or `review`.
     """
     names = tuple(role.name for role in protocol.of_kind(kind))
     by_command = any(protocol.gate(gate_id).by_command for gate_id in required)
@@ -251,7 +228,7 @@ def standing(
     swapped: Callable[[Iterable[CitedFile]], bool],
     last: bool,
 ) -> Standing:
-    """Say whether the verdicts of an attempt still carry the next move (Strict Envelope §4 and §5).
+    """Return whether the verdicts of an attempt still carry the next move (Strict Envelope §4 and §5).
 
     Args:
         protocol: The tables.

@@ -52,12 +52,7 @@ _UNREVIEWED: Final = {"review_required": False}
 
 
 class Nodes(Collecting):
-    """The node functions of one task.
-
-    Args:
-        desk: The task, its policy, its root and its runners.
-        recorder: Writes journal lines.
-    """
+    """The node functions of one task."""
 
     def __init__(self, desk: Desk, recorder: Recorder) -> None:
         super().__init__(desk, recorder)
@@ -237,7 +232,6 @@ class Nodes(Collecting):
         }
 
     def _outside(self, state: TaskState) -> list[Outside]:
-        """Return what changed outside the scope since work was assigned."""
         desk = self.desk
         return changes_outside(
             desk.root,
@@ -309,7 +303,6 @@ class Nodes(Collecting):
         }
 
     def _phase_of(self, names: Collection[str]) -> Status:
-        """Return the status in which these names give their verdicts."""
         return "QA_IN_PROGRESS" if set(names) & set(self.phase("qa")) else "READY_FOR_REVIEW"
 
     def taken_up(self, state: TaskState) -> list[str]:

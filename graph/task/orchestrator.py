@@ -25,11 +25,7 @@ _MAX_BYTES: Final = 256 * 1024 * 1024
 
 
 class StatementError(GraphError):
-    """The orchestrator's own envelope did not validate: a defect of Interlock, never of an agent.
-
-    Args:
-        findings: The errors in it.
-    """
+    """The orchestrator's own envelope did not validate: a defect of Interlock, never of an agent."""
 
     code = "RUN690"
     exit_code = Exit.INTERNAL
@@ -59,16 +55,7 @@ def statement(
 ) -> str:
     """Render and check the envelope with which the orchestrator sets a status.
 
-    Args:
-        status: The status to set.
-        task: The task.
-        protocol: The roster and gates of the task.
-        previous: The status before.
-        gates_passed: The gates that hold, any order.
-        evidence: The files that stand for them.
-        fail_reasons: Reasons that each begin with a gate id.
-        output: What happened, in a sentence.
-        next_actions: What comes next; empty only for APPROVED.
+    `next_actions` may be empty only for APPROVED.
 
     Returns:
         The envelope's text.

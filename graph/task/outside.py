@@ -43,15 +43,7 @@ def keep_listing(root: Path, task: Task, store: RunStore, sealing: Mapping[str, 
 def changes_outside(
     root: Path, task: Task, store: RunStore, sealing: Mapping[str, Any], *, reserve: bool
 ) -> list[Outside]:
-    """Return the files outside the scope that changed since work was first assigned, at most `MAX_NAMED`.
-
-    Args:
-        root: The project's root.
-        task: The task.
-        store: The run's files.
-        sealing: What the run froze; empty where it froze nothing.
-        reserve: Whether the run holds leases, so that others may hold theirs.
-    """
+    """Return the files outside the scope that changed since work was first assigned, at most `MAX_NAMED`."""
     try:
         read: Any = json.loads(_listing_path(store).read_bytes())
         before = {str(path): Stamp(*row) for path, row in read.items()}

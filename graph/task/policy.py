@@ -118,11 +118,7 @@ def _adapter() -> TypeAdapter[Policy]:
 def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...] = ()) -> Policy:
     """Read the policy of a task as it stands now.
 
-    Args:
-        task: The task, whose own settings come first.
-        config: The project's configuration.
-        root: The root of the project.
-        roles: Names of roles that the caller brings runners for, beside those with settings.
+    The task's own settings come first; the caller brings runners for `roles`.
     """
     whole = build_protocol(config)
     given = {name: AgentSetting(dict(settings), str(root), config.path) for name, settings in config.agents.items()}

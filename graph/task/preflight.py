@@ -65,11 +65,7 @@ Check: TypeAlias = Callable[[Prepared], Iterator[Finding]]
 def prepare(root: Path, task: Task, *, roles: Sequence[str] = (), played: bool = False) -> Prepared:
     """Read everything that a run of a task would start with.
 
-    Args:
-        root: The project's root.
-        task: The task.
-        roles: Roles that the caller brings runners for.
-        played: The answers come from a recording: roles need no runner.
+    Where the run is `played` from a recording, and for the `roles` that a caller brings, no runner is needed.
 
     Raises:
         ConfigError: `interlock.toml` is wrong.
@@ -156,7 +152,6 @@ def _tables(prepared: Prepared) -> Iterator[Finding]:
 
 
 def _programs(prepared: Prepared) -> Iterator[Finding]:
-    """Yield the commands whose program cannot be started now."""
     path = prepared.config.path or FILE
     for gate_id in dict.fromkeys(prepared.task.gates_required):
         command = prepared.policy.protocol.gate(gate_id).command
@@ -173,7 +168,6 @@ def _programs(prepared: Prepared) -> Iterator[Finding]:
 
 
 def _browser(prepared: Prepared) -> Iterator[Finding]:
-    """Yield what the browser gates of a task lack on this machine."""
     checks = {prepared.policy.protocol.gate(gate_id).check for gate_id in prepared.task.gates_required}
     if checks.isdisjoint(("visual", "a11y")):
         return

@@ -25,12 +25,7 @@ _APPLIED: Final = {"config": "frozen", "grammar": "present"}
 
 
 def policy_changes(root: Path, frozen: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return what is no longer as a run froze it: `config` or `grammar`, both digests, and which of them is applied.
-
-    Args:
-        root: The project's root.
-        frozen: The fingerprints of the run's policy.
-    """
+    """Return what is no longer as a run froze it: `config` or `grammar`, both digests, and which of them is applied."""
     try:
         config = load_config(root).fingerprint()
     except ConfigError as error:
@@ -47,11 +42,6 @@ def undelivered(journal: Journal, task: Task, run_id: str) -> str:
 
     What that run left in the files is work of the task: a new run may deliver it without a further change. A run that
     began with such work itself passes on where that began. Empty when there is none, or its scope was another one.
-
-    Args:
-        journal: The journal of the root.
-        task: The task.
-        run_id: The run that begins.
     """
     for run in reversed(journal.runs()):
         other = run != run_id and not run.startswith(journal_run(""))
@@ -148,13 +138,7 @@ class Recorder:
         return {"outbox": dict.fromkeys(waiting)} if waiting else {}
 
     def watch_policy(self, root: Path, run_id: str, frozen: Mapping[str, str]) -> None:
-        """Write down that configuration or grammar differ from the frozen ones; the configuration's stays in force.
-
-        Args:
-            root: The project's root.
-            run_id: The run.
-            frozen: The fingerprints of the policy.
-        """
+        """Write down that configuration or grammar differ from the frozen ones; the configuration's stays in force."""
         for data in policy_changes(root, frozen):
             self.keep(run_id, f"policy_changed/{data['present']}", "policy_changed", dict(data))
 

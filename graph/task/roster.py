@@ -17,13 +17,6 @@ def roster_of(
     These are the orchestrator and every role with settings. Where a command decides a required gate, a QA or review
     role that the project's configuration alone names takes part only when its gate is required. Where no role hands
     over, the one new build role that says nothing about it does.
-
-    Args:
-        task: The task.
-        config: The project's configuration.
-        whole: Every role and gate of the project.
-        given: The roles with a table in the task file or the configuration.
-        brought: The roles that the caller brings runners for.
     """
     spared = set(spared_roles(task, config, whole)) - {*task.agents, *brought}
     roster = {

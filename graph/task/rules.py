@@ -214,11 +214,7 @@ def idle(report: "Report", scope: Sequence[str]) -> Finding:
 def unopened(report: "Report", role: "Role", root: str, opened: Collection[str]) -> Iterator[Finding]:
     """Yield a finding for each input, and for a judge each evidence file, that is cited and was never opened.
 
-    Args:
-        report: The answer.
-        role: Who answered.
-        root: The project's root.
-        opened: The files that tools showed this role, relative to the root.
+    `opened` are the files that tools showed this role, relative to the root.
     """
     seen = {posixpath.normpath(path) for path in opened}
     fields = report.reading.fields

@@ -247,10 +247,7 @@ Graphs: TypeAlias = dict[str, TaskGraph]
 def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunView:
     """Return where a run stands, without taking its lock and without changing anything.
 
-    Args:
-        run_id: The run.
-        root: The project's root.
-        graphs: Takes the graphs of runs under the same tables from call to call.
+    `graphs` is shared by calls about runs under the same tables.
 
     Raises:
         UnknownRunError, RunDamagedError: See `graph.errors`.
@@ -302,9 +299,7 @@ def left_before(root: Path, task: Task) -> Finding | None:
 def kept_views(root: Path, damaged: Callable[[str, RunDamagedError], object]) -> dict[str, RunView]:
     """Return where each run of this root stands, as its checkpoint keeps it.
 
-    Args:
-        root: The project's root.
-        damaged: Called with each run that cannot be read back, and why; the other runs are read all the same.
+    Each run that cannot be read back goes to `damaged`, with why.
     """
     views: dict[str, RunView] = {}
     graphs: Graphs = {}

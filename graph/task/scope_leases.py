@@ -50,14 +50,7 @@ _MAX_REASON: Final = 200
 
 
 class ScopeLeases:
-    """What one run holds. The run is an agent of its own, `run:<run id>`, and its process is the one that drives it.
-
-    Args:
-        runtime: The store and the world; the bounds of a call do not count here.
-        caller: The run as an agent.
-        patterns: What it holds, relative to the checkout.
-        reason: Why, for the others.
-    """
+    """What one run holds. The run is an agent of its own, `run:<run id>`, and its process is the one that drives it."""
 
     def __init__(self, runtime: Runtime, caller: Caller, patterns: Sequence[str], reason: str) -> None:
         self.runtime = replace(as_written(runtime), settings=_for_runs(runtime.settings))
@@ -134,10 +127,6 @@ class ScopeLeases:
 
     def worker(self, name: str, client: str = "mcp") -> Caller:
         """Return the agent that works for the run: the one of that name, or without one the client of this process.
-
-        Args:
-            name: Of a caller with a token.
-            client: The door that the client of this process came through.
 
         Raises:
             LeasesError: The store cannot be used.

@@ -9,9 +9,7 @@ from interlock.reservations.patterns import Pattern, canonical, quote
 def lease_patterns(scope: Sequence[str], below: str = "") -> tuple[str, ...]:
     """Return patterns of leases that cover every path of a scope. What `!` takes out is covered all the same.
 
-    Args:
-        scope: The scope of a task; it compiles.
-        below: Where the task's root lies in the checkout; empty when it is the checkout.
+    The task's root lies in the checkout at `below`; empty when it is the checkout.
     """
     prefix = f"{quote(below)}/" if below else ""
     plain = [prefix + text for pattern in scope if not pattern.startswith("!") for text in expand(pattern)]

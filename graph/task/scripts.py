@@ -48,10 +48,7 @@ _MAX_TOKENS: Final = 500
 def script_rows(command: Sequence[str], root: Path, is_in_scope: Callable[[str], bool]) -> tuple[str, ...]:
     """Return `PATH sha256:DIGEST`, or `PATH absent`, for each file outside the scope that decides a command.
 
-    Args:
-        command: The argv.
-        root: The project's root, where it runs.
-        is_in_scope: Says whether a path relative to the root is the agents' to change.
+    Files in scope are the agents' to change, and are left out.
     """
     rows: dict[str, str] = {}
     for name, is_script in _names(command, root):

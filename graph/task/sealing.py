@@ -49,12 +49,6 @@ def sealed_gates(task: Task, policy: Policy) -> tuple[GateSpec, ...]:
 def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lambda _line: None) -> Frozen | None:
     """Freeze what the sealed gates of a run go by; None where there are none and the project is no git checkout.
 
-    Args:
-        root: The project's root.
-        task: The task.
-        policy: The policy of the run.
-        progress: Takes what happens.
-
     Raises:
         CollectorError: The tree cannot be frozen, or held-out checks cannot be used.
     """
@@ -134,16 +128,7 @@ def base_faults(
     earlier: Iterable[tuple[str, Base]] = (),
     left: Finding | None = None,
 ) -> Iterator[Finding]:
-    """Yield what the sealed gates of a task would meet on the tree as it is: the base is frozen, and its tests run.
-
-    Args:
-        root: The project's root.
-        task: The task.
-        policy: The policy that a run would freeze.
-        progress: Takes what happens.
-        earlier: As for `decided_before`.
-        left: What `left_over` says of the run before.
-    """
+    """Yield what the sealed gates of a task would meet on the tree as it is: the base is frozen, and its tests run."""
     try:
         frozen = freeze_run(root, task, policy, progress)
         checks = {} if frozen is None else check_bases(root, task, policy, frozen, progress)
@@ -319,16 +304,7 @@ def collect_sealed(
 ) -> Collection:
     """Run a sealed gate in a run.
 
-    Args:
-        root: The project's root.
-        task: The task.
-        policy: The policy of the run.
-        gate: The gate.
-        record: What the run keeps of its seals.
-        binding: What the evidence is evidence of.
-        present: Lists the files in scope as they are now.
-        outside: Files outside the scope that changed since the work was assigned.
-        progress: Takes what happens.
+    `outside` has what changed outside the scope since the work was assigned; `present` lists the scope as it is now.
 
     Raises:
         CollectorError: The gate could not be judged.

@@ -22,10 +22,6 @@ def vacant_roles(task: Task, config: Config) -> tuple[str, ...]:
 
     A task needs the build role that hands over, who certifies its gates, and every role of its roster.
 
-    Args:
-        task: The task.
-        config: The project's configuration.
-
     Raises:
         ConfigError: Roles and gates of the project do not fit together.
     """
@@ -49,13 +45,7 @@ def staffed(task: Task, config: Config, root: Path, models: Iterable[str]) -> Ta
     """Return the task with the models that were named for it.
 
     A `SPEC` goes to every vacant role, whose other settings stay. A `ROLE=SPEC` replaces the runner of that role; its
-    prompt and its budget stay.
-
-    Args:
-        task: The task.
-        config: The project's configuration.
-        root: The project's root, which paths in its configuration are relative to.
-        models: `SPEC` at most once, and `ROLE=SPEC` at most once for each role.
+    prompt and its budget stay. `models` has `SPEC` at most once, and `ROLE=SPEC` at most once for each role.
 
     Raises:
         AgentConfigError: One of them is ill-formed, is given twice, names no role, or finds no role to take.

@@ -153,25 +153,14 @@ class RunStore(RunFolder):
             return {}
 
     def keep_cost(self, key: str, answer: Answer) -> None:
-        """Store what is known of an answer beside its text, before that.
-
-        Args:
-            key: The key of the answer.
-            answer: The answer.
-        """
+        """Store what is known of an answer beside its text, before that."""
         row = {"usage": answer.usage.to_json(), "model": answer.model, "tool_calls": answer.tool_calls}
         row |= {"stopped": answer.stopped, "told": answer.told}
         row |= {"opened": None if answer.opened is None else list(answer.opened)}
         write_atomically(self.folder / "answers" / f"{key}.json", _readable(row))
 
     def keep_failure(self, key: str, role: str, spent: Usage) -> None:
-        """Add what was spent on an ask before its runner failed.
-
-        Args:
-            key: The key that the answer would have had.
-            role: The role that was asked.
-            spent: What was spent.
-        """
+        """Add what was spent on an ask before its runner failed."""
         rows = [*self._failures(key), {"key": key, "role": role, "usage": spent.to_json()}]
         write_atomically(self.folder / "answers" / f"{key}{_FAILED}", _readable(rows))
 
@@ -248,13 +237,7 @@ class RunStore(RunFolder):
 
 
 def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> UnknownRunError:
-    """Return the error for a name that no task run has; a ticket run of that name is pointed to.
-
-    Args:
-        root: The project's root.
-        name: What was named.
-        ticket_run: The ticket run that it means, where the caller knows one.
-    """
+    """Return the error for a name that no task run has; a ticket run of that name is pointed to."""
     if ticket_run is None and (root / ".interlock" / "tickets" / name / "run.json").exists():
         ticket_run = name
     if ticket_run is not None:

@@ -178,9 +178,6 @@ def _adapter() -> TypeAdapter[Task]:
 def load_task(path: Path) -> Task:
     """Read a task file.
 
-    Args:
-        path: A TOML file with the keys of `Task`.
-
     Raises:
         TaskError: The file cannot be read, is not TOML, or has a missing, unknown or ill-formed key.
     """

@@ -19,12 +19,7 @@ RunPhase: TypeAlias = Literal["new", "running", "waiting", "done"]
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """One role that a run waits for.
-
-    Args:
-        role: The role that must answer.
-        request: What the role is given: prompt, contract and ask id.
-    """
+    """One role that a run waits for. The request has prompt, contract and ask id."""
 
     role: str
     request: Mapping[str, Any]

@@ -40,15 +40,7 @@ def gate_result(status: GateStatus, issues: Sequence[IssueRecord]) -> GateResult
 
 
 def response(spec: PipelineSpec, ticket: Ticket, gate: GateResult, reason: str, *, over: bool) -> TicketResponse:
-    """Return the answer about a run that was found.
-
-    Args:
-        spec: Its pipeline.
-        ticket: The authoritative ticket.
-        gate: What came of the submission.
-        reason: One sentence for the agent.
-        over: The run is at its end.
-    """
+    """Return the answer about a run that was found."""
     fields = spec.stage(ticket["state"]).fields if ticket["required_fields"] else ()
     return {
         "ticket_json": sent(ticket),
@@ -143,9 +135,7 @@ def attempt_answer(spec: PipelineSpec, ticket: Ticket, gate: Mapping[str, Any]) 
 def busy_answer(error: RunBusyError, *, minimal_too: bool) -> TicketResponse:
     """Return the answer to a call that found no place: what it would be told by the run itself.
 
-    Args:
-        error: Why.
-        minimal_too: Whether the ticket may be a minimal one; then the answer has the keys of both forms.
+    With `minimal_too` it has the keys of both forms.
     """
     answer = nowhere([busy_run(error)], retry=True)
     return cast("TicketResponse", {**answer, **minimal(answer)}) if minimal_too else answer

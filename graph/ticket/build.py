@@ -113,7 +113,6 @@ def compiled(nodes: "Nodes", checkpointer: BaseCheckpointSaver[Any] | bool | Non
 
 
 def _entry(given: Mapping[str, Any]) -> str:
-    """Return the node at which a call enters: the present stage of a state, or the beginning."""
     return given.get("state", BEGIN)
 
 
@@ -337,7 +336,6 @@ def _line(journal: Journal, run: str, key: str) -> Entry:
 
 
 def _agents(answer: Mapping[str, Any]) -> list[str]:
-    """Return who acted, as the reservations know them; nobody where it is the client of this process."""
     if tasks := answer.get("tasks"):
         return [agent_of_run(task["run_id"]) for task in tasks]
     agent = answer.get("agent") or answer.get("caller")
@@ -345,7 +343,6 @@ def _agents(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _passed_at(state: RunState) -> float:
-    """Return when the present stage began, in seconds since the epoch."""
     times = [row["at"] for row in state["history"] if row["gate"] == "pass"]
     return datetime.fromisoformat(times[-1] if times else state["created_at"]).timestamp()
 

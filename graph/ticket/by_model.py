@@ -59,11 +59,6 @@ class End:
 def find_or_begin(tickets: Tickets, ticket: TicketFile, *, new: bool = False) -> str:
     """Return the newest run of a ticket, or begin one.
 
-    Args:
-        tickets: The runs of a root.
-        ticket: The ticket.
-        new: Begin one even where there is a run.
-
     Raises:
         TicketFileError: The run was begun with another title or text, or none can begin.
     """
@@ -101,18 +96,8 @@ class ByModel:
     """Drives one ticket run with a runner, from where it stands to where it ends.
 
     What the runner says is submitted like the payload of any agent. Each answer is kept before it is judged and its
-    cost is in the journal, so that a drive that was killed pays for no answer twice.
-
-    Args:
-        tickets: The runs of the root; its drives take delegated tasks on.
-        run_id: The run; its pipeline is `ticket`.
-        ticket: The ticket, which is the payload of the first stage.
-        runner: Answers the ask of a stage with its payload as JSON.
-        limits: What the runner may spend on the whole run.
-        commands: argv by name, for the stage that acts.
-        reserve: Whether files are written under leases.
-        notice: Told `asking`, `working` and `answered`, as in a task run, with the stage as the role.
-        redactor: Takes keys out of what is kept and told.
+    cost is in the journal, so that a drive that was killed pays for no answer twice. Notices are those of a task run,
+    with the stage as the role.
     """
 
     def __init__(
@@ -235,7 +220,6 @@ class ByModel:
         )
 
     def _ask(self, state: RunState) -> Answer:
-        """Ask the runner, and keep what it says."""
         number = self.answers.count(state["state"])
         retried = state["gate"].get("status") == "retry"
         findings = self._unjudged[-1] if self._unjudged else state["gate"]["issues"] if retried else ()
@@ -266,7 +250,6 @@ class ByModel:
         return response
 
     def _tell(self, state: RunState, response: TicketResponse, answer: Answer | None = None) -> None:
-        """Tell what the gate made of a submission."""
         gate = response["gate_result"]
         errors = [item for item in gate["issues"] if item["level"] != "warn"]
         step: dict[str, Any] = {
@@ -306,7 +289,7 @@ class ByModel:
 
 
 def _moved(response: TicketResponse, state: RunState) -> bool:
-    """Say whether a gate judged a submission; what was refused before any gate leaves the revision as it was."""
+    """Return whether a gate judged a submission; what was refused before any gate leaves the revision as it was."""
     issued = response["ticket_json"]
     assert issued is not None, "a submission that finds no run is an error"
     return issued["revision"] != state["revision"]

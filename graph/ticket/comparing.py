@@ -34,10 +34,7 @@ def missing_and_unknown(given: Mapping[str, Any]) -> list[Issue]:
 def changed(given: Mapping[str, Any], issued: SentTicket, whole: Ticket) -> list[Issue]:
     """Return a finding for each server-controlled field that differs from the ticket as issued.
 
-    Args:
-        given: The ticket that was submitted.
-        issued: The ticket as it was sent.
-        whole: The ticket as the server keeps it and its resource shows it; each field may be that of either.
+    Each field may be that of the ticket as it was sent, or of the whole one that its resource shows.
     """
     return [
         changed_field(name, given[name], value)
@@ -77,7 +74,7 @@ def other_key(payload: Mapping[str, Any], ticket_id: str) -> list[Issue]:
 
 
 def _is_end(short: str, whole: str) -> bool:
-    """Say whether an id is another one, or stands at its end after a sign: `7` in `SHOP-7`, `SHOP-7` in a URL."""
+    """Return whether an id is another one, or stands at its end after a sign: `7` in `SHOP-7`, `SHOP-7` in a URL."""
     end, text = short.strip().lstrip("#").casefold(), whole.strip().casefold()
     return end != "" and text.endswith(end) and not text[: -len(end)][-1:].isalnum()
 

@@ -51,24 +51,14 @@ class Progress:
 
 
 class Delegation:
-    """The tasks of delegated plans below one root.
-
-    Args:
-        root: The project's root.
-        drives: Drives the tasks.
-    """
+    """The tasks of delegated plans below one root."""
 
     def __init__(self, root: Path, drives: Drives) -> None:
         self.root = root
         self.drives = drives
 
     def trial(self, policy: TicketPolicy, ticket_id: str) -> Issue | None:
-        """Say why a plan could not be delegated, before a run begins; when it could, freeze what its gates mean.
-
-        Args:
-            policy: The policy of the run, which gets the fingerprints.
-            ticket_id: The ticket.
-        """
+        """Say why a plan could not be delegated, before a run begins; when it could, freeze what its gates mean."""
         delegate = policy["delegate"]
         if delegate is None:
             return None
@@ -149,7 +139,7 @@ class Delegation:
         return self.drives.advance(run_id, wait_seconds=max(until - time.monotonic(), 0.0))
 
     def _is_scope(self, path: str) -> bool:
-        """Say whether a path of the plan can stand in a task's scope: as a pattern, or as a plain name."""
+        """Return whether a path of the plan can stand in a task's scope: as a pattern, or as a plain name."""
         if _PATTERN_CHARACTERS.isdisjoint(path):
             return True
         try:
@@ -159,7 +149,6 @@ class Delegation:
         return not (self.root / path).exists()
 
     def _is_another(self, run_id: str, task: Task) -> bool:
-        """Say whether somebody else's task stands under the id of a run."""
         store = RunStore(self.root, run_id)
         return store.exists() and store.load()[0].fingerprint() != task.fingerprint()
 
@@ -180,7 +169,6 @@ class Delegation:
         )
 
     def _checked(self, task: Task) -> dict[str, str]:
-        """Check a task, and return the fingerprints of what it would be judged by."""
         from interlock.gates.config import load_config  # noqa: PLC0415
         from interlock.graph.task.admission import check_task  # noqa: PLC0415
         from interlock.graph.task.policy import make_policy  # noqa: PLC0415
@@ -257,7 +245,6 @@ def _delegate(state: RunState) -> Delegate:
 
 
 def _slug(ticket_id: str) -> str:
-    """Return a ticket id in the form of the first part of a task id."""
     text = re.sub(r"[^A-Z0-9]+", "-", ticket_id.upper())[:60].strip("-")
     return text if text[:1].isalpha() else f"T{text}"
 

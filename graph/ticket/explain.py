@@ -23,11 +23,6 @@ def find_ticket_run(root: Path, name: str) -> str | None:
 def ticket_summary(tickets: Tickets, run_id: str, limits: Limits | None = None) -> dict[str, Any]:
     """Return where a ticket run stands, what its model cost and where its records are; nothing is changed.
 
-    Args:
-        tickets: The runs of a root.
-        run_id: The run.
-        limits: What the run may spend, where that is known.
-
     Raises:
         UnknownRunError: There is no such run.
         RunDamagedError: It cannot be read back.

@@ -57,12 +57,7 @@ class Decision:
 
 
 def decide(state: RunState, issues: Sequence[Issue]) -> Decision:
-    """Decide one attempt by its findings and the run's budgets; total, and never a pass with a blocking finding.
-
-    Args:
-        state: The state before the attempt.
-        issues: What the gate found.
-    """
+    """Decide one attempt by its findings and the run's budgets; total, and never a pass with a blocking finding."""
     blocking = next((item for item in issues if item.level == "stop"), None)
     if blocking is not None:
         return Decision("stop", REASON_CODES.get(blocking.code, "blocking_finding"))
@@ -110,12 +105,6 @@ def check_attempt(spec: PipelineSpec, state: RunState, kind: str, gate: Mapping[
 
     A run that began with other rows of its pipeline may have taken edges that are not there any more.
 
-    Args:
-        spec: The pipeline.
-        state: The state before.
-        kind: The type of the line.
-        gate: Its data.
-
     Raises:
         ValueError: It is of another revision or stage, of a run that is over, or leads where no edge leads.
     """
@@ -138,13 +127,8 @@ def attempt(
 ) -> Attempt:
     """Return the data of the gate event of one attempt.
 
-    Args:
-        spec: The pipeline.
-        state: The state before.
-        payload: What was submitted.
-        issues: What the gate found.
-        tree: The digest of the files, where the next stage acts.
-        outcomes: Statuses of delegated tasks by step id.
+    Where the next stage acts, `tree` is the digest of the files; `outcomes` are the statuses of delegated tasks by step
+    id.
     """
     decision = decide(state, issues)
     policy, failures = state["policy"], state["failures"]
@@ -171,14 +155,7 @@ def attempt(
 
 
 def apply(state: RunState, payload: Mapping[str, Any], gate: Mapping[str, Any], at: str) -> RunState:
-    """Return the state after one attempt.
-
-    Args:
-        state: The state before.
-        payload: What was submitted.
-        gate: The data of the gate event, as `attempt` makes it.
-        at: When the event was written.
-    """
+    """Return the state after one attempt."""
     status: GateStatus = gate["status"]
     issues = cast("list[IssueRecord]", gate["issues"])
     entry = HistoryEntry(

@@ -35,9 +35,7 @@ def is_minimal(given: Mapping[str, Any]) -> bool:
 def payload_of(given: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[dict[str, Any], list[Issue]]:
     """Return the payload of a minimal ticket, whose stage fields stand in `payload` or beside it, and what is wrong.
 
-    Args:
-        given: The ticket.
-        known: The fields of the stages that passed; they may stand in the ticket as they were handed in.
+    `known` are the fields of the stages that passed; the ticket may hold them as they were handed in.
     """
     payload: object = given.get("payload") or {}
     if not isinstance(payload, dict):
@@ -80,9 +78,7 @@ def first_findings(root: Path, given: Mapping[str, Any]) -> list[Issue]:
 def changed(given: Mapping[str, Any], state: RunState) -> list[Issue]:
     """Return a finding for each field of a minimal ticket that differs from what the run began with or where it is.
 
-    Args:
-        given: The ticket.
-        state: The run; in its first stage title and description may still change.
+    In the first stage title and description may still change.
     """
     issued: dict[str, object] = {
         "ticket_id": state["ticket_id"],

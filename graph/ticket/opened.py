@@ -48,10 +48,6 @@ class OpenRuns:
 
     The journal says where a run is: its lines are checked and folded into its state, and each call enters the graph
     with that state at the present stage. Nothing of a call is kept but what it wrote: one that failed is simply gone.
-
-    Args:
-        root: The project's root.
-        specs: The pipelines that runs may have, by name.
     """
 
     def __init__(self, root: Path, specs: Mapping[str, PipelineSpec] = SPECS) -> None:

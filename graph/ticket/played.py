@@ -43,13 +43,7 @@ class RecordingRunner:
     """Asks another runner, and writes each of its answers down: stage, try, payload, usage, and the files that changed.
 
     Keys are taken out of what is written. A recording of the same run grows; half a line at its end is dropped.
-
-    Args:
-        runner: Who answers.
-        path: The recording.
-        root: The project's root.
-        run_id: The run that is gone on with; None where one is about to begin.
-        redactor: Takes the keys out.
+    `run_id` is None where a run is about to begin.
 
     Raises:
         AgentConfigError: The file is there and no recording of this run, or it cannot be written.
@@ -100,9 +94,6 @@ class RecordingRunner:
 class PlayedRunner:
     """Answers each stage as a recording says, and makes the recorded changes to files, inside the plan alone.
 
-    Args:
-        path: The recording.
-
     Raises:
         AgentConfigError: It cannot be read.
     """
@@ -150,7 +141,6 @@ class PlayedRunner:
 
 
 def _object(text: str) -> object:
-    """Return the object of an answer, or its text where it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

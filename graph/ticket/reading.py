@@ -40,9 +40,7 @@ _NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 def read_object(given: object, name: str) -> dict[str, Any] | Issue:
     """Return the JSON object that an argument holds, or what is wrong with it.
 
-    Args:
-        given: A text with JSON, or the value that a client already parsed.
-        name: The argument, for the finding.
+    It is a text with JSON, or the value that a client already parsed.
     """
     again = _AGAIN if name == TICKET_JSON else f"Send `{name}` as a JSON object with the fields of the stage."
     value = given
@@ -97,9 +95,7 @@ def _whole(value: dict[str, Any], name: str) -> dict[str, Any] | Issue:
 def payload_room(ticket: Mapping[str, Any], later: int) -> int:
     """Return how many bytes of JSON the next payload may add to a ticket that must fit into one line of the snapshots.
 
-    Args:
-        ticket: The ticket as issued.
-        later: How many stages come after the present one; each keeps room of its own.
+    Each of the `later` stages that follow the present one keeps room of its own.
     """
     kept = len(canonical({**ticket, "payload": {}, "validation": {}, "invalidation_report": {}}))
     free = max(MAX_LINE_BYTES - FINDINGS_BYTES - kept, 0)
@@ -107,12 +103,7 @@ def payload_room(ticket: Mapping[str, Any], later: int) -> int:
 
 
 def check_payload(payload: Mapping[str, Any], room: int) -> Issue | None:
-    """Refuse a payload that could not be kept whole in the ticket and the journal.
-
-    Args:
-        payload: What was submitted.
-        room: What `payload_room` leaves for it.
-    """
+    """Refuse a payload that could not be kept whole in the ticket and the journal."""
     # The texts of requirements stand in the ticket once more, under the ids that they get.
     most = min(MAX_PAYLOAD_BYTES, room - len(canonical(requirement_ids(payload))))
     size = len(canonical(payload))

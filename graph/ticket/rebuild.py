@@ -14,11 +14,7 @@ _GATES: Final = frozenset(GATE_EVENTS.values())
 
 
 class Rebuilder:
-    """Folds journal lines to the states of their ticket runs; lines of other runs are passed over.
-
-    Args:
-        specs: The pipelines that runs may have, by name; a run of another one is passed over too.
-    """
+    """Folds journal lines to the states of their ticket runs; lines of other runs are passed over."""
 
     def __init__(self, specs: Mapping[str, PipelineSpec] = SPECS) -> None:
         self.specs = specs

@@ -33,10 +33,7 @@ def wrong_ids(ticket_id: object, run_id: object) -> Issue | None:
 def unknown_run(run_id: object, first: str = "", near: Sequence[str] = ()) -> Issue:
     """Return the finding about a run that does not exist.
 
-    Args:
-        run_id: What was named.
-        first: The state in which a minimal ticket begins a run; empty for a whole ticket.
-        near: Runs that may be meant.
+    A minimal ticket begins a run in the state `first`; runs `near` may be meant.
     """
     begin = "Begin one with interlock_begin_run(ticket_id), and use the ticket that it returns."
     if near:
@@ -48,13 +45,7 @@ def unknown_run(run_id: object, first: str = "", near: Sequence[str] = ()) -> Is
 
 
 def no_run_id(given: Mapping[str, Any], first: str = "", near: Sequence[str] = ()) -> Issue:
-    """Return the one finding about a ticket that names no run: nothing else of it can be compared.
-
-    Args:
-        given: The ticket.
-        first: The state in which a minimal ticket begins a run; empty for a whole ticket.
-        near: Runs of the ticket that it names.
-    """
+    """Return the one finding about a ticket that names no run: nothing else of it can be compared."""
     runs = f" Runs of this ticket: {', '.join(near)}." if near else ""
     fix = (
         "Send what the server issued: interlock_begin_run(ticket_id, run_id) returns the present ticket of a run, and "

@@ -41,16 +41,8 @@ def record_refusal(
 ) -> Issue | None:
     """Write a refusal into the journal of its run; return the finding that ends the run once the budget is spent.
 
-    Refusals have the budgets of gate failures and are counted apart from them: so many of one kind, in one stage and
-    in the run.
-
-    Args:
-        journal: The journal.
-        state: The state of the run, which stays as it is.
-        wrong: What is wrong with the submission, at least one finding.
-        call: `tool` and `caller`.
-        submitted: What was submitted.
-        closing: It is what a run that has reached its end hands over; the lines stand beside those of the run.
+    Refusals have the budgets of gate failures and are counted apart from them: so many of one kind, in one stage and in
+    the run. What is handed over after the end, `closing`, has lines beside those of the run.
     """
     name = journal_beside(state["run_id"]) if closing else journal_run(state["run_id"])
     before = _rows(journal, name)
@@ -67,7 +59,7 @@ def record_refusal(
 
 
 def closing_spent(journal: Journal, state: RunState) -> bool:
-    """Say whether so much was refused of what a run hands over after its end that nothing more is looked at."""
+    """Return whether so much was refused of what a run hands over after its end that nothing more is looked at."""
     rows = _rows(journal, journal_beside(state["run_id"]))
     return bool(rows) and _why(state, rows) is not None
 
@@ -107,13 +99,6 @@ def note_unheard(
     """Count a submission of which nothing was looked at; the journal has a line at each power of two.
 
     Such a submission cannot be read, comes from another caller, or after the end of the run.
-
-    Args:
-        journal: The journal.
-        store: The files of the run; the caller holds its lock.
-        code: Why nothing of it was looked at.
-        call: `tool` and `caller`.
-        submitted: What was submitted.
     """
     count = store.count_refused()
     if count & (count - 1) == 0:

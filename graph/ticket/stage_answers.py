@@ -23,10 +23,6 @@ class StageAnswers:
     """What the model of one ticket run has said and cost, over every drive of the run.
 
     An answer that a killed drive kept, and did not write into the journal any more, is written there now.
-
-    Args:
-        journal: The root's journal.
-        store: The files of the run; its caller alone drives it.
     """
 
     def __init__(self, journal: Journal, store: TicketStore) -> None:
@@ -88,12 +84,7 @@ def answer_lines(journal: Journal, run_id: str) -> list[Entry]:
 
 
 def ticket_usage(lines: Iterable[Entry], limits: Limits | None = None) -> dict[str, Any]:
-    """Return what a ticket run has spent in the form of a task run: `roles`, which are its stages, and `all` together.
-
-    Args:
-        lines: The lines of its answers.
-        limits: What the run may spend; default: without limit.
-    """
+    """Return what a ticket run has spent in the form of a task run: `roles` (here its stages) and `all` together."""
     by_stage: dict[str, Usage] = {}
     for entry in lines:
         stage = entry.data["state"]
@@ -109,7 +100,6 @@ def _usage(entry: Entry) -> Usage:
 
 
 def _key(name: str) -> str:
-    """Return the key in the journal of the answer that a file of this name holds."""
     revision, _, number = name.partition("-")
     return f"{revision}/answer/{number}"
 

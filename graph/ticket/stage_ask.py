@@ -48,16 +48,7 @@ def stage_ask(
 ) -> Ask:
     """Return the ask of the present stage; its answer is the payload, as JSON.
 
-    Args:
-        spec: The pipeline.
-        state: The run.
-        store: Its files.
-        number: How many answers of this stage there were.
-        findings: What was wrong with the last one.
-        limits: What is left to spend.
-        commands: argv by name, for a stage that acts.
-        reserve: Whether files are written under leases.
-        notice: Told what the model does meanwhile.
+    `number` answers of this stage were given before; `findings` are those on the last one.
 
     Raises:
         TreeError: The files cannot be listed.
@@ -105,13 +96,7 @@ def _writable(state: RunState, root: Path) -> Callable[[str], bool]:
 
 
 def stage_prompt(spec: PipelineSpec, state: RunState, findings: Sequence[IssueRecord] = ()) -> str:
-    """Return the prompt of the present stage, bounded in size; equal states give equal prompts.
-
-    Args:
-        spec: The pipeline.
-        state: The run.
-        findings: What was wrong with the last answer; the state keeps that answer where a gate judged it.
-    """
+    """Return the prompt of the present stage, bounded in size; equal states give equal prompts."""
     stage = spec.stage(state["state"])
     known = earlier(state)
     at = len(spec.stages) - spec.left(stage.name)

@@ -35,14 +35,6 @@ class StageRunner:
 
     The payload is the call of a tool whose arguments are the fields of the stage. A model without tools is held to the
     same schema by its provider, and reads nothing.
-
-    Args:
-        model: The chat model.
-        settings: What is known of it.
-        price: What its tokens cost; None when that is not known.
-        spec: The pipeline of the stages.
-        sleep: Waits so many seconds.
-        clock: Seconds that only grow.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ class RunInput(TypedDict, total=False):
 
 
 def terminal(state: RunState) -> bool:
-    """Say whether the run is over."""
+    """Return whether the run is over."""
     return state["done"] or state["state"] == FAIL_CLOSED
 
 
@@ -119,7 +119,7 @@ def tree_before(state: RunState) -> str:
 
 
 def delegated(spec: PipelineSpec, state: RunState) -> bool:
-    """Say whether the present stage is carried out by tasks: it acts, on a plan that an earlier stage passed."""
+    """Return whether the present stage is carried out by tasks: it acts, on a plan that an earlier stage passed."""
     acts = state["policy"]["delegate"] is not None and not terminal(state) and spec.stage(state["state"]).acts
     return acts and "plan_steps" in earlier(state)
 
@@ -146,24 +146,13 @@ def issue_ticket(spec: PipelineSpec, state: RunState) -> Ticket:
 
 
 def identical_left(state: RunState, found: str) -> int:
-    """Return how often the present stage may fail with these findings before the same once more ends the run.
-
-    Args:
-        state: The state before the failure.
-        found: The signature of the findings.
-    """
+    """Return how often the present stage may fail with these findings before the same once more ends the run."""
     before = state["failures"].count(Failure(state=state["state"], signature=found))
     return max(state["policy"]["max_identical"] - 1 - before, 0)
 
 
 def run_status(spec: PipelineSpec, state: RunState, waiting: Sequence[str] = ()) -> RunStatus:
-    """Return where a run stands.
-
-    Args:
-        spec: Its pipeline.
-        state: Its state.
-        waiting: What its tasks wait for, one line each.
-    """
+    """Return where a run stands."""
     policy, failures, over = state["policy"], state["failures"], terminal(state)
     here = sum(failure["state"] == state["state"] for failure in failures)
     left = {

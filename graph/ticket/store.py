@@ -138,7 +138,6 @@ class TicketStore(RunFolder):
 
 
 def _write(root: Path, path: Path, text: str) -> None:
-    """Write a whole file below a root, following no link on the way."""
     with opened_beneath(root, path.parts[:-1], make=True) as folder:
         write_in(folder, path.name, text.encode())
 
@@ -156,7 +155,7 @@ def new_run_id(ticket_id: str) -> str:
 
 
 def may_be_of(ticket_id: str, run_id: str) -> bool:
-    """Say whether a run can be one of a ticket by its id: that of another ticket, as `new_run_id` gives it, cannot."""
+    """Return whether a run can be of a ticket by its id: that of another ticket, as `new_run_id` gives it, cannot."""
     named = _NEW_ID.fullmatch(run_id)
     return named is None or named["ticket"] == _readable(ticket_id)
 

@@ -19,13 +19,7 @@ _KEYS: Final = {"chat": CHAT_KEYS, LOCAL: LOCAL_KEYS}
 
 @dataclass(frozen=True, slots=True)
 class TicketAgent:
-    """A model and what it may spend.
-
-    Args:
-        settings: The model.
-        price: What its tokens cost; None when that is not known.
-        limits: What one run may spend.
-    """
+    """A model and what it may spend. The price is None when it is not known."""
 
     settings: ModelSettings
     price: Price | None
@@ -49,9 +43,7 @@ class TicketAgent:
 def ticket_agent(root: Path, spec: str | None = None) -> TicketAgent:
     """Return who works the tickets of a project.
 
-    Args:
-        root: The project's root.
-        spec: A model as `--model` names it, in place of the configured one; the configured budget counts all the same.
+    A model that `--model` names takes the place of the configured one, whose budget counts all the same.
 
     Raises:
         ConfigError: `interlock.toml` is wrong.

@@ -38,14 +38,7 @@ class TicketFileError(GraphError):
 
 @dataclass(frozen=True, slots=True)
 class TicketFile:
-    """One ticket, word for word.
-
-    Args:
-        ticket_id: Its id.
-        title: Its title.
-        description: Its whole text.
-        source: Where it comes from.
-    """
+    """One ticket, word for word."""
 
     ticket_id: str
     title: str
@@ -134,7 +127,6 @@ def _markdown(path: Path, text: str) -> dict[str, str]:
 
 
 def _front_matter(path: Path, text: str) -> tuple[list[tuple[str, object]], str]:
-    """Return the keys between the first two lines of `---`, and the rest."""
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
         return [], text

@@ -72,11 +72,6 @@ class Tickets:
     Every method answers with a JSON dictionary; what an agent did wrong is in its `gate_result`. Exceptions are for
     what an agent cannot mend.
 
-    Args:
-        root: The project's root.
-        drives: Drives the tasks of delegated steps.
-        specs: The pipelines that runs may have, by name.
-
     Raises:
         RunDamagedError: A run cannot be read back (from every method that names one).
         GateError: The files of the project cannot be listed, or `interlock.toml` is wrong.
@@ -100,11 +95,7 @@ class Tickets:
     ) -> TicketResponse:
         """Begin a run, or return the present ticket of one that was begun with the same id (Ticket Protocol §Tools).
 
-        Args:
-            ticket_id: The ticket; several runs may share one.
-            run_id: The id of the run; default: one is made.
-            caller: Who calls; nobody else may submit to the run.
-            pipeline: The name of a spec.
+        Several runs may share a ticket; nobody but the caller may submit to the run.
 
         Raises:
             KeyError: There is no such spec.
@@ -140,13 +131,7 @@ class Tickets:
         return answers.response(run.spec, run.ticket, answers.gate_result("pass", []), said, over=terminal(run.state))
 
     def submit(self, ticket: object, *, tool: str = SUBMIT, caller: str = "") -> TicketResponse:
-        """Judge a submitted ticket and return what came of it, with the authoritative ticket.
-
-        Args:
-            ticket: The whole ticket as the server returned it last, with `payload` filled in: its JSON, or the object.
-            tool: The tool that was called, for the journal.
-            caller: Who calls.
-        """
+        """Judge a submitted ticket and return what came of it, with the authoritative ticket."""
         given = read_object(ticket, "ticket_json")
         if isinstance(given, Issue):
             return answers.nowhere([given], retry=True)
@@ -157,12 +142,7 @@ class Tickets:
     ) -> TicketResponse:
         """Judge a payload for a run at a revision; the rest of the ticket stays with the server.
 
-        Args:
-            run_id: The run.
-            revision: The revision of the ticket that the payload is for.
-            payload: The payload: its JSON, or the object.
-            caller: Who calls.
-            agent: Who did the work, as the reservations know it; default: the caller, else the client of this process.
+        Who did the work is `agent`, as the reservations know it; default: the caller, else the client of this process.
         """
         given = read_object(payload, "payload")
 
@@ -178,12 +158,7 @@ class Tickets:
         return self._with_run({"run_id": run_id}, caller, judge)
 
     def next_step(self, ticket: object, *, caller: str = "") -> TicketResponse | MinimalResponse:
-        """Judge a ticket of either form; a minimal ticket of an unknown run in `intake` begins one.
-
-        Args:
-            ticket: A ticket of the Ticket Protocol, or a minimal one of the Governance Design.
-            caller: Who calls.
-        """
+        """Judge a ticket of either form; a minimal ticket of an unknown run in `intake` begins one."""
         given = read_object(ticket, "ticket_json")
         if isinstance(given, Issue):
             answer = answers.nowhere([given], retry=True)
@@ -264,7 +239,6 @@ class Tickets:
     def _with_run(
         self, given: Mapping[str, Any], caller: str, judge: "Callable[[OpenRun], TicketResponse | _ByTasks]"
     ) -> TicketResponse:
-        """Find the run that a submission names, hold it alone, and judge."""
         run_id = given.get("run_id")
         if not is_run_id(run_id) or not TicketStore(self.root, cast("str", run_id)).exists():
             named = run_id if "run_id" in given else given.get("ticket_id")
@@ -292,7 +266,6 @@ class Tickets:
         return of_ticket[:3] or nearest(name, runs[:MAX_NEAR], 1, 0.8)
 
     def _submit_whole(self, run: OpenRun, given: dict[str, Any], tool: str, caller: str) -> "TicketResponse | _ByTasks":
-        """Judge a whole ticket."""
         wrong = comparing.missing_and_unknown(given)
         payload = given.get("payload")
         if "payload" in given and not isinstance(payload, dict):
@@ -350,7 +323,6 @@ class Tickets:
         return answers.attempt_answer(run.spec, run.ticket, run.state["gate"])
 
     def _first_answer(self, run: OpenRun, revision: int) -> TicketResponse:
-        """Return the answer to the attempt at a revision, as the records keep it."""
         name = journal_run(run.store.run_id)
         gate = self.journal.find(name, f"{revision}/gate")
         snapshot = self.snapshots.find(name, str(revision + 1))
@@ -362,12 +334,11 @@ class Tickets:
         return answers.attempt_answer(run.spec, cast("Ticket", dict(snapshot.data)), gate.data)
 
     def _repeated(self, run: OpenRun, revision: int, payload: Mapping[str, Any]) -> TicketResponse | None:
-        """Return the first answer to a submission that came before, or None when it is another one."""
         entry = next(row for row in run.state["history"] if row["revision"] == revision)
         return self._first_answer(run, revision) if self._is_same(run, entry, payload) else None
 
     def _is_same(self, run: OpenRun, entry: HistoryEntry, payload: Mapping[str, Any]) -> bool:
-        """Say whether a payload is the one of an attempt; where tasks acted, the empty one was submitted."""
+        """Return whether a payload is the one of an attempt; where tasks acted, the empty one was submitted."""
         by_tasks = run.state["policy"]["delegate"] is not None and run.spec.stage(entry["state"]).acts
         return (by_tasks and not payload) or digest(payload) == entry["payload_sha256"]
 
@@ -470,12 +441,11 @@ class Tickets:
         return answers.response(run.spec, run.ticket, gate, said, over=True)
 
     def _passed(self, run: OpenRun, state: object, payload: Mapping[str, Any]) -> int | None:
-        """Return the revision at which a stage that is over passed with this payload, or None."""
         left = state != run.state["state"] or run.state["done"]
         rows = (row for row in run.state["history"] if left and row["state"] == state and row["gate"] == "pass")
         return next((row["revision"] for row in rows if self._is_same(run, row, payload)), None)
 
 
 def _may(state: RunState, caller: str) -> bool:
-    """Say whether a caller may submit to a run: one with a name only to its own; the user of the machine to all."""
+    """Return whether a caller may submit to a run: one with a name only to its own; the user of the machine to all."""
     return not caller or caller == state["owner"]

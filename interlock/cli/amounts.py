@@ -28,12 +28,7 @@ def money_text(usd: float) -> str:
 
 
 def answer_text(seconds: float | None, usage: Mapping[str, Any] | None) -> str:
-    """Return what one answer took: `12.3 s, 4,211 tokens, $0.02`; what is not known, or nothing, is left out.
-
-    Args:
-        seconds: How long it took.
-        usage: What its runner told, as `Usage.to_json`.
-    """
+    """Return what one answer took: `12.3 s, 4,211 tokens, $0.02`; what is not known, or nothing, is left out."""
     row = usage or {}
     tokens = row.get("input_tokens", 0) + row.get("output_tokens", 0)
     parts = [
@@ -45,11 +40,7 @@ def answer_text(seconds: float | None, usage: Mapping[str, Any] | None) -> str:
 
 
 def usage_lines(usage: Mapping[str, Any]) -> list[str]:
-    """Return a line for each role that spent something worth a line or has a budget, and one for all.
-
-    Args:
-        usage: The `usage` of a run's summary.
-    """
+    """Return a line for each role that spent something worth a line or has a budget, and one for all."""
     rows = {role: row for role, row in usage["roles"].items() if _tells(row)}
     if not rows and not usage["all"]["left"]:
         return []
@@ -58,7 +49,7 @@ def usage_lines(usage: Mapping[str, Any]) -> list[str]:
 
 
 def _tells(row: Mapping[str, Any]) -> bool:
-    """Say whether a row is more than that a script was read."""
+    """Return whether a row is more than that a script was read."""
     return bool(row["input_tokens"] or row["output_tokens"] or row["usd"] or row["left"] or row["seconds"] >= 0.1)
 
 

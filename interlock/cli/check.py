@@ -33,7 +33,7 @@ from interlock.graph import base_faults, left_before, load_task, preflight, prep
 def check_command(
     task_file: Path, models: tuple[str, ...], accept_base: bool, root: Path | None, as_json: bool, form: str | None
 ) -> None:
-    """Say whether the task of TASK_FILE can start: its gates, commands, runners, keys, scope and budgets.
+    """Return whether the task of TASK_FILE can start: its gates, commands, runners, keys, scope and budgets.
 
     The tests of sealed gates run on the tree as it is, in the checkout and sealed, unless that is known.
 

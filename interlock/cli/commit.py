@@ -141,6 +141,5 @@ def _of_init(home: Path) -> set[str]:
 
 
 def _named(paths: Sequence[str]) -> str:
-    """Return paths as words, the first of them spelled out."""
     more = f" and {len(paths) - MAX_NAMED} more" if paths[MAX_NAMED:] else ""
     return ", ".join(map(shown, paths[:MAX_NAMED])) + more

@@ -27,16 +27,7 @@ def show_commits(
     allow_incomplete: bool,
     as_json: bool,
 ) -> None:
-    """Check a range, print what was found, and exit with 0 or 1.
-
-    Args:
-        root: Where the repository is; None for here.
-        wanted: The range.
-        journals: Further journals.
-        allow_unproven: Commits whose maker is not known are listed and do no harm.
-        allow_incomplete: Neither do those of which the record is missing.
-        as_json: Print JSON.
-    """
+    """Check a range, print what was found, and exit with 0 or 1."""
     report = check_commits(str(root or Path.cwd()), wanted, [str(path) for path in journals])
     good = report.is_good(allow_unproven=allow_unproven, allow_incomplete=allow_incomplete)
     if as_json:
@@ -74,7 +65,6 @@ def _show(report: Report) -> None:
 
 
 def _show_finding(row: Breach) -> None:
-    """Print one path of a commit."""
     held, finding = row.held, row.finding
     times = f"from {iso(held.since)} to {iso(held.until)}"
     ending = f", {held.ending}" if held.ending else ""

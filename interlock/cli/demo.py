@@ -26,8 +26,6 @@ _MARK = ".interlock-demo"
 
 
 class _Example(click.Path):
-    """The name of an example, or a folder that holds a task.toml."""
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the name as it is, or the path of the folder."""
         return value if value in EXAMPLES else super().convert(value, param, ctx)
@@ -88,7 +86,6 @@ def _make_checkout(work: Path) -> None:
 
 
 def _show_refusals(work: Path, run_id: str) -> None:
-    """Say which attempts were refused, and why."""
     for entry in Journal(journal_path(work)).entries(run_id):
         if entry.type == "status" and entry.data["to"] == "BLOCKED":
             for reason in entry.data["envelope"]["fail_reasons"]:

@@ -83,7 +83,6 @@ def _data(
 
 
 def _show(home: Path, found: Sequence[tuple[Check, Report]]) -> None:
-    """Print one row for each check, and below it what to do."""
     click.echo(f"in {home}:")
     width = max(len(check.id) for check, _ in found)
     for check, finding in found:
@@ -96,7 +95,6 @@ def _show(home: Path, found: Sequence[tuple[Check, Report]]) -> None:
 
 
 def _show_proofs(proofs: Sequence[Proof]) -> None:
-    """Print one row for each door that was tried."""
     click.echo("a conflict at each installed entry point:")
     width = max(len(row.door) for row in proofs)
     for row in proofs:

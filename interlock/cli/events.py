@@ -43,11 +43,7 @@ events_option = click.option(
 class EventStream:
     """Writes the steps of one run, each as one line, flushed; also from several threads at once.
 
-    Args:
-        run_id: The run.
-        out: Where the lines go.
-        unread: What is said when nobody reads them any more, before the process ends.
-        now: The clock.
+    When nobody reads them any more, `unread` is printed and the process ends.
     """
 
     def __init__(self, run_id: str, out: TextIO, *, unread: str, now: Callable[[], datetime] = _now) -> None:
@@ -61,13 +57,7 @@ class EventStream:
     @classmethod
     @contextmanager
     def on_stdout(cls, run_id: str, task_id: str, *, again: str) -> Generator["EventStream"]:
-        """Write to stdout, the run first; what anybody else in this process prints there goes to stderr meanwhile.
-
-        Args:
-            run_id: The run.
-            task_id: Its task or ticket.
-            again: The command that goes on with it.
-        """
+        """Write to stdout, the run first; what anybody else in this process prints there goes to stderr meanwhile."""
         unread = f"stopped: nobody reads the events; the run is kept. Go on with: {again}"
         events = cls(run_id, sys.stdout, unread=unread)
         events.notice({"kind": "run", "schema": SCHEMA, "task_id": task_id})

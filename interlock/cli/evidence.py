@@ -69,7 +69,6 @@ def _below(home: Path, page: str) -> str:
 
 
 def _show(collection: "Collection") -> None:
-    """Print the paths on stdout and what was found on stderr."""
     for file in collection.files:
         click.echo(file.path)
     click.echo(collection.manifest)

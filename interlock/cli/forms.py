@@ -29,11 +29,7 @@ def asked(form: str | None, *, as_json: bool) -> Form:
 def print_findings(findings: Iterable[Finding], form: Form, root: Path, path: str = "") -> bool:
     """Print findings for a service and return True; return False where the command prints them itself.
 
-    Args:
-        findings: What was found.
-        form: What was asked for.
-        root: The top of the project; paths are printed from there.
-        path: The file of findings that name none.
+    Paths are printed from the root; `path` is the file of findings that name none.
     """
     if form not in OF_SERVICES:
         return False

@@ -190,7 +190,6 @@ def _sealed(
 
 
 def _unsealed(gate: GateSpec, folder: Path, form: Form) -> int:
-    """Run a gate that is not sealed, and return the exit code."""
     output = Output()
     ended = run_gate_command(gate, folder, output)
     log = str(Store(place_of(folder)[0]).folder / "gate" / f"{gate.id}.log")

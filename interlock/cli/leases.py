@@ -147,7 +147,6 @@ def release_command(names: tuple[str, ...], everything: bool, root: Path | None,
 
 
 def _show_released(mine: Reservations, freed: Sequence[LeaseInfo]) -> None:
-    """Print what was released, and who got it from the line."""
     got = takers(mine, [lease["pattern"] for lease in freed[:_MAX_LISTED]])
     for lease in freed[:_MAX_LISTED]:
         who = got.get(lease["pattern"])

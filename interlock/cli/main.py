@@ -123,7 +123,6 @@ def without_keys(command: click.Command) -> click.Command:
 
 
 def _texts(value: Any) -> Any:
-    """Return the value of a parameter with its paths as texts."""
     if isinstance(value, tuple):
         return [_texts(each) for each in cast("tuple[Any, ...]", value)]
     return str(value) if isinstance(value, Path) else value

@@ -24,11 +24,7 @@ _AT_ITS_END: Final = re.compile(r"\b([1-9]\d*) of \1\b")
 class AtWork:
     """Something that is awaited.
 
-    Args:
-        name: The role, or what else is waited for.
-        since: When it began, in seconds of a monotonic clock.
-        doing: What it does.
-        tokens: The tokens that it used so far; None where that is not told.
+    `since` is in seconds of a monotonic clock; `tokens` is None where it is not known.
     """
 
     name: str
@@ -41,11 +37,6 @@ class Sparse:
     """Passes lines on, but not those that differ only in numbers from one that was passed on a moment ago.
 
     A count that has come to its end, such as `2 of 2`, is passed on at once.
-
-    Args:
-        tell: Takes the lines that are passed on.
-        seconds: How long such a moment lasts.
-        clock: A monotonic clock, in seconds.
     """
 
     def __init__(
@@ -66,13 +57,7 @@ class Sparse:
 
 
 def progress_lines(rows: Iterable[AtWork], now: float, width: int) -> list[str]:
-    """Return the lines that show these rows, none wider than `width` columns.
-
-    Args:
-        rows: What is awaited.
-        now: The time on the clock that the rows began by.
-        width: The columns of the terminal.
-    """
+    """Return the lines that show these rows, none wider than `width` columns."""
     awaited = list(rows)
     if not awaited:
         return []

@@ -39,12 +39,7 @@ def taping_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True, slots=True)
 class Taping:
-    """What becomes of a run's asks and answers besides.
-
-    Args:
-        record: The file that they are written to.
-        replay: The file that the answers come from.
-    """
+    """What becomes of a run's asks and answers besides."""
 
     record: Path | None = None
     replay: Path | None = None
@@ -75,10 +70,7 @@ class Taping:
     def open(self, run_id: str, folder: Path, *, begins: bool) -> tuple[Tape | None, Mapping[str, Runner] | None]:
         """Return the tape of a run that is driven now, and the runners that stand for its agents.
 
-        Args:
-            run_id: The run.
-            folder: The project's root.
-            begins: The run was made by this command: a recording is begun. Else the one that it has goes on.
+        Where the run `begins`, so does a recording; else the one that it has goes on.
 
         Raises:
             AgentConfigError: The file cannot serve.
@@ -119,14 +111,7 @@ def end_note(tape: Tape | None, taping: Taping, phase: RunPhase, *, begins: bool
 
 
 def listing_of(root: Path, task: Task, policy: Policy, redactor: Redactor) -> Listing:
-    """Return what lists the files in scope and those below a reports folder, but for what Interlock puts there itself.
-
-    Args:
-        root: The project's root.
-        task: The task.
-        policy: The policy of the run.
-        redactor: Takes keys out of errors.
-    """
+    """Return what lists the files in scope and in a reports folder, but for what Interlock puts there itself."""
     gates = (policy.protocol.gate(gate_id) for gate_id in task.gates_required)
     made = {f"{gate.id}{end}" for gate in gates if gate.command or gate.grade == "runner" for end in (".log", SUFFIX)}
 

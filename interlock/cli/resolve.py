@@ -71,7 +71,6 @@ def _drive_and_show(
     again: str,
     as_json: bool,
 ) -> int:
-    """Drive a ticket run with live progress, print where it ended, and return the exit code."""
     console = talk()
     console.print(f"ticket run {run_id}", style="bold")
     config = load_config(folder)
@@ -105,7 +104,6 @@ def _drive_and_show(
 
 
 def _summary(tickets: graph.Tickets, end: graph.End, limits: Limits) -> dict[str, Any]:
-    """Return where a run stands and why its drive ended, as JSON values."""
     outcome = graph.earlier(tickets.state(end.run_id)).get("outcome")
     return {
         **graph.ticket_summary(tickets, end.run_id, limits),
@@ -118,7 +116,6 @@ def _summary(tickets: graph.Tickets, end: graph.End, limits: Limits) -> dict[str
 
 
 def _print(summary: Mapping[str, Any], end: graph.End, again: str, root: str) -> None:
-    """Print a summary for a person."""
     good = _exit_code(summary) == Exit.GOOD
     lines = [
         *([("outcome", summary["outcome"])] if summary["outcome"] else []),

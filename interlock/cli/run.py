@@ -191,14 +191,8 @@ def drive_and_show(
 ) -> int:
     """Drive a run with live progress, print where it ended, and return the exit code.
 
-    Args:
-        run_id: The run.
-        folder: The project's root.
-        as_json: Whether stdout gets each step as a line of JSON, the last one with the summary.
-        answers: Responses by role name, for roles that the run waits for.
-        taping: The recording that it is written to, or played from.
-        begins: The run was made just now.
-        take_up: A run that is BLOCKED for a reason outside the work goes on.
+    With `as_json`, stdout gets each step as a line of JSON, the last one with the summary. `take_up` goes on with a run
+    that is BLOCKED for a reason outside the work.
     """
     console = talk()
     console.print(f"run {run_id}", style="bold")

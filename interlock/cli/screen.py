@@ -29,11 +29,7 @@ _AGAIN_SECONDS = 60
 class Screen:
     """Shows the notices of a run as they come.
 
-    Args:
-        console: Where they are shown.
-        live: Whether who is at work is shown too, where the console is a terminal.
-        clock: A monotonic clock, in seconds.
-        answering: The roles whose answers a person gives: of a refused one, all findings are shown with their fixes.
+    For the `answering` roles, whose answers a person gives, all findings of a refused one are shown with their fixes.
     """
 
     def __init__(

@@ -139,7 +139,6 @@ def _ticket_run(folder: Path, name: str | None) -> str | None:
 
 
 def _ago(row: Mapping[str, Any]) -> str:
-    """Return how long ago the last step of a run was."""
     from interlock.reservations import span  # noqa: PLC0415
 
     moment = row.get("updated_at")
@@ -311,7 +310,6 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
 
 
 def _findings(report: "Verification", looked: "EvidenceCheck | None") -> Iterator[Finding]:
-    """Yield what `verify` found, each at its file."""
     # The line of evidence is one of the journal, not of the file.
     yield from (row._replace(line=0) for row in (() if looked is None else looked.problems))
     yield from report.problems
@@ -379,7 +377,6 @@ def verify_command(
 
 
 def _print_verified(report: "Verification", looked: "EvidenceCheck | None") -> None:
-    """Print what `verify` found, for people."""
     for row in () if looked is None else looked.problems:
         click.echo(f"{row.path}: {row.code} {row.field}: {row.message}; found {row.found}, expected {row.expected}")
         click.echo(f"  fix: {row.fix}")

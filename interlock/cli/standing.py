@@ -81,9 +81,7 @@ def holder_words(conflict: Mapping[str, Any]) -> str:
 def show_refusals(errors: Iterable[Mapping[str, Any]], way: tuple[str, str] = ("", "")) -> None:
     """Print refusals on stderr: what, who stands in the way, and what to do.
 
-    Args:
-        errors: Refusals of an answer.
-        way: What the commands that are proposed need to mean the same here: see `calls.way_of`.
+    `way` is what proposed commands need to mean the same here; see `calls.way_of`.
     """
     for error in errors:
         conflict = error.get("conflict")
@@ -134,9 +132,7 @@ def show_granted(
 ) -> None:
     """Print leases of the caller, one a line.
 
-    Args:
-        leases: They.
-        covered: By the pattern of a lease that is wider than what was asked for, what that was.
+    `covered` has, by the pattern of a lease wider than what was asked for, what that was.
     """
     for lease in leases:
         notes = [note for note, holds in _marks(lease) if holds]
@@ -233,7 +229,6 @@ def _body_lines(body: str) -> list[str]:
 
 
 def _named(name: str, me: str) -> str:
-    """Return an agent's name, the caller's marked."""
     return f"{name} (you)" if key_of(name) == key_of(me) else name
 
 

@@ -24,9 +24,6 @@ def stops_at_once(message: str) -> Generator[None]:
     """End the process with 128 + n when signal n comes, after a message and without its child processes.
 
     A signal that is ignored, as in a background job, stays ignored.
-
-    Args:
-        message: The line for stderr.
     """
     text = (_SHOW_CURSOR if sys.stderr.isatty() else "") + message + "\n"
 
@@ -60,11 +57,7 @@ def _watch(reading: int, text: str, numbers: frozenset[int]) -> None:
 
 
 def stop_unread(message: str) -> NoReturn:
-    """End the process with 128 + SIGPIPE, as it ends whom nobody reads; what is on disk is what a kill leaves.
-
-    Args:
-        message: The line for stderr.
-    """
+    """End the process with 128 + SIGPIPE, as it ends whom nobody reads; what is on disk is what a kill leaves."""
     _end((_SHOW_CURSOR if sys.stderr.isatty() else "") + message + "\n", 128 + signal.SIGPIPE)
 
 

@@ -19,12 +19,7 @@ def show_table(
 ) -> None:
     """Print a table. On a terminal it is made to fit; into a pipe it goes whole.
 
-    Args:
-        title: Above it; empty for none.
-        head: The names of the columns.
-        rows: The cells.
-        cut: The column that may be cut, so that no path and no id ever is.
-        spare: Columns that go when even that does not make it fit, in this order.
+    The column `cut` may be cut, so that no path and no id is; where that is not enough, columns of `spare` go in order.
     """
     cells = [list(head), *([one_line(str(cell)) for cell in row] for row in rows)]
     if sys.stdout.isatty():

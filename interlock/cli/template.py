@@ -22,13 +22,6 @@ def complete_template(_ctx: click.Context, _param: click.Parameter, incomplete: 
 def write_template(name: str, home: Path, *, dry_run: bool, show: bool, as_json: bool) -> None:
     """Write the files of a template into a project, or show them.
 
-    Args:
-        name: The word after `--template`.
-        home: The project's root.
-        dry_run: Write nothing.
-        show: Print what the files hold.
-        as_json: Print JSON on stdout.
-
     Raises:
         InstallError: One of the files is there; nothing was written.
         click.UsageError: There is no such template.

@@ -232,7 +232,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _same_installation(path: Path) -> bool:
-    """Say whether a program belongs to this environment: by its folder, or by what its first line starts."""
+    """Return whether a program belongs to this environment: by its folder, or by what its first line starts."""
     folder = Path(sys.prefix) / "bin"
     if path.resolve().parent == folder.resolve():
         return True

@@ -51,7 +51,7 @@ class Handler:
     blocks: bool
 
     def matches(self, tool: str) -> bool:
-        """Say whether the client calls it for a tool."""
+        """Return whether the client calls it for a tool."""
         if self.matcher in {"", "*"}:
             return True
         if _EXACT.fullmatch(self.matcher):
@@ -84,7 +84,7 @@ class Hooks:
 
     @property
     def is_expected(self) -> bool:
-        """Say whether the settings are an installed door."""
+        """Return whether the settings are an installed door."""
         return bool(self.of_settings) or self.recorded
 
     @property
@@ -100,14 +100,7 @@ class Hooks:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An entry that starts the server.
-
-    Args:
-        client: Whose.
-        path: The file.
-        words: The command line, variables of the client filled in; empty when the entry is gone.
-        env: What the entry adds to the environment.
-    """
+    """An entry that starts the server."""
 
     client: str
     path: str
@@ -150,7 +143,6 @@ def servers(root: Path) -> list[Server]:
 
 
 def _started(client: str, path: str, entry: Mapping[str, Any] | None, root: Path) -> Server:
-    """Return what an entry starts; nothing for one that is gone."""
     if entry is None:
         return Server(client, path, ())
     arguments, env = entry.get("args"), entry.get("env")
@@ -217,7 +209,7 @@ def _handlers(data: dict[str, Any], name: str) -> list[Handler]:
 
 
 def _is_off(data: dict[str, Any]) -> bool:
-    """Say whether a client's settings switch all hooks off."""
+    """Return whether a client's settings switch all hooks off."""
     tables: list[object] = [data.get("hooksConfig"), data.get("hooks")]
     disabled = any(isinstance(each, dict) and cast("dict[str, Any]", each).get("enabled") is False for each in tables)
     return data.get("disableAllHooks") is True or disabled

@@ -42,12 +42,7 @@ class Plugin:
 
 
 def find(root: Path, settings: Mapping[str, Mapping[str, Any]]) -> Plugin | None:
-    """Return the plugin where it is switched on.
-
-    Args:
-        root: The project.
-        settings: What the client's settings hold, by file; the first that speaks of the plugin decides.
-    """
+    """Return the plugin where it is switched on. The first file of settings that speaks of the plugin decides."""
     for data in settings.values():
         rows: object = data.get("enabledPlugins")
         if isinstance(rows, dict):

@@ -22,15 +22,7 @@ REFUSED: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What one door did.
-
-    Args:
-        door: Its name.
-        how: What was tried.
-        refused: It refused, and named the holder.
-        found: What it said, or why it did not refuse.
-        fix: What to do; empty when it refused.
-    """
+    """What one door did. `fix` is empty when it refused and named the holder."""
 
     door: str
     how: str
@@ -41,12 +33,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """One way to a file that somebody else holds.
-
-    Args:
-        name: For people.
-        attempt: Tries it in a throw-away project.
-    """
+    """One way to a file that somebody else holds."""
 
     name: str
     attempt: Callable[[Scratch], Proof]
@@ -54,10 +41,6 @@ class Door:
 
 def prove(home: Path, env: Mapping[str, str]) -> list[Proof]:
     """Plant a conflict in a throw-away project and try every installed door of this one there.
-
-    Args:
-        home: The project.
-        env: The environment that the agents' programs get.
 
     Raises:
         OSError: There is no room for the throw-away project.
@@ -105,7 +88,6 @@ def _cli(scratch: Scratch) -> Proof:
 
 
 def _cli_commit(scratch: Scratch) -> Proof:
-    """Change the held file, and commit it by name."""
     words = (*find_launch().program, "commit", "-m", "probe", scratch.file)
     said, moved = _changed(scratch, lambda: scratch.run(words, cwd=scratch.root))
     fix = "Install Interlock again; `interlock commit` must leave alone what another agent holds."
@@ -200,7 +182,6 @@ def _head(scratch: Scratch) -> str:
 
 
 def _commit(scratch: Scratch) -> tuple[Said, bool]:
-    """Commit the held file; say whether the branch moved."""
     return _changed(scratch, lambda: scratch.git("commit", "-q", "-a", "-m", "probe"))
 
 
@@ -217,7 +198,6 @@ def _changed(scratch: Scratch, act: Callable[[], Said]) -> tuple[Said, bool]:
 
 
 def _rebase(scratch: Scratch) -> tuple[Said, bool]:
-    """Rebase the other branch onto the one that changes the held file."""
     scratch.git("checkout", "-q", "topic")
     before = _head(scratch)
     try:
@@ -228,7 +208,6 @@ def _rebase(scratch: Scratch) -> tuple[Said, bool]:
 
 
 def _patch(scratch: Scratch) -> tuple[Said, bool]:
-    """Apply a patch for the held file from the mail."""
     mail = scratch.root / ".git" / "probe.patch"
     made = scratch.git("format-patch", "--stdout", "-1", "-R", "main")
     mail.write_text(made.out)

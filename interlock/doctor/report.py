@@ -12,14 +12,7 @@ Verdict: TypeAlias = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is looked at.
-
-    Args:
-        root: The project's root.
-        place: Its checkout and its store.
-        env: The environment that the agents' programs get.
-        now: Seconds since the epoch.
-    """
+    """What is looked at."""
 
     root: Path
     place: Place
@@ -29,13 +22,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a check found.
-
-    Args:
-        verdict: `warn` works, though not as well as it should; `fail` does not.
-        found: What is the case, one line.
-        fix: What to do, in the imperative; empty when all is well.
-    """
+    """What a check found. `warn`: it works, though not as well as it should."""
 
     verdict: Verdict
     found: str
@@ -44,14 +31,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row of the table.
-
-    Args:
-        id: Stable name.
-        what: What must hold.
-        how: How it is found out.
-        run: Finds it out; changes nothing.
-    """
+    """One row of the table."""
 
     id: str
     what: str

@@ -40,13 +40,7 @@ except OSError as error:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a program said.
-
-    Args:
-        status: Its exit status; 124 when it did not end in time, 127 when it could not be started.
-        out: Its standard output.
-        err: Its standard error.
-    """
+    """What a program said. The status is 124 when it did not end in time, 127 when it could not be started."""
 
     status: int
     out: str
@@ -98,10 +92,6 @@ class Scratch:
 @contextmanager
 def planted(home: Path, env: Mapping[str, str]) -> Generator[Scratch]:
     """Make the project, and let somebody hold a file in it; all of it is gone afterwards.
-
-    Args:
-        home: The true project.
-        env: The environment of the programs that are tried.
 
     Raises:
         OSError: There is no room for it, or no git.

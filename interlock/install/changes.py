@@ -74,12 +74,6 @@ class Change:
 def plan(root: Path, wanted: Sequence[Installation], launch: Launch, *, git: bool = False) -> tuple[Change, ...]:
     """Return what init would write; nothing is written.
 
-    Args:
-        root: The project.
-        wanted: What to put into the clients' files.
-        launch: How a client starts the server.
-        git: Git's hooks too, where there is a repository.
-
     Raises:
         InstallError: With every file that cannot be changed.
     """
@@ -223,7 +217,7 @@ def _first(root: Path, installation: Installation, row: Row, now: File) -> File 
 
 
 def _same(text: str, other: str) -> bool:
-    """Say whether two texts are one JSON value, whatever the layout."""
+    """Return whether two texts are one JSON value, whatever the layout."""
     try:
         return json.loads(text) == json.loads(other)
     except ValueError:

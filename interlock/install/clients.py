@@ -34,13 +34,7 @@ _TOML_FORMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a client starts the server.
-
-    Args:
-        command: The program.
-        args: Its arguments.
-        reason: Why this program, one sentence.
-    """
+    """How a client starts the server."""
 
     command: str
     args: tuple[str, ...]
@@ -90,11 +84,7 @@ class Installation:
 
 
 def find_launch(search: Callable[[str], str | None] = shutil.which) -> Launch:
-    """Return how a client starts the server: by name when that is found on PATH, else by this interpreter.
-
-    Args:
-        search: Finds a program; for tests.
-    """
+    """Return how a client starts the server: by name when that is found on PATH, else by this interpreter."""
     found = search("interlock")
     if found is None:
         reason = f"`interlock` is not on PATH, so {sys.executable} is named: a path of this machine alone."
@@ -116,12 +106,11 @@ def _rooted(launch: Launch) -> Entry:
 
 
 def _words(entry: Entry) -> tuple[str, ...]:
-    """Return the command line of an entry that starts the server."""
     return (shlex.join(str(word) for word in (entry.get("command", ""), *entry["args"])),)
 
 
 def _starts_it(there: object) -> bool:
-    """Say whether an entry starts this server, though perhaps by another program or with more settings."""
+    """Return whether an entry starts this server, though perhaps by another program or with more settings."""
     if not isinstance(there, dict):
         return False
     row = cast("Entry", there)
@@ -130,7 +119,7 @@ def _starts_it(there: object) -> bool:
 
 
 def _check_there(there: object) -> bool:
-    """Say whether the entry is there; refuse one of that name that starts something else."""
+    """Return whether the entry is there; refuse one of that name that starts something else."""
     if there is None:
         return False
     if not _starts_it(there):

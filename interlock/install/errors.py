@@ -20,25 +20,12 @@ CODES: Final = rules({
 
 
 def file_problem(code: str, path: str, message: str, found: str, expected: str, fix: str) -> Finding:
-    """Return one file that cannot be changed.
-
-    Args:
-        code: Stable code, a key of `CODES`.
-        path: The file, relative to the root.
-        message: What is wrong, one sentence.
-        found: What is there.
-        expected: What should be.
-        fix: What to do, in the imperative; may hold the text to paste by hand.
-    """
+    """Return one file that cannot be changed. Its fix may hold the text to paste by hand."""
     return Finding(code, "error", "", message, found, expected, fix, path=path)
 
 
 class InstallError(InterlockError):
-    """Nothing was written.
-
-    Args:
-        problems: Every problem found, at least one.
-    """
+    """Nothing was written."""
 
     def __init__(self, problems: tuple[Finding, ...]) -> None:
         first = problems[0]
@@ -50,16 +37,10 @@ class InstallError(InterlockError):
 class EditError(InterlockError):
     """A text cannot be edited; the caller knows the file.
 
-    Args:
-        code: As in `file_problem`.
-        message: What is wrong, one sentence.
-        found: What is there.
-        expected: What should be.
-        line: The line, from 1; 0 for the whole text.
-        column: The column, from 1.
-
     Attributes:
         finding: All of it.
+
+    Line and column count from 1; line 0 is the whole text.
     """
 
     def __init__(self, code: str, message: str, found: str, expected: str, line: int = 0, column: int = 0) -> None:

@@ -21,12 +21,7 @@ LINK: Final = stat.S_IFLNK
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as it is, or as it will be.
-
-    Args:
-        data: Its bytes.
-        mode: Its permissions; `LINK` for a symbolic link.
-    """
+    """A file as it is, or as it will be. The mode is `LINK` for a symbolic link."""
 
     data: bytes
     mode: int = 0o644

@@ -121,7 +121,7 @@ def command_of(text: str) -> str:
 
 
 def is_current(path: Path, name: str) -> bool:
-    """Say whether a hook is what would be written today, around the hook that stood there."""
+    """Return whether a hook is what would be written today, around the hook that stood there."""
     file = read_raw(path)
     return file is not None and file.data == script(name, *program(), read_raw(_beside(path))).encode()
 
@@ -140,11 +140,7 @@ def check_foreign(file: File) -> None:
 def script(name: str, words: Sequence[str], marker: Path, kept: File | None = None) -> str:
     """Return the text of a hook.
 
-    Args:
-        name: The hook.
-        words: What starts Interlock.
-        marker: A file that is gone when the installation is.
-        kept: The hook that stood there; it is called first, with the same arguments and input, and its status counts.
+    The hook that was there, `kept`, is called first, and its status counts; `marker` is gone when the installation is.
     """
     head, comment, *lines = git_hook(name, words).splitlines()
     back = f'mv "$0{KEPT_SUFFIX}" "$0"' if kept is not None else 'rm "$0"'
@@ -201,10 +197,7 @@ def _shell(kept: File) -> list[str]:
 def _plan_one(path: Path, name: str, written: str) -> list[Hook]:
     """Return the hook's file, and before it the one that keeps what stood there.
 
-    Args:
-        path: The file.
-        name: The hook.
-        written: The digest of what init wrote there; a hook that is still that is brought up to date.
+    A hook that still has the digest that init wrote is brought up to date.
     """
     words, marker = program()
     wanted = (shlex.join(words),)

@@ -21,14 +21,7 @@ _TABLE: Final = "hooks"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a client that calls a hook.
-
-    Args:
-        name: The client's name of it.
-        hook: The hook: `interlock hook …`.
-        matcher: The tools it is for; empty where the event has none.
-        more: What else stands beside the command.
-    """
+    """One event of a client that calls a hook."""
 
     name: str
     hook: str
@@ -73,7 +66,7 @@ GEMINI: Final = (
 
 
 def is_ours(command: object) -> bool:
-    """Say whether a command line calls a hook of Interlock."""
+    """Return whether a command line calls a hook of Interlock."""
     return isinstance(command, str) and _OURS.search(command) is not None
 
 
@@ -104,7 +97,6 @@ def _lists(data: Entry) -> dict[str, list[Any]]:
 
 
 def _find(text: str) -> Entry | None:
-    """Return the groups of ours by event."""
     found: Entry = {}
     for event, groups in _lists(read_json(text)).items():
         own = [group for group in groups if any(map(is_ours, commands(group)))]
@@ -114,7 +106,6 @@ def _find(text: str) -> Entry | None:
 
 
 def _words(entry: Entry) -> tuple[str, ...]:
-    """Return the command lines of the groups, each once, in the order of their names."""
     found = [command for group in entry.values() for command in commands(group) if is_ours(command)]
     return tuple(sorted(set(found)))
 
@@ -166,7 +157,6 @@ def _without(group: Any) -> list[Any]:
 
 
 def _by_hand(text: str, entry: Entry) -> tuple[str, str]:
-    """Return what to paste into a text that is no plain JSON."""
     lists = {event: [group] for event, group in entry.items()}
     member = f'"{_TABLE}": {json.dumps(lists, ensure_ascii=False)}'
     if not text or text.lstrip().startswith(("{", "//", "/*")):

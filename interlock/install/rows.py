@@ -14,11 +14,6 @@ CLIENTS: Final = tuple(row.client for row in SERVERS)
 
 
 def pick(names: Sequence[str], *, hooks: bool = True) -> tuple[Installation, ...]:
-    """Return the rows of some clients in the order of the table; `all` is every client.
-
-    Args:
-        names: Words of `--client`.
-        hooks: Their hooks too.
-    """
+    """Return the rows of some clients in the order of the table; `all` is every client."""
     rows = INSTALLATIONS if hooks else SERVERS
     return tuple(row for row in rows if row.client in names or "all" in names)

@@ -144,12 +144,7 @@ ${page}# Files that the agents work from:
 
 
 def render(template: Template, root: Path) -> dict[str, str]:
-    """Return the files of a template by name, as they fit a project.
-
-    Args:
-        template: The kind of project.
-        root: The project's root.
-    """
+    """Return the files of a template by name, as they fit a project."""
     words = {
         "title": template.title,
         "command": _toml(template.command(root)),
