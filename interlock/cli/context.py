@@ -1,17 +1,21 @@
-"""What the commands share: exit codes, the root, and the two streams."""
+"""What the commands share: options, the root, the two streams, and findings in the form that was asked for."""
 
 import json
 import math
+import os
 import shlex
 import sys
-from collections.abc import Sized
+from collections.abc import Iterable, Sized
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 from rich.console import Console
 
+from interlock import __version__
+from interlock.core.finding import Finding
 from interlock.core.project import find_root
+from interlock.core.render import FORMS, OF_SERVICES, Form, checked, render
 
 
 def talk() -> Console:
@@ -72,3 +76,37 @@ def warn_of_configuration(root: Path) -> None:
 def root_words(root: Path) -> str:
     """Return the words that a command needs to find this root from the current folder; none when it finds it itself."""
     return "" if find_root("") == str(root) else f" --root {shlex.quote(str(root))}"
+
+
+form_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    help="How findings are printed: text, json, sarif for code scanning, or github for annotations of a workflow.",
+)
+
+
+def asked(form: str | None, *, as_json: bool) -> Form:
+    """Return the form that `--format` and `--json` ask for."""
+    if as_json and form not in (None, "json"):
+        raise click.UsageError("--json and --format contradict each other; leave one out")
+    return "json" if as_json else cast("Form", form or "text")
+
+
+def print_findings(findings: Iterable[Finding], form: Form, root: Path, path: str = "") -> bool:
+    """Print findings for a service and return True; return False where the command prints them itself.
+
+    Paths are printed from the root; `path` is the file of findings that name none.
+    """
+    if form not in OF_SERVICES:
+        return False
+    from interlock.catalog import catalog  # noqa: PLC0415 - all tables cost, and few ask
+
+    rows = [row._replace(path=_from(root, row.path or path)) for row in findings]
+    click.echo(render(checked(rows), form, rules=catalog().values(), version=__version__), nl=False)
+    return True
+
+
+def _from(root: Path, path: str) -> str:
+    seen = os.path.relpath(root / path, root) if path else ""
+    return path if seen.startswith("..") else seen

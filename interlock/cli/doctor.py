@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import click
 
-from interlock.cli.context import json_option, print_json, resolve_root, root_option
-from interlock.cli.forms import asked, form_option, print_findings
+from interlock.cli.context import asked, form_option, json_option, print_findings, print_json, resolve_root, root_option
 from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.core.text import one_line

@@ -1,7 +1,4 @@
-"""`interlock init`: makes this project's coding agents find the server, shows what it writes, and undoes it.
-
-With a template it writes the configuration that tasks start with instead.
-"""
+"""`interlock init` and `uninstall`: make the coding agents of this project find the server, and take that back."""
 
 import shlex
 import sys
@@ -12,25 +9,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from interlock.cli.calls import read_standing
 from interlock.cli.context import count, json_option, print_json, resolve_root, root_option, root_words
-from interlock.cli.template import OPTION, complete_template, write_template
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
-from interlock.install import (
-    CLIENTS,
-    NAME,
-    Change,
-    InstallError,
-    apply,
-    apply_undo,
-    find_launch,
-    pick,
-    plan,
-    plan_undo,
-)
-from interlock.install.templates import TEMPLATES
+from interlock.core.text import closest
+from interlock.install import CLIENTS, NAME, Change, InstallError, apply, apply_undo, find_launch, pick, plan, plan_undo
+from interlock.install.templates import TASK, TEMPLATES, existing, render, suggested, write
 from interlock.reservations import place
 from interlock.reservations.git import commands as git
 
@@ -47,6 +34,14 @@ _PLANNED: Final = {
     "edited since: only the entry is taken out": "edited since: only the entry would be taken out",
 }
 """What a dry run says in place of a note; notes of files that stay as they are hold for both."""
+
+
+OPTION: Final = "--template"
+
+
+def complete_template(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the templates that begin so, with what their tests are."""
+    return [CompletionItem(row.name, help=row.title) for row in TEMPLATES.values() if row.name.startswith(incomplete)]
 
 
 client_option = click.option(
@@ -259,3 +254,72 @@ def _show_problems(home: Path, problems: tuple[Finding, ...]) -> None:
         click.echo(f"  expected: {problem.expected}", err=True)
         click.echo("  fix:      " + problem.fix.replace("\n", "\n            "), err=True)
     click.echo("nothing was written", err=True)
+
+
+def write_template(name: str, home: Path, *, dry_run: bool, show: bool, as_json: bool) -> None:
+    """Write the files of a template into a project, or show them.
+
+    Raises:
+        InstallError: One of the files is there; nothing was written.
+        click.UsageError: There is no such template.
+    """
+    if name not in TEMPLATES:
+        raise click.UsageError(_unknown(name, home))
+    files = render(TEMPLATES[name], home)
+    refused = {problem.path for problem in existing(home, files)}
+    if not dry_run:
+        write(home, files)
+    if as_json:
+        print_json(_template_data(name, home, files, dry_run=dry_run))
+        return
+    if Path.cwd() != home:
+        click.echo(f"in {home}:")
+    for path, text in files.items():
+        click.echo(f"{path}: {_template_note(refused=path in refused, dry_run=dry_run)}")
+        if show:
+            click.echo(text)
+    if dry_run:
+        click.echo("nothing was written (--dry-run)")
+        return
+    model = "command:claude" if name == "page" else "builder=command:claude"
+    where = root_words(home)
+    click.echo(f"next: say in {TASK} what is to be done, and which files the work may touch")
+    click.echo(f"check it: interlock check {TASK} --model {model}{where}")
+    click.echo(f"run it: interlock run {TASK} --model {model}{where}")
+
+
+def _template_note(*, refused: bool, dry_run: bool) -> str:
+    return "is there, and would be refused" if refused else "would be made" if dry_run else "made"
+
+
+def _unknown(name: str, home: Path) -> str:
+    near = closest(name, TEMPLATES)
+    hints: Sequence[str] = [f"{file} is here: {OPTION} {found}." for found, file in suggested(home).items()]
+    if near:
+        hints = [f"Did you mean `{near}`?"]
+    return " ".join([f"there is no template `{name}`; the templates are {', '.join(TEMPLATES)}.", *hints])
+
+
+def _template_data(name: str, home: Path, files: dict[str, str], *, dry_run: bool) -> dict[str, Any]:
+    rows = [{"path": path, "content": text} for path, text in files.items()]
+    return {
+        "schema": "interlock.template/1",
+        "root": str(home),
+        "template": name,
+        "written": not dry_run,
+        "files": rows,
+    }
+
+
+@click.command("uninstall")
+@client_option
+@click.option("--dry-run", is_flag=True, help="Show what would be taken back, and write nothing.")
+@root_option
+@json_option
+def uninstall_command(clients: tuple[str, ...], root: Path | None, *, dry_run: bool, as_json: bool) -> None:
+    """Take back what `interlock init` wrote: every file as it was, byte for byte.
+
+    A file that was edited since loses our part alone. Git's hooks go too, unless --client names a client. The program,
+    the journal and what agents have reserved stay.
+    """
+    take_back(clients, root, dry_run=dry_run, as_json=as_json)

@@ -9,8 +9,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from interlock.cli.amounts import answer_text
-from interlock.cli.progress import AtWork, Sparse, progress_lines
+from interlock.cli.progress import AtWork, Sparse, answer_text, progress_lines
 from interlock.graph import blocker_text, give_up
 
 STYLES: dict[str, str] = {

@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from interlock.catalog import CODE
-from interlock.cli.amounts import usage_lines
 from interlock.cli.completion import complete_run, complete_task_run
-from interlock.cli.context import count, finite, json_option, print_json, resolve_root, root_option
-from interlock.cli.forms import asked, form_option, print_findings
+from interlock.cli.context import (
+    asked,
+    count,
+    finite,
+    form_option,
+    json_option,
+    print_findings,
+    print_json,
+    resolve_root,
+    root_option,
+)
+from interlock.cli.progress import usage_lines
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.render import OF_SERVICES
@@ -355,7 +364,7 @@ def verify_command(
             raise click.UsageError("--commits prints text or JSON")
         if heads or evidence:
             raise click.UsageError("--commits goes with neither --head nor --evidence: leave them out")
-        from interlock.cli.commits import show_commits  # noqa: PLC0415
+        from interlock.cli.commit import show_commits  # noqa: PLC0415
 
         show_commits(
             root, commits, journals, allow_unproven=allow_unproven, allow_incomplete=allow_incomplete, as_json=as_json

@@ -10,10 +10,9 @@ from typing import Final
 
 from interlock.core.finding import Finding
 from interlock.install import githooks, record
-from interlock.install.clients import Installation, Launch
+from interlock.install.clients import Entry, Installation, Launch
 from interlock.install.errors import EditError, InstallError, file_problem
 from interlock.install.files import LINK, File, alone, read, read_raw, write
-from interlock.install.jsonfile import Entry
 from interlock.install.record import Row
 
 _FIXES: Final = {

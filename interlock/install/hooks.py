@@ -3,13 +3,13 @@
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
-from interlock.install.clients import Installation, Launch
+from interlock.install.clients import SERVERS, Entry, Installation, Launch, read_json, table_of, write_json
 from interlock.install.errors import EditError
-from interlock.install.jsonfile import Entry, read_json, table_of, write_json
 from interlock.reservations.hooks.client_input import SERVED
 
 SECONDS: Final = 30
@@ -187,3 +187,16 @@ HOOKS: Final = (
     ),
 )
 """The hooks of each client that has such hooks."""
+
+
+INSTALLATIONS: Final[tuple[Installation, ...]] = (*SERVERS, *HOOKS)
+"""The server of each client, then the hooks of each that has them. Two may share a file: the later one stands in it."""
+
+CLIENTS: Final = tuple(row.client for row in SERVERS)
+"""Every word of `--client`."""
+
+
+def pick(names: Sequence[str], *, hooks: bool = True) -> tuple[Installation, ...]:
+    """Return the rows of some clients in the order of the table; `all` is every client."""
+    rows = INSTALLATIONS if hooks else SERVERS
+    return tuple(row for row in rows if row.client in names or "all" in names)

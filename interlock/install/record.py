@@ -8,9 +8,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, TypedDict, cast
 
+from interlock.install.clients import Entry
 from interlock.install.errors import InstallError, file_problem
 from interlock.install.files import File, replace
-from interlock.install.jsonfile import Entry
 
 _SCHEMA: Final = "interlock.init/1"
 

@@ -16,9 +16,17 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from interlock.cli.amounts import answer_text, clock_text, money_text, short_number, usage_lines
 from interlock.cli.events import EVENTS, EventStream
-from interlock.cli.progress import AtWork, Sparse, progress_lines
+from interlock.cli.progress import (
+    AtWork,
+    Sparse,
+    answer_text,
+    clock_text,
+    money_text,
+    progress_lines,
+    short_number,
+    usage_lines,
+)
 from interlock.cli.screen import Screen
 
 DOCS = Path(__file__).parents[2] / "docs"

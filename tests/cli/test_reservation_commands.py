@@ -15,8 +15,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.cli.calls import as_patterns, calls_of
-from interlock.cli.standing import show_inbox, show_standing
-from interlock.cli.table import fitted
+from interlock.cli.standing import fitted, show_inbox, show_standing
 from interlock.journal import Journal
 from interlock.reservations import SqliteStore, place
 from interlock.reservations.hooks.main import HOOKS

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from interlock.doctor import Proof
-from interlock.doctor.prove import doors
-from interlock.doctor.scratch import planted
+from interlock.doctor.prove import doors, planted
 from interlock.install import Launch
 from interlock.reservations import place
 from tests.interlock.checkout import attempt, environment, install, interlock_command, tree, write_hook

@@ -178,7 +178,7 @@ def test_an_unknown_toolset_is_refused_with_the_nearest_one(tmp_path: Path) -> N
 WAITING = """
 import anyio, threading
 from pathlib import Path
-from interlock.cli import mcp
+from interlock.cli import serve
 import interlock.server
 
 def make(root, **options):
@@ -192,7 +192,7 @@ def make(root, **options):
     return server
 
 interlock.server.make_server = make
-mcp.mcp_command()
+serve.mcp_command()
 """
 
 
