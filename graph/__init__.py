@@ -12,43 +12,44 @@ if TYPE_CHECKING:
     # isort: off
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
     from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
-    from interlock.graph.engine.listing import find_run, list_runs, runs_of
-    from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path, state_dir
+    from interlock.graph.engine.folder import (
+        find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path, state_dir,
+    )
     from interlock.graph.errors import (
         AnswerError, GraphError, RunBusyError, RunDamagedError, TaskError, UnknownRunError,
     )
     from interlock.graph.status import all_summaries
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
-    from interlock.graph.task.early import kept_answer
+    from interlock.graph.task.changes import tree_after
     from interlock.graph.task.explain import explain_run, explanation_text, run_summary
     from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence
-    from interlock.graph.task.left import tree_after
     from interlock.graph.task.machine import Outcome, UNANSWERED, outcome_of, route
     from interlock.graph.task.policy import AgentSetting, Policy, key_variables, make_policy
     from interlock.graph.task.preflight import preflight, prepare
     from interlock.graph.task.record import policy_changes
+    from interlock.graph.task.roster import staffed, vacant_roles
     from interlock.graph.task.rules import RULES as RUN_RULES
     from interlock.graph.task.runs import (
         RunView, agent_roles, drive, keep_files, left_before, start_run, unapproved_bases, view_run,
     )
     from interlock.graph.task.scope_leases import blocker_text, give_up
     from interlock.graph.task.sealing import base_faults, case_of, frozen_of, in_git
-    from interlock.graph.task.staffing import staffed, vacant_roles
     from interlock.graph.task.state import Answered, CollectedEvidence, Event
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
-    from interlock.graph.task.view import RunPhase
+    from interlock.graph.task.view import kept_answer, RunPhase
     from interlock.graph.ticket.answers import busy_answer
     from interlock.graph.ticket.build import pipeline_graph
     from interlock.graph.ticket.by_model import ByModel, End, find_or_begin, newest_run
+    from interlock.graph.ticket.comparing import FIELDS as MINIMAL_FIELDS
     from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, SentTicket, TicketResponse
     from interlock.graph.ticket.explain import (
-        explain_ticket, explanation_text as ticket_explanation_text, find_ticket_run, summary_text, ticket_summary,
+        explain_ticket, explanation_text as ticket_explanation_text, find_ticket_run, summary_text,
+        ticket_summary,
     )
-    from interlock.graph.ticket.minimal import FIELDS as MINIMAL_FIELDS
+    from interlock.graph.ticket.machine import rebuild
     from interlock.graph.ticket.played import PlayedRunner, RecordingRunner
-    from interlock.graph.ticket.rebuild import rebuild
     from interlock.graph.ticket.rules import RULES as TICKET_RULES
     from interlock.graph.ticket.spec import COMPLETE, POC, PipelineSpec, SPECS, TICKET
     from interlock.graph.ticket.stage_runner import StageRunner
@@ -184,40 +185,38 @@ __getattr__ = lazy_exports(
     {
         "diagram": "pipeline_mermaid status_mermaid transition_table",
         "ending": "abandon abandon_ticket ended_runs remove",
-        "engine.listing": "find_run list_runs runs_of",
-        "engine.paths": "journal_path journal_run snapshots_path state_dir",
+        "engine.folder": "find_run journal_path journal_run list_runs runs_of snapshots_path state_dir",
         "errors": "AnswerError GraphError RunBusyError RunDamagedError TaskError UnknownRunError",
         "status": "all_summaries",
         "task.background": "Drives",
         "task.build": "task_graph",
-        "task.early": "kept_answer",
+        "task.changes": "tree_after",
         "task.explain": "explain_run explanation_text run_summary",
         "task.kept_evidence": "EvidenceCheck check_evidence",
-        "task.left": "tree_after",
-        "task.machine": "Outcome UNANSWERED outcome_of route",
+        "task.machine": "UNANSWERED Outcome outcome_of route",
         "task.policy": "AgentSetting Policy key_variables make_policy",
         "task.preflight": "preflight prepare",
         "task.record": "policy_changes",
+        "task.roster": "staffed vacant_roles",
         "task.rules": "RUN_RULES=RULES",
         "task.runs": "RunView agent_roles drive keep_files left_before start_run unapproved_bases view_run",
         "task.scope_leases": "blocker_text give_up",
         "task.sealing": "base_faults case_of frozen_of in_git",
-        "task.staffing": "staffed vacant_roles",
         "task.state": "Answered CollectedEvidence Event",
         "task.store": "RunStore no_task_run",
         "task.task": "PLACEHOLDER Task load_task task_from_mapping",
-        "task.view": "RunPhase",
+        "task.view": "RunPhase kept_answer",
         "ticket.answers": "busy_answer",
         "ticket.build": "pipeline_graph",
         "ticket.by_model": "ByModel End find_or_begin newest_run",
+        "ticket.comparing": "MINIMAL_FIELDS=FIELDS",
         "ticket.contract": "MinimalResponse MinimalTicket RunStatus SentTicket TicketResponse",
         "ticket.explain":
-            "explain_ticket find_ticket_run summary_text ticket_explanation_text=explanation_text ticket_summary ",
-        "ticket.minimal": "MINIMAL_FIELDS=FIELDS",
+            "explain_ticket find_ticket_run summary_text ticket_explanation_text=explanation_text ticket_summary",
+        "ticket.machine": "rebuild",
         "ticket.played": "PlayedRunner RecordingRunner",
-        "ticket.rebuild": "rebuild",
         "ticket.rules": "TICKET_RULES=RULES",
-        "ticket.spec": "COMPLETE POC PipelineSpec SPECS TICKET",
+        "ticket.spec": "COMPLETE POC SPECS TICKET PipelineSpec",
         "ticket.stage_runner": "StageRunner",
         "ticket.state": "earlier",
         "ticket.store": "TicketStore",

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from interlock.core.files import write_atomically
-from interlock.graph.engine.folder import ABANDONED
-from interlock.graph.engine.listing import list_runs
-from interlock.graph.engine.paths import journal_path, journal_run
+from interlock.graph.engine.folder import ABANDONED, journal_path, journal_run, list_runs
 from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.runs import Graphs, view_run

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interlock.graph.engine.listing import list_runs
+from interlock.graph.engine.folder import list_runs
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.explain import run_summary
 from interlock.graph.task.runs import Graphs, view_run

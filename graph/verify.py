@@ -11,13 +11,11 @@ from typing import Any, Final, Literal, NamedTuple, cast
 
 from interlock.core.errors import InterlockError
 from interlock.core.finding import Finding
-from interlock.graph.engine.folder import Pin
-from interlock.graph.engine.listing import list_runs
-from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path
+from interlock.graph.engine.folder import Pin, journal_path, journal_run, list_runs, snapshots_path
 from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.task.runs import RunView, kept_views
 from interlock.graph.task.store import pruned_runs
-from interlock.graph.ticket.rebuild import Rebuilder
+from interlock.graph.ticket.machine import Rebuilder
 from interlock.graph.ticket.state import RunState, terminal
 from interlock.graph.ticket.store import TicketStore
 from interlock.journal import Head, Journal, JournalDamaged, Problem, verify

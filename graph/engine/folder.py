@@ -1,16 +1,134 @@
-"""The folder of one run in `.interlock`: what it began with, its locks, and how far its records are known to go."""
+"""The runs below a root: their names in files and journal, which there are, and the folder of each with its locks."""
 
 import json
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+import os
+import re
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import ClassVar, Final, TypedDict
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypedDict, cast
 
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
-from interlock.graph.engine.listing import BEGIN, Kind, make_run
-from interlock.graph.engine.paths import RUN_ID_FORM, is_run_id, state_dir
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
+
+MAX_RUN_ID_CHARS: Final = 128
+RUN_ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_RUN_ID_CHARS - 1}}}", re.ASCII)
+"""What the runs of tasks and of tickets may be called."""
+RUN_ID_FORM: Final = f"letters, digits, `.`, `_` and `-`, at most {MAX_RUN_ID_CHARS}, beginning with a letter or digit"
+
+
+def is_run_id(name: object) -> bool:
+    """Return whether a value has the form of a run id."""
+    return isinstance(name, str) and RUN_ID.fullmatch(name) is not None
+
+
+def state_dir(root: Path) -> Path:
+    """Return the folder of Interlock's own state, made on first use and ignored by git."""
+    folder = root / ".interlock"
+    folder.mkdir(exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        write_atomically(ignore, b"*\n")
+    return folder
+
+
+def journal_path(root: Path) -> Path:
+    """Return where the journal of a root stands."""
+    return root / "artifacts" / "interlock" / "events.jsonl"
+
+
+def snapshots_path(root: Path) -> Path:
+    """Return where every snapshot of every ticket is kept."""
+    return root / "artifacts" / "interlock" / "tickets.jsonl"
+
+
+def copies_dir(root: Path, run_id: str) -> Path:
+    """Return the folder of a ticket run's payloads and of its last ticket, for people."""
+    return root / "artifacts" / "interlock" / "tickets" / run_id
+
+
+def journal_run(run_id: str) -> str:
+    """Return the name of a ticket run in the journal, where task runs have names of the same form."""
+    return f"ticket:{run_id}"
+
+
+def journal_beside(run_id: str) -> str:
+    """Return the name in the journal of what moves a ticket run no more, so that an ended run ends at its last line."""
+    return f"{journal_run(run_id)}/beside"
+
+
+Kind: TypeAlias = Literal["runs", "tickets"]
+"""The folder in `.interlock` of the runs of tasks, and of tickets."""
+
+BEGIN: Final = "run.json"
+"""The file that holds what a run began with; a folder without it is no run."""
+
+_MADE: Final = "made"
+"""The file of a run with the time when it was made, in nanoseconds since the epoch."""
+
+
+def list_runs(root: Path, kind: Kind) -> list[str]:
+    """Return the ids of all runs, the oldest first."""
+    return _by_age(_folders(root, kind))
+
+
+def runs_of(root: Path, kind: Kind, name: str, likely: Callable[[str], bool] = lambda _run: True) -> list[str]:
+    """Return the runs of a task or ticket, the newest first; one whose file cannot be read goes by its id.
+
+    Args:
+        root: The project's root.
+        kind: Of tasks or of tickets.
+        name: The task or ticket.
+        likely: Tells by its id whether a run can be one; the files of others are not read.
+    """
+    found = (folder for folder in _folders(root, kind) if likely(folder.name) and _name(folder) == name)
+    return _by_age(found)[::-1]
+
+
+def find_run(root: Path, kind: Kind, name: str) -> str | None:
+    """Return the run of that id, or the newest run of the task or ticket of that name, or None."""
+    if is_run_id(name) and (root / ".interlock" / kind / name / BEGIN).exists():
+        return name
+    return next(iter(runs_of(root, kind, name)), None)
+
+
+def make_run(root: Path, kind: Kind, run_id: str, data: bytes) -> None:
+    """Write what a run begins with, and when it was made: from then on it exists."""
+    folder = root / ".interlock" / kind / run_id
+    write_atomically(folder / _MADE, str(time.time_ns()).encode())
+    write_atomically(folder / BEGIN, data)
+
+
+def _folders(root: Path, kind: Kind) -> Iterator[Path]:
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(root / ".interlock" / kind) as entries:
+        for entry in entries:
+            if is_run_id(entry.name) and os.path.exists(os.path.join(entry.path, BEGIN)):  # noqa: PTH110, PTH118 - many
+                yield Path(entry.path)
+
+
+def _by_age(folders: Iterator[Path]) -> list[str]:
+    return [run for _, run in sorted((_made(folder), folder.name) for folder in folders)]
+
+
+def _name(folder: Path) -> str:
+    try:
+        begun = cast("dict[str, Any]", json.loads((folder / BEGIN).read_bytes()))
+        return str(begun["task"]["task_id"] if "task" in begun else begun["ticket_id"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return folder.name.rpartition(".")[0]
+
+
+def _made(folder: Path) -> int:
+    """Return when a run was made; a run of an older version has no note, there the time of its first file counts."""
+    try:
+        return int((folder / _MADE).read_bytes())
+    except (OSError, ValueError):
+        with suppress(OSError):
+            return (folder / BEGIN).stat().st_mtime_ns
+        return 0
+
 
 ABANDONED: Final = "abandoned"
 """The file and the journal line that say that a run was ended for good."""

@@ -19,7 +19,6 @@ from interlock.agents.usage import Usage
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Role
 from interlock.graph.task.assigning import make_ask
-from interlock.graph.task.budgets import spent_by
 from interlock.graph.task.desk import Desk, own_collection, role_order
 from interlock.graph.task.judging import Reply, judge, overruled
 from interlock.graph.task.machine import (
@@ -28,6 +27,7 @@ from interlock.graph.task.machine import (
     Verdict,
 )
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated
+from interlock.graph.task.policy import spent_by
 from interlock.graph.task.state import Answered, Event, TaskState
 from interlock.graph.task.store import RunStore
 

@@ -124,8 +124,8 @@ class Drives:
             return self.look(run_id)
 
     def _keep_early(self, run_id: str, answers: Mapping[str, str], asks: Mapping[str, str]) -> dict[str, str]:
-        from interlock.graph.task.handing_in import keep_early  # noqa: PLC0415 - LangGraph takes a second to import
         from interlock.graph.task.runs import view_run  # noqa: PLC0415
+        from interlock.graph.task.view import keep_early  # noqa: PLC0415 - LangGraph takes a second to import
 
         return keep_early(view_run(run_id, root=self.root), RunStore(self.root, run_id), answers, asks)
 

@@ -13,13 +13,13 @@ from interlock.agents.recording import NoTape, Tape
 from interlock.agents.runners import make_runner
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
-from interlock.graph.engine.paths import journal_path
-from interlock.graph.task.admission import check_task
+from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.collecting import Update
 from interlock.graph.task.desk import Desk
 from interlock.graph.task.machine import COMMAND_GATES, RESUMED, START_NODE
 from interlock.graph.task.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes
 from interlock.graph.task.policy import Policy, key_variables, make_policy
+from interlock.graph.task.preflight import check_task
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.task import Task

@@ -9,9 +9,9 @@ from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec
 from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import from_json
-from interlock.graph.engine.paths import journal_path
+from interlock.graph.engine.folder import journal_path
+from interlock.graph.task.changes import tree_after
 from interlock.graph.task.kept_evidence import present_path
-from interlock.graph.task.left import tree_after
 from interlock.graph.task.machine import REWORKABLE, UNANSWERED, Cause, certified
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.preflight import found_program

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from interlock.core.finding import Finding
 from interlock.gates.evidence import EvidenceFile, read_evidence
-from interlock.graph.engine.paths import journal_path
+from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.rules import ALTERED
 from interlock.journal import Entry, Journal, JournalDamaged
 

@@ -14,6 +14,7 @@ from interlock.gates.manifest import CollectedFile
 from interlock.gates.response import input_exists
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.asking import CAUSE, ask_role, may_ask_again, reask_number
+from interlock.graph.task.changes import changes_outside, keep_listing
 from interlock.graph.task.collecting import Collecting, Node, Update
 from interlock.graph.task.desk import UNREADABLE, Desk, held_gates, own_collection
 from interlock.graph.task.machine import (
@@ -29,7 +30,6 @@ from interlock.graph.task.machine import (
     unjudged,
 )
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated, statement
-from interlock.graph.task.outside import changes_outside, keep_listing
 from interlock.graph.task.record import Recorder, set_aside, undelivered
 from interlock.graph.task.sealing import check_bases, freeze_run, sealing_error, sealing_record
 from interlock.graph.task.state import Outside, TaskState, round_of

@@ -6,7 +6,7 @@ from typing import cast
 from interlock.envelope import MAX_BYTES, Report, validate
 from interlock.envelope.protocol import Protocol
 from interlock.gates.response import Expected
-from interlock.graph.engine.listing import runs_of
+from interlock.graph.engine.folder import runs_of
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.desk import Desk
 from interlock.graph.task.judging import judge

@@ -5,6 +5,8 @@ checks of `CHECKS` are cheap and all run, so that every fault is named at once. 
 looked at after them, by `graph.sealing`: it runs commands of the project.
 """
 
+import json
+import posixpath
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,15 +24,107 @@ from interlock.gates.collect import find_browser, load_engines
 from interlock.gates.config import FILE, Config, load_config
 from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.patterns import compile_scope, expand
-from interlock.gates.registry import build_protocol
+from interlock.gates.registry import build_protocol, roster_problems
 from interlock.gates.response import input_exists
 from interlock.gates.tree import in_scope, paths_in_scope
-from interlock.graph.task.admission import one_line, task_findings
+from interlock.graph.errors import TaskError
+from interlock.graph.task.machine import COMMAND_GATES, RESUMED, START_NODE
+from interlock.graph.task.orchestrator import MSG_STRICT, StatementError, statement
 from interlock.graph.task.policy import Policy, make_policy
-from interlock.graph.task.roster import spared_roles
+from interlock.graph.task.roster import spared_roles, vacant_roles
 from interlock.graph.task.rules import BROWSER, BUDGET, PROGRAM, SCOPE, TABLES, TEXT, VACANT
-from interlock.graph.task.staffing import vacant_roles
+from interlock.graph.task.state import TaskState
 from interlock.graph.task.task import PLACEHOLDER, Task
+
+RESERVED: Final = frozenset({START_NODE, COMMAND_GATES, RESUMED, *TaskState.__annotations__})
+"""Names that a run needs for itself; no role can have one."""
+
+MAX_TASK_ID_CHARS: Final = 100
+MAX_TASK_BYTES: Final = 64 * 1024
+"""A task stands whole in one journal line and in every envelope of the orchestrator."""
+
+
+def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[Finding, ...]:
+    """Return what is wrong with a task before it starts."""
+    found = [
+        item._replace(field=item.field.lower())
+        for item in roster_problems(protocol, task.gates_required, page=task.page)
+    ]
+    found += (*_bounds(task), *_files(task, root), *_names(protocol))
+    if not any(item.level == "error" for item in found):
+        found += _envelope(task, protocol)
+    return tuple(found)
+
+
+def check_task(task: Task, protocol: Protocol, root: Path) -> tuple[str, ...]:
+    """Return the warnings about a task that may start.
+
+    Raises:
+        TaskError: The task cannot start; every problem is listed.
+    """
+    return admitted(task, task_findings(task, protocol, root))
+
+
+def admitted(task: Task, faults: Sequence[Finding]) -> tuple[str, ...]:
+    """Return the texts of the warnings among some faults.
+
+    Raises:
+        TaskError: One of them is an error; every error is listed.
+    """
+    errors = tuple(one_line(item) for item in faults if item.level == "error")
+    if errors:
+        name = task.task_id[:MAX_TASK_ID_CHARS]
+        raise TaskError(f"task {name} cannot start: {errors[0]}", "Correct the task.", errors)
+    return tuple(map(one_line, faults))
+
+
+def one_line(item: Finding) -> str:
+    """Return a finding in one line, with what to do."""
+    code = "" if item.code == TaskError.code else f"{item.code} "
+    return f"{code}{item.text} {item.fix}"
+
+
+def _task_fault(key: str, message: str, fix: str) -> Finding:
+    return Finding(TaskError.code, "error", key, message, fix=fix)
+
+
+def _bounds(task: Task) -> Iterator[Finding]:
+    if len(task.task_id) > MAX_TASK_ID_CHARS:
+        yield _task_fault("task_id", f"it has {len(task.task_id)} characters.", f"Write at most {MAX_TASK_ID_CHARS}.")
+    size = len(json.dumps(task.to_json()))
+    if size > MAX_TASK_BYTES:
+        fix = f"Leave at most {MAX_TASK_BYTES}; put long texts into files."
+        yield _task_fault("task", f"it has {size} bytes as JSON.", fix)
+
+
+def _files(task: Task, root: Path) -> Iterator[Finding]:
+    for path in task.inputs:
+        if not input_exists(str(root), path):
+            yield _task_fault("inputs", f"`{path[:200]}` does not exist below {root}.", "Create it, or take it out.")
+    try:
+        compile_scope(task.scope)
+        if task.page and "://" not in task.page and not in_scope(posixpath.normpath(task.page), task.scope):
+            message = f"`{task.page[:200]}` is not in scope, so no verdict would be bound to it."
+            yield _task_fault("page", message, "Add it to `scope`.")
+    except TreeError as error:
+        yield _task_fault("scope", error.message, error.fix)
+
+
+def _names(protocol: Protocol) -> Iterator[Finding]:
+    for name in protocol.roles:
+        if name in RESERVED:
+            yield _task_fault(f"roles.{name}", f"the run itself needs the name `{name}`.", "Rename the role.")
+
+
+def _envelope(task: Task, protocol: Protocol) -> Iterator[Finding]:
+    try:
+        statement(
+            "BLOCKED", task, protocol, previous=None, fail_reasons=[f"{MSG_STRICT}: a trial"], output="A trial.",
+            next_actions=["orchestrator to start the task"],
+        )  # fmt: skip
+    except StatementError as error:
+        yield from (_task_fault(item.field.lower(), item.message, item.fix) for item in error.findings)
+
 
 _WILD: Final = frozenset("*?[")
 

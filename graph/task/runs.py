@@ -19,17 +19,14 @@ from interlock.agents.ask import REMOTE, Remote, Runner, RunnerError
 from interlock.agents.recording import Tape
 from interlock.core.finding import Finding
 from interlock.gates.sealed import Base, SealError
-from interlock.graph.engine.listing import list_runs, runs_of
-from interlock.graph.engine.paths import journal_path, state_dir
+from interlock.graph.engine.folder import journal_path, list_runs, runs_of, state_dir
 from interlock.graph.errors import RunAbandonedError, RunDamagedError
-from interlock.graph.task.admission import admitted
 from interlock.graph.task.build import task_graph
+from interlock.graph.task.changes import left_changed
 from interlock.graph.task.checkpoints import checkpointer, has_checkpoints, read_state
-from interlock.graph.task.handing_in import hand_in, keep_early, keep_given, resume_map
-from interlock.graph.task.left import left_changed
 from interlock.graph.task.machine import RESUMED
 from interlock.graph.task.policy import Policy, key_variables
-from interlock.graph.task.preflight import preflight, prepare, refusal
+from interlock.graph.task.preflight import admitted, preflight, prepare, refusal
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.scope_leases import ScopeLeases, clear
 from interlock.graph.task.sealing import (
@@ -46,7 +43,7 @@ from interlock.graph.task.sealing import (
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.store import RunStore, create_next
 from interlock.graph.task.task import Task
-from interlock.graph.task.view import RunView, view_of
+from interlock.graph.task.view import RunView, hand_in, keep_early, keep_given, resume_map, view_of
 from interlock.journal import Head, Journal
 from interlock.redaction import redactor_for
 

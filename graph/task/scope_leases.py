@@ -11,8 +11,8 @@ from interlock.agents.ask import agent_of_run
 from interlock.agents.files import as_written, run_caller
 from interlock.core.errors import InterlockError
 from interlock.core.project import NoProject
+from interlock.gates.patterns import expand
 from interlock.graph.errors import LeasesError, ScopeHeldError
-from interlock.graph.task.scope_patterns import lease_patterns
 from interlock.graph.task.task import Task
 from interlock.journal import JournalError
 from interlock.reservations import (
@@ -28,7 +28,20 @@ from interlock.reservations import (
 )
 from interlock.reservations.answers import Conflict, ReserveAnswer
 from interlock.reservations.errors import ReservationError
+from interlock.reservations.patterns import Pattern, canonical, quote
 from interlock.reservations.settings import Settings
+
+
+def lease_patterns(scope: Sequence[str], below: str = "") -> tuple[str, ...]:
+    """Return patterns of leases that cover every path of a scope. What `!` takes out is covered all the same.
+
+    The task's root lies in the checkout at `below`; empty when it is the checkout.
+    """
+    prefix = f"{quote(below)}/" if below else ""
+    plain = [prefix + text for pattern in scope if not pattern.startswith("!") for text in expand(pattern)]
+    read = [canonical(text) for text in plain]
+    return tuple(sorted({row.text if isinstance(row, Pattern) else f"{prefix}**" for row in read}))
+
 
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 

@@ -14,8 +14,7 @@ from interlock.agents.ask import AgentsError
 from interlock.agents.usage import Usage, total
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
-from interlock.graph.engine.folder import RunFolder
-from interlock.graph.engine.paths import journal_path, state_dir
+from interlock.graph.engine.folder import RunFolder, journal_path, state_dir
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.task import Task

@@ -18,13 +18,11 @@ from interlock.gates.git_files import list_tree, revealed
 from interlock.gates.shared import shared, untold
 from interlock.gates.stages import Issue, Observed, Stage, Surroundings, artifact_records, judge_stage
 from interlock.gates.tree import tree_diff
-from interlock.graph.engine.folder import HeadRecord
-from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path
+from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, snapshots_path
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.ticket.comparing import other_key
 from interlock.graph.ticket.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus, Ticket
 from interlock.graph.ticket.machine import GATE_EVENTS, apply, attempt, begun, check_attempt
-from interlock.graph.ticket.policy import ticket_policy
 from interlock.graph.ticket.rules import issue, shown
 from interlock.graph.ticket.spec import BEGIN, COMPLETE, PipelineSpec
 from interlock.graph.ticket.state import (
@@ -37,6 +35,7 @@ from interlock.graph.ticket.state import (
     issue_ticket,
     required_fields,
     terminal,
+    ticket_policy,
     tree_before,
 )
 from interlock.graph.ticket.store import TicketStore

@@ -170,8 +170,8 @@ class Delegation:
 
     def _checked(self, task: Task) -> dict[str, str]:
         from interlock.gates.config import load_config  # noqa: PLC0415
-        from interlock.graph.task.admission import check_task  # noqa: PLC0415
         from interlock.graph.task.policy import make_policy  # noqa: PLC0415
+        from interlock.graph.task.preflight import check_task  # noqa: PLC0415
 
         policy = make_policy(task, load_config(self.root), self.root)
         check_task(task, policy.protocol, self.root)

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from interlock.agents.usage import Limits
-from interlock.graph.engine.listing import find_run
-from interlock.graph.engine.paths import copies_dir, journal_path, journal_run
+from interlock.graph.engine.folder import copies_dir, find_run, journal_path, journal_run
 from interlock.graph.ticket.answers import NEXT_ENDS, SAME_ENDS
+from interlock.graph.ticket.by_model import answer_lines, ticket_usage
 from interlock.graph.ticket.contract import FAIL_CLOSED, RunStatus
-from interlock.graph.ticket.stage_answers import answer_lines, ticket_usage
 from interlock.graph.ticket.store import TicketStore
 from interlock.graph.ticket.tickets import Tickets
 from interlock.journal import Entry

@@ -8,13 +8,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.graph.engine.folder import ABANDONED, HeadRecord, Pin
-from interlock.graph.engine.listing import runs_of
-from interlock.graph.engine.paths import is_run_id, journal_path, journal_run, snapshots_path
+from interlock.graph.engine.folder import (
+    ABANDONED,
+    HeadRecord,
+    Pin,
+    is_run_id,
+    journal_path,
+    journal_run,
+    runs_of,
+    snapshots_path,
+)
 from interlock.graph.errors import RunAbandonedError, RunDamagedError, UnknownRunError
 from interlock.graph.ticket.build import Nodes, PipelineGraph, compiled
 from interlock.graph.ticket.contract import Ticket
-from interlock.graph.ticket.rebuild import Rebuilder
+from interlock.graph.ticket.machine import Rebuilder
 from interlock.graph.ticket.spec import SPECS, PipelineSpec
 from interlock.graph.ticket.state import RunInput, RunState, issue_ticket, terminal
 from interlock.graph.ticket.store import TicketStore, may_be_of

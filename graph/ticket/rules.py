@@ -1,10 +1,13 @@
-"""The rules about a submission as a whole: whether it is a ticket, of this run, as the server issued it."""
+"""The rules about a submission as a whole, and the findings about the names in a call."""
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from interlock.core import text as core
 from interlock.core.rule import Rule
 from interlock.gates.stages import Issue
+from interlock.graph.engine.folder import RUN_ID_FORM, is_run_id
+from interlock.graph.errors import RunBusyError
 
 _PROTOCOL: Final = "Ticket Protocol §"
 _OVERRIDE: Final = _PROTOCOL + "Non-Negotiable Constraints: No local override of server-controlled fields."
@@ -63,3 +66,87 @@ def shown(value: object) -> str:
     """Show a value in one bounded line."""
     text = value if isinstance(value, str) else repr(value)
     return core.shown(text, MAX_SHOWN_CHARS) or "nothing"
+
+
+MAX_TICKET_ID_CHARS: Final = 200
+
+
+def wrong_ids(ticket_id: object, run_id: object) -> Issue | None:
+    """Return what is wrong with the names of a run that is to begin."""
+    if not isinstance(ticket_id, str) or not 0 < len(ticket_id.strip()) == len(ticket_id) <= MAX_TICKET_ID_CHARS:
+        expected = f"1 to {MAX_TICKET_ID_CHARS} characters without blanks around them"
+    elif not ticket_id.isprintable():
+        expected = "printable characters"
+    elif run_id is not None and not is_run_id(run_id):
+        return issue(
+            "TKT106", "run_id", "The run id cannot be used.", found=run_id, expected=RUN_ID_FORM,
+            fix="Choose such an id, or leave `run_id` out.",
+        )  # fmt: skip
+    else:
+        return None
+    return issue(
+        "TKT106", "ticket_id", "The ticket id cannot be used.", found=ticket_id, expected=expected,
+        fix="Give the ticket's id as its tracker writes it.",
+    )  # fmt: skip
+
+
+def unknown_run(run_id: object, first: str = "", near: Sequence[str] = ()) -> Issue:
+    """Return the finding about a run that does not exist.
+
+    A minimal ticket begins a run in the state `first`; runs `near` may be meant.
+    """
+    begin = "Begin one with interlock_begin_run(ticket_id), and use the ticket that it returns."
+    if near:
+        begin = f"Did you mean {' or '.join(near)}? If not: {begin[:1].lower()}{begin[1:]}"
+    return issue(
+        "TKT111", "run_id", "There is no such ticket run here.", found=run_id, expected="a run that was begun here",
+        fix=f'Send the ticket with "state": "{first}" first: that begins the run.' if first else begin,
+    )  # fmt: skip
+
+
+def no_run_id(given: Mapping[str, Any], first: str = "", near: Sequence[str] = ()) -> Issue:
+    """Return the one finding about a ticket that names no run: nothing else of it can be compared."""
+    runs = f" Runs of this ticket: {', '.join(near)}." if near else ""
+    fix = (
+        "Send what the server issued: interlock_begin_run(ticket_id, run_id) returns the present ticket of a run, and "
+        "without `run_id` begins one. Or send the payload alone with interlock_submit_payload(run_id, revision, "
+        f"payload); interlock_run_status(run_id) says the revision.{runs}"
+    )
+    if first:
+        fix = f'Add `run_id`: with "state": "{first}" an id of your own choice begins a run; later send the same.{runs}'
+    return issue(
+        "TKT104", "run_id", "The ticket has no field `run_id`, so nothing says which run it is of.",
+        found=", ".join(given) or "no field at all", expected="a ticket with its `run_id`", fix=fix,
+    )  # fmt: skip
+
+
+def foreign_run(run_id: str, whose: str) -> Issue:
+    """Return the finding about a run of another ticket or caller."""
+    return issue(
+        "TKT112", "run_id", f"Run {run_id} belongs to {whose}.", found=run_id, expected="a run of your own",
+        fix="Begin a run of your own with interlock_begin_run(ticket_id).",
+    )  # fmt: skip
+
+
+def busy_run(error: RunBusyError) -> Issue:
+    """Return the finding about a run that another call holds."""
+    return issue(
+        "TKT114", "run_id", error.message, found="a call that has no answer yet", expected="one call at a time",
+        fix=error.fix,
+    )  # fmt: skip
+
+
+def no_object(payload: object) -> Issue:
+    """Return the finding about a payload that is no object."""
+    return issue(
+        "TKT106", "payload", "The payload is no JSON object.", found=payload, expected="an object",
+        fix="Write the fields of the stage into `payload` as an object.",
+    )  # fmt: skip
+
+
+def takes_none(payload: Mapping[str, Any]) -> Issue:
+    """Return the finding about a payload where none is taken."""
+    return issue(
+        "TKT141", "payload", "This stage takes no payload.", found=", ".join(payload), expected="{}",
+        fix="Submit with an empty payload.",
+    )  # fmt: skip

@@ -10,7 +10,7 @@ from interlock.agents.quoting import bounded, data_block, visible
 from interlock.agents.usage import Limits
 from interlock.gates.git_files import ignored_in, list_tree
 from interlock.gates.stages import Allowed, Field, requirement_ids
-from interlock.graph.engine.paths import journal_run
+from interlock.graph.engine.folder import journal_run
 from interlock.graph.ticket.contract import IssueRecord
 from interlock.graph.ticket.spec import PipelineSpec
 from interlock.graph.ticket.state import RunState, agent_role, allowed_paths, earlier

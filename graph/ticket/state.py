@@ -1,8 +1,11 @@
-"""The state of a ticket run: JSON values only, and the ticket that is issued from it."""
+"""The state of a ticket run: JSON values only, its frozen policy, and the ticket that is issued from it."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NotRequired, TypedDict
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict, cast
 
+from interlock.gates.config import load_config
 from interlock.gates.stages import Stage, requirement_ids
 from interlock.graph.engine.folder import HeadRecord
 from interlock.graph.ticket.contract import (
@@ -233,3 +236,21 @@ def _listed(ids: list[str]) -> str:
     """List whole ids, so many as are worth reading."""
     more = f" and {len(ids) - _MAX_IDS} more" if len(ids) > _MAX_IDS else ""
     return (", ".join(ids[:_MAX_IDS]) + more) or "none"
+
+
+def ticket_policy(root: Path) -> TicketPolicy:
+    """Return the `[tickets]` section of a project as JSON values.
+
+    Raises:
+        ConfigError: `interlock.toml` is wrong.
+    """
+    section = asdict(load_config(root).tickets)
+    del section["agent"]  # who works a ticket does not judge it
+    delegate = section["delegate"]
+    if delegate is not None:
+        section["delegate"] = {
+            **delegate,
+            **{name: list(delegate[name]) for name in ("gates", "scope")},
+            "agents": {name: dict(table) for name, table in delegate["agents"].items()},
+        }
+    return cast("TicketPolicy", {**section, "scope": list(section["scope"])})

@@ -12,9 +12,7 @@ from typing import Any, Final
 
 from interlock.core.files import opened_beneath, write_atomically, write_in
 from interlock.core.locks import locked
-from interlock.graph.engine.folder import RunFolder
-from interlock.graph.engine.listing import BEGIN
-from interlock.graph.engine.paths import copies_dir
+from interlock.graph.engine.folder import BEGIN, RunFolder, copies_dir
 from interlock.graph.ticket.state import RunInput
 
 _LOG: Final = logging.getLogger("interlock.tickets")

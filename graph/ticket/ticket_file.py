@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from interlock.gates.stages import Surroundings, judge_stage
 from interlock.graph.errors import GraphError
-from interlock.graph.ticket.refusals import wrong_ids
+from interlock.graph.ticket.rules import wrong_ids
 from interlock.graph.ticket.spec import TICKET
 from interlock.redaction import KeyRefused, clean_arguments, redactor_for
 

@@ -8,11 +8,12 @@ from typing import Any, Final, cast
 from interlock.core.text import nearest
 from interlock.gates.errors import GateError
 from interlock.gates.stages import Issue, Stage, Surroundings, artifact_records, judge_stage
-from interlock.graph.engine.listing import list_runs
-from interlock.graph.engine.paths import MAX_RUN_ID_CHARS, is_run_id, journal_beside, journal_run
+from interlock.graph.engine.folder import MAX_RUN_ID_CHARS, is_run_id, journal_beside, journal_run, list_runs
 from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.task.background import Drives
-from interlock.graph.ticket import answers, comparing, minimal
+from interlock.graph.ticket import answers, comparing
+from interlock.graph.ticket.answers import closing_spent, kept, note_unheard, record_refusal
+from interlock.graph.ticket.comparing import check_payload, payload_room, read_object
 from interlock.graph.ticket.contract import (
     FAIL_CLOSED,
     HistoryEntry,
@@ -24,19 +25,17 @@ from interlock.graph.ticket.contract import (
 from interlock.graph.ticket.delegation import Delegation
 from interlock.graph.ticket.machine import digest
 from interlock.graph.ticket.opened import OpenRun, OpenRuns
-from interlock.graph.ticket.policy import ticket_policy
-from interlock.graph.ticket.reading import check_payload, payload_room, read_object
-from interlock.graph.ticket.refusals import (
+from interlock.graph.ticket.rules import (
     busy_run,
     foreign_run,
+    issue,
     no_object,
     no_run_id,
+    shown,
     takes_none,
     unknown_run,
     wrong_ids,
 )
-from interlock.graph.ticket.refused import closing_spent, kept, note_unheard, record_refusal
-from interlock.graph.ticket.rules import issue, shown
 from interlock.graph.ticket.spec import POC, SPECS, TICKET, PipelineSpec
 from interlock.graph.ticket.state import (
     RunInput,
@@ -46,6 +45,7 @@ from interlock.graph.ticket.state import (
     earlier,
     run_status,
     terminal,
+    ticket_policy,
 )
 from interlock.graph.ticket.store import TicketStore, new_run_id
 from interlock.journal import Entry, JournalError
@@ -163,12 +163,13 @@ class Tickets:
         if isinstance(given, Issue):
             answer = answers.nowhere([given], retry=True)
             return cast("TicketResponse", {**answer, **answers.minimal(answer)})
-        if not minimal.is_minimal(given) or self.open_runs.pipeline(given.get("run_id")) not in {None, POC.name}:
+        if not comparing.is_minimal(given) or self.open_runs.pipeline(given.get("run_id")) not in {None, POC.name}:
             return self.submit(given, tool=NEXT_STEP, caller=caller)
         answer = self._next_minimal(given, caller)
         known = answer["ticket_json"]
         return answers.minimal(
-            answer, minimal.first_ticket(given) if known is None else minimal.issued_ticket(self.state(known["run_id"]))
+            answer,
+            comparing.first_ticket(given) if known is None else comparing.issued_ticket(self.state(known["run_id"])),
         )
 
     def status(self, run_id: str) -> RunStatus | TicketResponse:
@@ -389,22 +390,22 @@ class Tickets:
 
     def _next_minimal(self, given: dict[str, Any], caller: str) -> TicketResponse:
         """Judge a minimal ticket; the first one of a run begins it."""
-        run_id, first = given.get("run_id"), minimal.FIRST
+        run_id, first = given.get("run_id"), comparing.FIRST
         if "run_id" not in given:
             near = [] if caller else self._near(given.get("ticket_id"))
             return answers.nowhere([no_run_id(given, first, near)], retry=True)
         if is_run_id(run_id) and self.open_runs.pipeline(run_id) is None:
             if given.get("state") != first:
                 return answers.nowhere([unknown_run(run_id, first)], retry=False)
-            if wrong := minimal.first_findings(self.root, given):
+            if wrong := comparing.first_findings(self.root, given):
                 return answers.nowhere(wrong, retry=True)
             begun = self.begin(cast("str", given.get("ticket_id")), run_id, caller=caller, pipeline=POC.name)
             if begun["gate_result"]["status"] != "pass":
                 return begun
 
         def judge(run: OpenRun) -> TicketResponse | _ByTasks:
-            payload, wrong = minimal.payload_of(given, earlier(run.state))
-            wrong = [*minimal.changed(given, run.state), *wrong]
+            payload, wrong = comparing.payload_of(given, earlier(run.state))
+            wrong = [*comparing.changed_minimal(given, run.state), *wrong]
             past = self._passed(run, given.get("state"), payload)
             if past is not None:
                 return self._first_answer(run, past)

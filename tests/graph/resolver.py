@@ -17,7 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from interlock.agents import files
 from interlock.cli.main import main
 from interlock.graph import StageRunner, TicketAgent, Tickets
-from interlock.graph.ticket import played, stage_answers
+from interlock.graph.ticket import by_model, played
 from interlock.journal import Journal
 from interlock.reservations import Reservations
 from tests.graph.ticket.scripted import EDIT, SETTINGS, ScriptedModel, calls, says
@@ -57,7 +57,7 @@ def resolve() -> None:
     for owner, name in (
         (Journal, "append"),
         (Journal, "extend"),
-        (stage_answers, "write_atomically"),
+        (by_model, "write_atomically"),
         (StageRunner, "__call__"),
         (played.RecordingRunner, "__call__"),
         (Tickets, "submit_payload"),

@@ -12,7 +12,7 @@ import pytest
 
 from interlock.agents import REMOTE, Ask
 from interlock.graph import RunBusyError, RunDamagedError, start_run
-from interlock.graph.engine.paths import journal_path
+from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
 from interlock.journal import Journal

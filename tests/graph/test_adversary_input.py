@@ -16,9 +16,9 @@ from interlock.gates import build_protocol
 from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
 from interlock.graph import TaskError, start_run
-from interlock.graph.task.bounded import MAX_BYTES, bounded
 from interlock.graph.task.machine import START_NODE
 from interlock.graph.task.orchestrator import MAX_REASON_CHARS, MAX_REASONS, reason, repeated, statement
+from interlock.graph.task.record import MAX_BYTES, bounded
 from interlock.graph.task.state import TaskState
 from interlock.graph.task.task import Task, task_from_mapping
 from interlock.graph.verify import verify_journal

@@ -13,10 +13,10 @@ from interlock.graph import AnswerError, RunView
 from interlock.graph.task import runs as driving
 from interlock.graph.task.background import Drives
 from interlock.graph.task.explain import explain_run, run_summary
-from interlock.graph.task.handing_in import keep_early
 from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import task_from_mapping
+from interlock.graph.task.view import keep_early
 from tests.graph.conftest import CONFIG, GATES, Project, Scripted, build, judge_log, reviewing
 
 STYLIST = """

@@ -9,7 +9,7 @@ import pytest
 
 from interlock.agents import REMOTE, Remote
 from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
-from interlock.graph.engine.listing import list_runs
+from interlock.graph.engine.folder import list_runs
 from interlock.graph.errors import RunAbandonedError, UnknownRunError
 from interlock.graph.task import runs
 from interlock.graph.task.build import task_graph

@@ -19,7 +19,7 @@ from interlock.agents import Ask, RunnerError
 from interlock.envelope import Envelope, render
 from interlock.envelope.protocol import TRANSITIONS
 from interlock.graph import RunDamagedError
-from interlock.graph.engine.paths import journal_path
+from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.runs import RunView, drive, start_run
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates import EvidenceFile, write_evidence
-from interlock.graph.engine.paths import journal_path
+from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
 from interlock.journal import Journal
 

@@ -7,7 +7,7 @@ import pytest
 
 from interlock.agents.ask import Ask
 from interlock.agents.changes import ChangedFile
-from interlock.graph.task.outside import as_told, diffs_outside
+from interlock.graph.task.changes import as_told, diffs_outside
 from interlock.graph.task.state import Outside
 from interlock.redaction import redactor_for
 from tests.graph.conftest import Project, Scripted, build

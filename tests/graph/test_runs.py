@@ -10,7 +10,7 @@ import pytest
 from interlock.agents import REMOTE, Ask, RunnerError
 from interlock.envelope import validate
 from interlock.graph import AnswerError, RunBusyError, RunDamagedError, TaskError, UnknownRunError, start_run
-from interlock.graph.engine.paths import journal_path
+from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import task_from_mapping

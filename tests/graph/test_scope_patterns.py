@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from interlock.gates.errors import TreeError
 from interlock.gates.patterns import compile_scope
-from interlock.graph.task.scope_patterns import lease_patterns
+from interlock.graph.task.scope_leases import lease_patterns
 from interlock.reservations import patterns
 from tests.table import each_row
 

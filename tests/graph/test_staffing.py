@@ -9,7 +9,7 @@ import pytest
 from interlock.agents import AgentConfigError
 from interlock.gates.config import Config, load_config
 from interlock.graph.task.policy import make_policy
-from interlock.graph.task.staffing import staffed, vacant_roles
+from interlock.graph.task.roster import staffed, vacant_roles
 from interlock.graph.task.task import Task, task_from_mapping
 
 ALL = ["GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW"]

@@ -15,10 +15,9 @@ from interlock.agents.prices import Price
 from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits, Usage
 from interlock.graph.errors import RunBusyError, RunDamagedError
-from interlock.graph.ticket.by_model import ByModel, End, find_or_begin
+from interlock.graph.ticket.by_model import ByModel, End, StageAnswers, find_or_begin
 from interlock.graph.ticket.explain import ticket_summary
 from interlock.graph.ticket.spec import TICKET
-from interlock.graph.ticket.stage_answers import StageAnswers
 from interlock.graph.ticket.stage_ask import MAX_STAGE_BYTES, stage_prompt
 from interlock.graph.ticket.store import TicketStore
 from interlock.graph.ticket.ticket_file import TicketFile, TicketFileError

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.graph.engine.paths import copies_dir, journal_path, journal_run, snapshots_path
+from interlock.graph.engine.folder import copies_dir, journal_path, journal_run, snapshots_path
 from interlock.graph.ticket.answers import sent
 from interlock.graph.ticket.contract import MinimalResponse, RunStatus
 from interlock.graph.ticket.tickets import Tickets

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from interlock.graph.engine.paths import journal_run
+from interlock.graph.engine.folder import journal_run
 from interlock.graph.task.runs import RunView, drive, start_run, view_run
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.ticket.contract import SentTicket

@@ -9,9 +9,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from interlock.gates.stages import Field, Stage
-from interlock.graph.engine.paths import journal_run
+from interlock.graph.engine.folder import journal_run
 from interlock.graph.pipeline import POC, TICKET, PipelineSpec, Tickets, pipeline_graph
-from interlock.graph.ticket.rebuild import rebuild
+from interlock.graph.ticket.machine import rebuild
 from interlock.journal import Journal
 from tests.graph.ticket.walk import MINIMAL, PAYLOADS, SOURCE, codes, do_the_work, make_project, ticket_of
 

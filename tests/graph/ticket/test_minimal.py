@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.graph.engine.paths import journal_beside
+from interlock.graph.engine.folder import journal_beside
 from interlock.graph.ticket.contract import MinimalResponse, TicketResponse
 from interlock.graph.ticket.spec import POC, TICKET
 from interlock.graph.ticket.tickets import Tickets

@@ -16,7 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from interlock.gates.errors import TreeError
-from interlock.graph.engine.paths import journal_run, snapshots_path
+from interlock.graph.engine.folder import journal_run, snapshots_path
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline import TICKET, pipeline_graph
 from interlock.graph.status import all_summaries

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.graph.engine.paths import journal_beside
+from interlock.graph.engine.folder import journal_beside
 from interlock.graph.ticket.answers import sent
 from interlock.graph.ticket.contract import TicketResponse
 from interlock.graph.ticket.tickets import Tickets

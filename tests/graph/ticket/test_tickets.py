@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.graph.engine.paths import copies_dir, journal_run
+from interlock.graph.engine.folder import copies_dir, journal_run
 from interlock.graph.errors import RunBusyError
 from interlock.graph.ticket.answers import SAME_ENDS
 from interlock.graph.ticket.contract import TicketResponse

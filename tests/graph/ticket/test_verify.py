@@ -10,7 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from interlock.gates.stages import Field, Stage
-from interlock.graph.engine.paths import journal_path, journal_run, snapshots_path
+from interlock.graph.engine.folder import journal_path, journal_run, snapshots_path
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline import PipelineSpec, pipeline_graph
 from interlock.graph.ticket.tickets import Tickets
