@@ -18,12 +18,11 @@ from interlock.envelope.protocol import (
     Role,
     Status,
 )
-from interlock.envelope.reading import Reading, parse
 from interlock.envelope.reask import skeleton
 from interlock.envelope.render import render
 from interlock.envelope.rules import RULES, RULES_BY_CODE
 from interlock.envelope.rules.items import input_path
-from interlock.envelope.validate import Report, Verdict, validate
+from interlock.envelope.validate import Reading, Report, Verdict, parse, validate
 
 __all__ = [
     "DEFAULT_PROTOCOL", "EVIDENCE_KEYS", "GATE", "GATE_IN_TEXT", "LABELS", "MAX_BYTES", "RULES", "RULES_BY_CODE",

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from interlock.core.text import closest
 from interlock.envelope.draft import Delete, Draft, Insert, Op, Patch, snippet
-from interlock.envelope.lists import says_nothing
+from interlock.envelope.fields import says_nothing
 from interlock.envelope.lookalikes import folded, plain
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, STATUSES, TRANSITIONS, Protocol, Role, Status

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from interlock.core.text import closest
 from interlock.envelope.case import REASON, add, drop, put
 from interlock.envelope.draft import Delete, Draft, Insert, Op, Patch
-from interlock.envelope.lists import says_nothing
+from interlock.envelope.fields import says_nothing
 from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS, STATUSES
 
 if TYPE_CHECKING:

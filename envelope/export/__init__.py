@@ -41,7 +41,7 @@ def export(
     Raises:
         KeyError: The protocol has no such role.
     """
-    from interlock.envelope.export.language import Known  # noqa: PLC0415 - each form pays for its own imports
+    from interlock.envelope.export.language import Known, to_grammar  # noqa: PLC0415 - only who exports pays for it
 
     known = Known(agent, task_id, task, tuple(gates))
     if form == "json-schema":
@@ -50,7 +50,4 @@ def export(
         from interlock.envelope.export.schema import to_json_schema  # noqa: PLC0415
 
         return json.dumps(to_json_schema(protocol, known, bounds), indent=2) + "\n"
-    from interlock.envelope.export.grammars import to_gbnf, to_lark, to_llguidance  # noqa: PLC0415
-
-    printers = {"lark": to_lark, "gbnf": to_gbnf, "llguidance": to_llguidance}
-    return printers[form](protocol, known, bounds)
+    return to_grammar(form, protocol, known, bounds)

@@ -7,7 +7,20 @@ beginning of an OUTPUT line. What a regular language cannot say (subset, ownersh
 from dataclasses import dataclass
 from typing import Final
 
-from interlock.envelope.export.notation import Alt, Chars, Expr, Literal, Ref, Repeat, Rules, Times, any_of, seq, span
+from interlock.envelope.export.notation import (
+    Alt,
+    Chars,
+    Expr,
+    Literal,
+    Ref,
+    Repeat,
+    Rules,
+    Times,
+    any_of,
+    seq,
+    span,
+    spell_rules,
+)
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ECHO, EVIDENCE_KEYS, LABELS, STATUSES, Protocol
 
 MAX_ACTIONS: Final = 12
@@ -202,3 +215,18 @@ def _unlabelled(blanks: Times) -> Rules:
 
 def _leaving(refused: str) -> Expr:
     return seq(Alt((ASCII.minus(refused), Ref("wide"))), Ref("rest"))
+
+
+TITLE: Final = "The canonical envelope: twelve fields in a fixed order. Generated from the protocol tables."
+
+
+def to_grammar(form: str, protocol: Protocol, known: Known, bounds: Bounds | None) -> str:
+    """Return the grammar (ours): `gbnf` as llama.cpp reads it, `lark`, or `llguidance`, which is Lark under a header.
+
+    In Lark it is LALR with the contextual lexer: one terminal for a field, no lookaround.
+    """
+    rules = envelope_language(protocol, known, bounds)
+    if form == "gbnf":
+        return f"# {TITLE}\n\n{spell_rules(rules, 'gbnf')}"
+    lark = f"// {TITLE}\n\n{spell_rules(rules, 'lark')}"
+    return lark if form == "lark" else f"%llguidance {{}}\n\n{lark}"

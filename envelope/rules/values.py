@@ -17,8 +17,8 @@ from interlock.envelope.case import (
 )
 from interlock.envelope.characters import name
 from interlock.envelope.draft import Delete, Draft, Patch, snippet
+from interlock.envelope.fields import says_nothing
 from interlock.envelope.labels import IN_OUTPUT, label_in_output
-from interlock.envelope.lists import says_nothing
 from interlock.envelope.lookalikes import changes, fold, looks, plain, strange
 from interlock.envelope.model import Item
 from interlock.envelope.protocol import EVIDENCE_KEYS, STATUSES

@@ -88,7 +88,7 @@ class Drives:
         Args:
             run_id: The run, made by `start_run`.
             answers: Responses by role name, for roles that the run waits for. A call that returns has handed them in.
-                One to a re-ask of a run that is driven is kept at once; see `graph.handing_in`.
+                One to a re-ask of a run that is driven is kept at once; see `graph.task.view`.
             asks: By role name the ask id that its response is for.
             wait_seconds: How long to wait; 0 starts the drive and looks.
             until_queued: Return at once when the run waits for files that others hold.

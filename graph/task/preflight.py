@@ -2,7 +2,7 @@
 
 `interlock check` prints it, and each run begins with it. Looking costs no call of a model and changes no file. The
 checks of `CHECKS` are cheap and all run, so that every fault is named at once. What the tests of the base come to is
-looked at after them, by `graph.sealing`: it runs commands of the project.
+looked at after them, by `graph.task.sealing`: it runs commands of the project.
 """
 
 import json

@@ -74,7 +74,7 @@ class RunView:
         next: The nodes that come next.
         waiting: The roles that it waits for.
         queued: Who holds the files that it waits for before it can go on; told by whoever drives it.
-        again: The ids of the re-asks that are open or to come, by role; see `graph.handing_in`.
+        again: The ids of the re-asks that are open or to come, by role; see `graph.task.view`.
         kept: Those of these roles whose answer is kept until it can be judged.
         abandoned: It was ended for good; it is `done`, wherever it was.
     """

@@ -15,7 +15,7 @@ from interlock.envelope.export.language import Bounds, Known, envelope_language
 from interlock.envelope.export.notation import Chars, Literal, Ref, Repeat, Rules, longest_bytes, seq
 from interlock.envelope.model import Envelope
 from interlock.envelope.render import render
-from interlock.envelope.renderers.json import envelope_object
+from interlock.envelope.renderers import envelope_object
 from interlock.envelope.template import example
 from tests.effort import examples
 from tests.envelope.grammars import EXAMPLES, GRAMMARS, accepts, texts_of

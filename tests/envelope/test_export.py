@@ -19,7 +19,7 @@ from interlock.envelope.export.schema import to_json_schema
 from interlock.envelope.model import Envelope
 from interlock.envelope.protocol import LABELS
 from interlock.envelope.render import render
-from interlock.envelope.renderers.json import envelope_object
+from interlock.envelope.renderers import envelope_object
 from interlock.envelope.template import example
 from tests.effort import examples
 from tests.envelope.grammars import EXAMPLES, GRAMMARS, accepts, texts_of

@@ -13,8 +13,7 @@ from syrupy.assertion import SnapshotAssertion
 from interlock.core.finding import FINDING_KEYS, Edit, Finding
 from interlock.core.render import FORMS, Form
 from interlock.core.rule import Rule
-from interlock.envelope.renderers import FileResult, render_results
-from interlock.envelope.renderers.text import source_line
+from interlock.envelope.renderers import FileResult, render_results, source_line
 from interlock.envelope.template import example
 from tests.table import each_row
 

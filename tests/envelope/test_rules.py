@@ -1,13 +1,13 @@
 """The rule table: each row has its clause, its examples, and a way to be broken."""
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from interlock.envelope import LABELS, RULES, RULES_BY_CODE, Report, Rule, validate
-from interlock.envelope import reading as reading_module
 from tests.envelope.broken import BROKEN
 from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, QA, blocks, change
 from tests.table import each_row
@@ -138,7 +138,7 @@ def test_a_text_that_the_grammar_refuses_and_no_rule_explains_is_refused(monkeyp
     def reads_nothing(text: str) -> None:
         return None
 
-    monkeypatch.setattr(reading_module, "read_tree", reads_nothing)
+    monkeypatch.setattr(sys.modules[validate.__module__], "read_tree", reads_nothing)
     report = validate(BUILD, **IN_PROGRESS)
     assert _codes(report) == {"ENV299"}
     assert report.effective_status == "BLOCKED"
@@ -148,7 +148,7 @@ def test_a_text_that_the_grammar_accepts_is_not_read_by_the_scanner(monkeypatch:
     def scans(lines: object) -> None:
         raise AssertionError(lines)
 
-    monkeypatch.setattr(reading_module, "scan", scans)
+    monkeypatch.setattr(sys.modules[validate.__module__], "scan", scans)
     for text in (BUILD, f"Done.\n```\n{BUILD}```\n"):
         report = validate(text, **IN_PROGRESS, extract=True)
         assert report.ok

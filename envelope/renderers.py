@@ -1,13 +1,100 @@
-"""The form for people: place, message, the line itself with a caret, and what to do."""
+"""The result of checking one file, and four forms of it. Text in, text out; printing it is the caller's business."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from interlock.core.render import Checked, Form, render
 from interlock.core.text import shown, visible
+from interlock.envelope.protocol import LABELS
 
 if TYPE_CHECKING:
     from interlock.core.finding import Finding
-    from interlock.envelope.renderers.result import FileResult
+    from interlock.core.rule import Rule
+    from interlock.envelope.model import Envelope
+    from interlock.envelope.validate import Report
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What was found out about one file.
+
+    Args:
+        path: The file as the caller named it.
+        findings: What the checks say, in the order of the text.
+        status: The status that the envelope sets or echoes; None when none could be read.
+        effective_status: The status that counts; None for a file that could not be read.
+        envelope: The well-formed envelope, or None.
+        normalised: What extraction took away or joined.
+        text: The text as given, for showing lines; empty when there is none to show.
+    """
+
+    path: str
+    findings: "tuple[Finding, ...]"
+    status: str | None = None
+    effective_status: str | None = None
+    envelope: "Envelope | None" = None
+    normalised: tuple[str, ...] = ()
+    text: str = ""
+
+    @classmethod
+    def of(cls, path: str, report: "Report") -> "FileResult":
+        """Return the result for a file that was read and checked."""
+        return cls(
+            path=path,
+            findings=tuple(report.findings),
+            status=report.status,
+            effective_status=report.effective_status,
+            envelope=report.envelope,
+            normalised=tuple(report.normalised),
+            text=report.reading.text,
+        )
+
+    @property
+    def checked(self) -> Checked:
+        """The file in the form that the services' renderers take."""
+        return Checked(self.path, self.findings, self.text, self.effective_status is not None)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no finding is an error."""
+        return not any(finding.refuses for finding in self.findings)
+
+
+SCHEMA: Final = "interlock.findings/1"
+
+
+def render_json(results: "Sequence[FileResult]") -> str:
+    """Return one JSON object, pure ASCII, with one row for each file (`files[0]` is the first of the call)."""
+    import json  # noqa: PLC0415 - a cold start that prints text does without
+
+    return json.dumps({"schema": SCHEMA, "files": [_row(result) for result in results]}, indent=2) + "\n"
+
+
+def envelope_object(envelope: "Envelope") -> dict[str, Any]:
+    """Return an envelope as an object: the twelve labels in snake case, lists as arrays."""
+    return {label.lower(): _values(getattr(envelope, label.lower())) for label in LABELS}
+
+
+def _row(result: "FileResult") -> dict[str, Any]:
+    return {
+        "path": result.path,
+        "ok": result.ok,
+        "status": result.status,
+        "effective_status": result.effective_status,
+        "envelope": None if result.envelope is None else envelope_object(result.envelope),
+        "normalised": list(result.normalised),
+        "findings": [finding.to_json() for finding in result.findings],
+    }
+
+
+def _values(value: str | tuple[str, ...] | Mapping[str, tuple[str, ...]]) -> str | list[str] | dict[str, list[str]]:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return {key: list(entries) for key, entries in value.items()}
+    return list(value)
+
 
 WIDTH: Final = 100
 """How many columns of a long source line are shown around the caret."""
@@ -22,7 +109,7 @@ COLORS: Final = {"error": "31", "warning": "33", "note": "36", "ok": "32", "bold
 
 def render_text(results: "Sequence[FileResult]", *, color: bool = False) -> str:
     """Return the findings of each file, then one line for the file; for several files, a last line for all."""
-    paint = _paint if color else _plain
+    paint = _paint if color else _unpainted
     blocks = [_file(result, paint) for result in results]
     if len(results) > 1:
         bad = sum(not result.ok for result in results)
@@ -31,7 +118,7 @@ def render_text(results: "Sequence[FileResult]", *, color: bool = False) -> str:
     return "".join(f"{block}\n" for block in blocks)
 
 
-def _plain(text: str, _name: str) -> str:
+def _unpainted(text: str, _name: str) -> str:
     return text
 
 
@@ -105,3 +192,17 @@ def _cell(character: str) -> tuple[str, int]:
     if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
         return text, 0
     return text, 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+__all__ = ["FileResult", "render_results"]
+
+
+def render_results(
+    results: Sequence[FileResult], form: Form, *, rules: "Iterable[Rule]" = (), version: str = "", color: bool = False
+) -> str:
+    """Return the results in one form, ended by a newline unless there is nothing to say."""
+    if form == "text":
+        return render_text(results, color=color)
+    if form == "json":
+        return render_json(results)
+    return render([row.checked for row in results], form, rules=rules, tool="validate-envelope", version=version)
