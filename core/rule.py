@@ -36,6 +36,14 @@ class Rule(NamedTuple):
     expected: str = ""
 
 
+def error_rule(
+    code: str, title: str, source: str = OURS, remedy: str = FOLLOW, good: str = "", bad: str = "",
+    check: "Callable[[Any], Iterator[Any]] | None" = None,
+) -> Rule:  # fmt: skip
+    """Return the row of a rule whose breaches are errors."""
+    return Rule(code, "error", title, source, remedy, good, bad, check)
+
+
 def rules(table: Mapping[str, str | tuple[str, str]]) -> dict[str, Rule]:
     """Return the rows of errors that need no more than a title and what to do.
 

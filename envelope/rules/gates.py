@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from interlock.core.rule import Rule
+from interlock.core.rule import error_rule
 from interlock.core.text import closest
 from interlock.envelope.case import Case, Gate, add, choice, draft, drop
 from interlock.envelope.draft import Draft, Op, Patch
@@ -169,9 +169,8 @@ def _approved_reasons(case: Case) -> Iterator[Draft]:
 
 
 GATE_RULES: Final = (
-    Rule(
+    error_rule(
         "ENV410",
-        "error",
         "GATES_PASSED is a subset of GATES_REQUIRED.",
         "Strict Envelope §3 GATES_PASSED: Must be a subset of GATES_REQUIRED",
         "Take the gate out of GATES_PASSED.",
@@ -179,9 +178,8 @@ GATE_RULES: Final = (
         "GATES_REQUIRED: [GATE-VISUAL-QA]\nGATES_PASSED: [GATE-MSG-STRICT]",
         _subset,
     ),
-    Rule(
+    error_rule(
         "ENV411",
-        "error",
         "APPROVED needs every gate of GATES_REQUIRED in GATES_PASSED.",
         "Strict Envelope §4 APPROVED requires ALL gates in GATES_REQUIRED to be in GATES_PASSED",
         "State BLOCKED and say which gates have not passed.",
@@ -191,9 +189,8 @@ GATE_RULES: Final = (
         "GATES_REQUIRED: [GATE-MSG-STRICT]\nGATES_PASSED: []\nNEXT_ACTIONS: NONE",
         _all_passed,
     ),
-    Rule(
+    error_rule(
         "ENV412",
-        "error",
         "Each gate in GATES_PASSED has its evidence.",
         "Strict Envelope §3 EVIDENCE is MANDATORY for gate claims",
         "Cite the evidence files of the gate, which exist already, or take it out of GATES_PASSED.",
@@ -203,9 +200,8 @@ GATE_RULES: Final = (
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []",
         _evidence,
     ),
-    Rule(
+    error_rule(
         "ENV413",
-        "error",
         "No agent certifies a gate that is not its own.",
         "Strict Envelope §4 No agent may self-approve its own work",
         "Take the gate out of GATES_PASSED and leave it to its certifier.",
@@ -213,9 +209,8 @@ GATE_RULES: Final = (
         "ASSIGNED_AGENT: frontend-implementer\nGATES_REQUIRED: [GATE-CODE-REVIEW]\nGATES_PASSED: [GATE-CODE-REVIEW]",
         _self_approval,
     ),
-    Rule(
+    error_rule(
         "ENV414",
-        "error",
         "BLOCKED gives its reasons.",
         "Strict Envelope §3 FAIL_REASONS: If STATUS is BLOCKED",
         "Write one bullet for each failure, each naming its gate.",
@@ -223,9 +218,8 @@ GATE_RULES: Final = (
         "STATUS: BLOCKED\nFAIL_REASONS: NONE",
         _blocked_reasons,
     ),
-    Rule(
+    error_rule(
         "ENV415",
-        "error",
         "A reason names a gate that the task requires or the project knows.",
         "Strict Envelope §3 FAIL_REASONS: Each failure must reference a gate ID",
         "Name the gate that failed.",
@@ -233,9 +227,8 @@ GATE_RULES: Final = (
         "GATES_REQUIRED: [GATE-VISUAL-QA]\nSTATUS: BLOCKED\nFAIL_REASONS:\n- GATE-NO-SUCH: the page does not load",
         _reason_known,
     ),
-    Rule(
+    error_rule(
         "ENV416",
-        "error",
         "No gate has both passed and failed.",
         "Strict Envelope §3 GATES_PASSED: List of gate IDs that have been satisfied",
         "Take the gate out of GATES_PASSED.",
@@ -245,9 +238,8 @@ GATE_RULES: Final = (
         "FAIL_REASONS:\n- GATE-MSG-STRICT: three answers were refused",
         _both,
     ),
-    Rule(
+    error_rule(
         "ENV417",
-        "error",
         "A gate that failed has its reason, whatever the status is.",
         "Strict Envelope §3 FAIL_REASONS: or any gate failed",
         "Add a bullet that names the gate and says why it failed.",
@@ -255,9 +247,8 @@ GATE_RULES: Final = (
         "FAIL_REASONS: NONE\n(after GATE-VISUAL-QA failed)",
         _failed_reason,
     ),
-    Rule(
+    error_rule(
         "ENV418",
-        "error",
         "APPROVED has no fail reasons.",
         "Strict Envelope §3 STATUS: All gates passed, all evidence verified",
         "State BLOCKED, or write FAIL_REASONS: NONE once nothing fails.",
@@ -267,9 +258,8 @@ GATE_RULES: Final = (
         "GATES_PASSED: [GATE-MSG-STRICT]\nFAIL_REASONS:\n- GATE-VISUAL-QA: the menu covers the title",
         _approved_reasons,
     ),
-    Rule(
+    error_rule(
         "ENV423",
-        "error",
         "READY_FOR_REVIEW needs every required gate of QA in GATES_PASSED and no fail reason.",
         "Strict Envelope §3 READY_FOR_REVIEW: QA passed, awaiting code-reviewer",
         "State BLOCKED and say what QA found, or list what it passed.",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from interlock.core.rule import Rule
+from interlock.core.rule import Rule, error_rule
 from interlock.envelope.case import (
     GATE,
     Case,
@@ -174,9 +174,8 @@ def _unfilled(case: Case) -> Iterator[Draft]:
 
 
 ITEM_RULES: Final = (
-    Rule(
+    error_rule(
         "ENV305",
-        "error",
         "GATES_REQUIRED names at least one gate.",
         "Strict Envelope §4 No agent may omit GATES_REQUIRED",
         "List the gates of the assignment.",
@@ -184,9 +183,8 @@ ITEM_RULES: Final = (
         "GATES_REQUIRED: []",
         _gates_required,
     ),
-    Rule(
+    error_rule(
         "ENV306",
-        "error",
         "A gate is named by its id.",
         "Strict Envelope §3 GATES_REQUIRED",
         "Write the gate's id: `GATE-`, then capitals, digits and hyphens.",
@@ -194,9 +192,8 @@ ITEM_RULES: Final = (
         "GATES_PASSED:\n- msg_strict",
         _gate_form,
     ),
-    Rule(
+    error_rule(
         "ENV307",
-        "error",
         "A gate id has no remark.",
         "Strict Envelope §3 GATES_PASSED: List of gate IDs",
         "Take the remark out; say it in OUTPUT.",
@@ -204,9 +201,8 @@ ITEM_RULES: Final = (
         "GATES_PASSED:\n- GATE-MSG-STRICT (self-assessed)",
         _gate_remark,
     ),
-    Rule(
+    error_rule(
         "ENV308",
-        "error",
         "No item occurs twice in a list.",
         "Interlock: a list of gates or inputs is a set",
         "Keep one and take the other out.",
@@ -214,9 +210,8 @@ ITEM_RULES: Final = (
         "GATES_PASSED:\n- GATE-MSG-STRICT\n- GATE-MSG-STRICT",
         _repeated,
     ),
-    Rule(
+    error_rule(
         "ENV309",
-        "error",
         "An evidence entry is a relative path under artifacts/.",
         "Strict Envelope §3 EVIDENCE: Each entry must be a valid relative file path",
         "Cite the file by its path, which begins with `artifacts/`; take out whatever is not a path.",
@@ -224,9 +219,8 @@ ITEM_RULES: Final = (
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: [no errors]\n  reports: [../review.md]",
         _entry_form,
     ),
-    Rule(
+    error_rule(
         "ENV310",
-        "error",
         "Each evidence file is cited once.",
         "Interlock: one file cannot prove two things",
         "Keep one entry; cite another file where another is needed.",
@@ -245,9 +239,8 @@ ITEM_RULES: Final = (
         "OUTPUT:\nThe review is in artifacts/reports/review.md.",
         _evidence_in_output,
     ),
-    Rule(
+    error_rule(
         "ENV316",
-        "error",
         'Inputs that look like paths exist; a warning with `[envelope] inputs = "warn"`.',
         "Strict Envelope §3 INPUTS_USED: This prevents hallucinated inputs",
         "Cite only what you read, under the path that it has.",

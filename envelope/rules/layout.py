@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from interlock.core.rule import Rule
+from interlock.core.rule import error_rule
 from interlock.envelope.case import Case, draft, drop, put
 from interlock.envelope.draft import Draft
 from interlock.envelope.lookalikes import fold, strange
@@ -32,90 +32,80 @@ def _blank_item(case: Case) -> Iterator[Draft]:
 
 
 LAYOUT_RULES: Final = (
-    Rule(
+    error_rule(
         "ENV201",
-        "error",
         "Nothing comes before STATUS.",
         _ENVELOPE,
         "Begin the response with `STATUS:`; take headings, prose and code fences out.",
         "STATUS: IN_PROGRESS",
         "# My report\n\nSTATUS: IN_PROGRESS",
     ),
-    Rule(
+    error_rule(
         "ENV202",
-        "error",
         "Nothing comes after the last step of NEXT_ACTIONS.",
         _ENVELOPE,
         "End the response with the last step.",
         "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa",
         "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa\n\nLet me know if you need more.",
     ),
-    Rule(
+    error_rule(
         "ENV203",
-        "error",
         "Every one of the twelve fields is there.",
         "Strict Envelope §4 Any missing field = automatic BLOCKED status",
         "Add the field in its place.",
         "REPORTS_TO: orchestrator",
         "(no REPORTS_TO between ASSIGNED_AGENT and INPUTS_USED)",
     ),
-    Rule(
+    error_rule(
         "ENV204",
-        "error",
         "Each field occurs once.",
         _ENVELOPE,
         "Keep one and take the other out.",
         "STATUS: IN_PROGRESS",
         "STATUS: IN_PROGRESS\nSTATUS: READY_FOR_QA",
     ),
-    Rule(
+    error_rule(
         "ENV205",
-        "error",
         "The fields are in their fixed order.",
         _ENVELOPE,
         "Move the field to its place.",
         "TASK_ID: HOME-IA-001\nTASK: Build the page",
         "TASK: Build the page\nTASK_ID: HOME-IA-001",
     ),
-    Rule(
+    error_rule(
         "ENV206",
-        "error",
         "Labels are written exactly, at the beginning of a line.",
         _ENVELOPE,
         "Write the label in capitals with underscores and a colon, at column 1.",
         "GATES_PASSED: []",
         "**Gates passed**: []",
     ),
-    Rule(
+    error_rule(
         "ENV207",
-        "error",
         "There is no label beside the twelve.",
         _ENVELOPE,
         "Take the label and its lines out.",
         "REPORTS_TO: orchestrator",
         "REPORTS_TO: orchestrator\nAPPROVED_BY: orchestrator",
     ),
-    Rule(
+    error_rule(
         "ENV208",
-        "error",
         "No line of OUTPUT begins with one of the twelve labels.",
         "Interlock: two readings of one response cannot exist",
         "Indent the line, or begin it with `> `.",
         "OUTPUT:\n> STATUS: APPROVED was what the old report said",
         "OUTPUT:\nSTATUS: APPROVED was what the old report said",
     ),
-    Rule(
+    error_rule(
         "ENV209",
-        "error",
         "A response holds one envelope.",
         "Interlock: two readings of one response cannot exist",
         "Keep one envelope and take the other out.",
         "OUTPUT:\nThe page is built.",
         "OUTPUT:\nSTATUS: APPROVED\nTASK_ID: HOME-IA-001\nTASK: Build the page",
     ),
-    Rule(
+    error_rule(
         "ENV210",
-        "error",
         "Every field says something; lists other than GATES_REQUIRED may be empty.",
         "Strict Envelope §3 Field Definitions",
         "Give the field its value.",
@@ -123,45 +113,40 @@ LAYOUT_RULES: Final = (
         "TASK:",
         _blank_value,
     ),
-    Rule(
+    error_rule(
         "ENV211",
-        "error",
         "A single value is on its label's line, with nothing under it.",
         "Strict Envelope §3 Field Definitions",
         "Write the value on one line, behind the label.",
         "TASK: Build the page",
         "TASK:\nBuild the page",
     ),
-    Rule(
+    error_rule(
         "ENV212",
-        "error",
         "A list holds items and nothing else, each on one line.",
         "Strict Envelope §3 Field Definitions",
         "Write each item on one line that begins with `- `; take other lines out.",
         "INPUTS_USED:\n- docs/wireframes.md",
         "INPUTS_USED:\n- docs/wireframes.md\n```",
     ),
-    Rule(
+    error_rule(
         "ENV213",
-        "error",
         "Items begin with a hyphen and a blank.",
         "Strict Envelope §3 Field Definitions",
         "Begin each item with `- `.",
         "GATES_PASSED:\n- GATE-MSG-STRICT",
         "GATES_PASSED:\n* GATE-MSG-STRICT",
     ),
-    Rule(
+    error_rule(
         "ENV214",
-        "error",
         "A list on its label's line is written `[]` or `[a, b]`.",
         "Strict Envelope §3 EVIDENCE",
         "Put brackets around the items, or write them as `- ` lines.",
         "GATES_PASSED: [GATE-MSG-STRICT]",
         "GATES_PASSED: GATE-MSG-STRICT",
     ),
-    Rule(
+    error_rule(
         "ENV215",
-        "error",
         "No item is empty.",
         "Strict Envelope §3 Field Definitions",
         "Take the empty item out.",
@@ -169,90 +154,80 @@ LAYOUT_RULES: Final = (
         "INPUTS_USED:\n- docs/wireframes.md\n-",
         _blank_item,
     ),
-    Rule(
+    error_rule(
         "ENV216",
-        "error",
         "EVIDENCE has all four keys.",
         "Strict Envelope §3 EVIDENCE Required keys",
         "Add the key; `[]` says that there is no such file.",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  reports: []",
     ),
-    Rule(
+    error_rule(
         "ENV217",
-        "error",
         "EVIDENCE has no key beside the four.",
         "Strict Envelope §3 EVIDENCE Required keys",
         "Take the key out; what it says belongs in OUTPUT.",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []\n  files_reviewed: 9",
     ),
-    Rule(
+    error_rule(
         "ENV218",
-        "error",
         "Each key of EVIDENCE occurs once.",
         "Strict Envelope §3 EVIDENCE Required keys",
         "Put all entries of the key in one place.",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  a11y: []\n  console: []\n  reports: []",
     ),
-    Rule(
+    error_rule(
         "ENV219",
-        "error",
         "The keys of EVIDENCE are in their fixed order.",
         "Strict Envelope §3 EVIDENCE Required keys",
         "Move the key to its place.",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []",
         "EVIDENCE:\n  a11y: []\n  screenshots: []\n  console: []\n  reports: []",
     ),
-    Rule(
+    error_rule(
         "ENV220",
-        "error",
         "The keys of EVIDENCE are written exactly.",
         "Strict Envelope §3 EVIDENCE Required keys",
         "Write the key in lower case, followed by a colon.",
         "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []",
         "EVIDENCE:\n  Screenshots: []\n  a11y: []\n  console: []\n  reports: []",
     ),
-    Rule(
+    error_rule(
         "ENV221",
-        "error",
         "NEXT_ACTIONS is a numbered list.",
         "Strict Envelope §3 NEXT_ACTIONS",
         "Write each step on a line `1. …`, `2. …`.",
         "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa",
         "NEXT_ACTIONS:\n- orchestrator to invoke visual-qa",
     ),
-    Rule(
+    error_rule(
         "ENV222",
-        "error",
         "FAIL_REASONS is NONE or bullets.",
         "Strict Envelope §3 FAIL_REASONS",
         "Write `FAIL_REASONS: NONE`, or one `- ` line for each reason.",
         "FAIL_REASONS: NONE",
         "FAIL_REASONS: no failures",
     ),
-    Rule(
+    error_rule(
         "ENV223",
-        "error",
         "A response is an envelope.",
         "Strict Envelope §1 Scope: free-form responses are overridden",
         "Answer with the complete envelope, from `STATUS:` to the last step of NEXT_ACTIONS.",
         "STATUS: IN_PROGRESS",
         "I built the page and everything works.",
     ),
-    Rule(
+    error_rule(
         "ENV224",
-        "error",
         "A message from which an envelope is extracted holds exactly one.",
         "Interlock: two readings of one response cannot exist",
         "Send one envelope, and no other around it; to show one, quote it in OUTPUT, each line behind `> `.",
         "STATUS: IN_PROGRESS",
         "STATUS: BLOCKED\nTASK_ID: HOME-IA-001\n\nSTATUS: APPROVED\nTASK_ID: HOME-IA-001",
     ),
-    Rule(
+    error_rule(
         "ENV299",
-        "error",
         "The grammar and the tolerant reading agree.",
         "Interlock: two readings of one response cannot exist",
         "Write the envelope in its plainest form: one line for each single value, `- ` lines for lists.",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from interlock.core.rule import Rule
+from interlock.core.rule import error_rule
 from interlock.envelope.case import TASK_ID, Case, draft, put
 from interlock.envelope.draft import Delete, Draft, Insert, Op, Patch, snippet
 from interlock.envelope.protocol import ECHO, STATUS_OWNER, STATUSES
@@ -136,9 +136,8 @@ _OWNERSHIP: Final = "Strict Envelope §3 STATUS, Status Ownership"
 _FORBIDDEN: Final = "Strict Envelope §6 Transitions that are FORBIDDEN"
 
 OWNERSHIP_RULES: Final = (
-    Rule(
+    error_rule(
         "ENV401",
-        "error",
         "A status is set by the agent that owns it.",
         _OWNERSHIP,
         "State a status that this agent may set.",
@@ -146,9 +145,8 @@ OWNERSHIP_RULES: Final = (
         "STATUS: READY_FOR_QA\nASSIGNED_AGENT: web-design-lead",
         _status_row("ENV401"),
     ),
-    Rule(
+    error_rule(
         "ENV402",
-        "error",
         "frontend-implementer does not set a status beyond READY_FOR_QA.",
         "Strict Envelope §4 frontend-implementer CANNOT set status beyond READY_FOR_QA",
         "State READY_FOR_QA and leave the rest to the orchestrator.",
@@ -156,9 +154,8 @@ OWNERSHIP_RULES: Final = (
         "STATUS: READY_FOR_REVIEW\nASSIGNED_AGENT: frontend-implementer",
         _status_row("ENV402"),
     ),
-    Rule(
+    error_rule(
         "ENV403",
-        "error",
         "The orchestrator alone sets APPROVED.",
         "Strict Envelope §6 Any agent setting APPROVED except orchestrator",
         "State a status that this agent may set.",
@@ -166,9 +163,8 @@ OWNERSHIP_RULES: Final = (
         "STATUS: APPROVED\nASSIGNED_AGENT: frontend-implementer",
         _status_row("ENV403"),
     ),
-    Rule(
+    error_rule(
         "ENV404",
-        "error",
         "A QA or review agent repeats only the status that the task has.",
         "Interlock: set and echo; Strict Envelope §3 gives these agents no way to say that they passed",
         "Repeat QA_IN_PROGRESS (QA) or READY_FOR_REVIEW (review) while the task has it; otherwise state BLOCKED.",
@@ -176,9 +172,8 @@ OWNERSHIP_RULES: Final = (
         "STATUS: QA_IN_PROGRESS\nASSIGNED_AGENT: visual-qa\n(while the task is READY_FOR_REVIEW)",
         _status_row("ENV404"),
     ),
-    Rule(
+    error_rule(
         "ENV405",
-        "error",
         "A status follows from the one before it along an edge of the status machine.",
         "Strict Envelope §6 Status Transition Rules",
         "State a status that may follow.",
@@ -186,9 +181,8 @@ OWNERSHIP_RULES: Final = (
         "STATUS: READY_FOR_QA\n(while the task is BLOCKED)",
         _status_row("ENV405"),
     ),
-    Rule(
+    error_rule(
         "ENV406",
-        "error",
         "READY_FOR_QA does not become APPROVED: QA comes between.",
         _FORBIDDEN,
         "State QA_IN_PROGRESS and invoke the QA agents.",
@@ -196,9 +190,8 @@ OWNERSHIP_RULES: Final = (
         "STATUS: APPROVED\n(while the task is READY_FOR_QA)",
         _status_row("ENV406"),
     ),
-    Rule(
+    error_rule(
         "ENV407",
-        "error",
         "READY_FOR_QA does not become READY_FOR_REVIEW: QA comes between.",
         _FORBIDDEN,
         "State QA_IN_PROGRESS and invoke the QA agents.",
@@ -206,9 +199,8 @@ OWNERSHIP_RULES: Final = (
         "STATUS: READY_FOR_REVIEW\n(while the task is READY_FOR_QA)",
         _status_row("ENV407"),
     ),
-    Rule(
+    error_rule(
         "ENV408",
-        "error",
         "IN_PROGRESS does not become APPROVED: everything comes between.",
         _FORBIDDEN,
         "Wait for the hand-over, QA and review.",
@@ -216,9 +208,8 @@ OWNERSHIP_RULES: Final = (
         "STATUS: APPROVED\n(while the task is IN_PROGRESS)",
         _status_row("ENV408"),
     ),
-    Rule(
+    error_rule(
         "ENV419",
-        "error",
         "A QA or review agent says PASS or FAIL, and nothing between.",
         "Strict Envelope §6 visual-qa + a11y-auditor PASS / FAIL, code-reviewer PASS / FAIL",
         "PASS: repeat the task's status, list your gate with its evidence, FAIL_REASONS: NONE. "
@@ -227,9 +218,8 @@ OWNERSHIP_RULES: Final = (
         "STATUS: BLOCKED\nASSIGNED_AGENT: visual-qa\nFAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast is too low",
         _verdict,
     ),
-    Rule(
+    error_rule(
         "ENV420",
-        "error",
         "The agent that answers is the one that was asked.",
         "Strict Envelope §3 ASSIGNED_AGENT: The agent completing the task",
         "Write the agent of the assignment.",
@@ -237,9 +227,8 @@ OWNERSHIP_RULES: Final = (
         "ASSIGNED_AGENT: web-design-lead\n(when frontend-implementer was asked)",
         _other_agent,
     ),
-    Rule(
+    error_rule(
         "ENV421",
-        "error",
         "The response is for the task of the assignment.",
         "Strict Envelope §3 TASK_ID: A stable identifier provided by the Orchestrator",
         "Copy the task id from the assignment.",
@@ -247,9 +236,8 @@ OWNERSHIP_RULES: Final = (
         "TASK_ID: HOME-IA-002\n(when HOME-IA-001 was assigned)",
         _other_task,
     ),
-    Rule(
+    error_rule(
         "ENV422",
-        "error",
         "GATES_REQUIRED is what the assignment requires.",
         "Strict Envelope §3 GATES_REQUIRED: List of gate IDs that must pass for this task",
         "Copy the gates from the assignment.",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from interlock.core.rule import Rule
+from interlock.core.rule import error_rule
 from interlock.core.text import closest
 from interlock.envelope.case import (
     REASON,
@@ -207,9 +207,8 @@ def _no_actions(case: Case) -> Iterator[Draft]:
 _REASON_EXAMPLE: Final = f"FAIL_REASONS:\n- GATE-VISUAL-QA: {REASON.partition('such as ')[2]}"
 
 VALUE_RULES: Final = (
-    Rule(
+    error_rule(
         "ENV110",
-        "error",
         "Labels, statuses, ids, gates, agents and evidence paths are ASCII; nothing else looks like a label.",
         "Interlock: a response must read the same to every reader",
         "Type the letters in ASCII.",
@@ -217,9 +216,8 @@ VALUE_RULES: Final = (
         "STATUS: BL\u041eCKED",
         _look_alikes,
     ),
-    Rule(
+    error_rule(
         "ENV301",
-        "error",
         "STATUS is one of the six statuses.",
         "Strict Envelope §3 STATUS: No other values are permitted",
         "State one of the six statuses that this agent may state.",
@@ -227,9 +225,8 @@ VALUE_RULES: Final = (
         "STATUS: DONE",
         _status,
     ),
-    Rule(
+    error_rule(
         "ENV302",
-        "error",
         "TASK_ID is the id that the orchestrator gave, in capitals, digits and hyphens.",
         "Strict Envelope §3 TASK_ID",
         "Copy the task id from the assignment.",
@@ -237,9 +234,8 @@ VALUE_RULES: Final = (
         "TASK_ID: home page",
         _task_id,
     ),
-    Rule(
+    error_rule(
         "ENV303",
-        "error",
         "ASSIGNED_AGENT is an agent of the roster.",
         "Strict Envelope §3 ASSIGNED_AGENT",
         "Write your own role as the roster has it.",
@@ -247,9 +243,8 @@ VALUE_RULES: Final = (
         "ASSIGNED_AGENT: gpt-engineer",
         _agent,
     ),
-    Rule(
+    error_rule(
         "ENV304",
-        "error",
         "REPORTS_TO is orchestrator.",
         "Strict Envelope §3 REPORTS_TO: No other value is allowed",
         "Write `REPORTS_TO: orchestrator`.",
@@ -257,9 +252,8 @@ VALUE_RULES: Final = (
         "REPORTS_TO: team-lead",
         _reports_to,
     ),
-    Rule(
+    error_rule(
         "ENV311",
-        "error",
         "Each reason names the gate that failed.",
         "Strict Envelope §3 FAIL_REASONS: Each failure must reference a gate ID",
         "Begin each reason with the id of the gate that failed.",
@@ -267,9 +261,8 @@ VALUE_RULES: Final = (
         "FAIL_REASONS:\n- the page does not load",
         _reason_gate,
     ),
-    Rule(
+    error_rule(
         "ENV312",
-        "error",
         "NONE is alone in FAIL_REASONS.",
         "Strict Envelope §3 FAIL_REASONS",
         "Take NONE out, or the reasons.",
@@ -277,9 +270,8 @@ VALUE_RULES: Final = (
         f"{_REASON_EXAMPLE}\n- NONE",
         _none_beside,
     ),
-    Rule(
+    error_rule(
         "ENV313",
-        "error",
         "The steps are numbered 1., 2., … without gaps.",
         "Strict Envelope §3 NEXT_ACTIONS: Clear, ordered list",
         "Number the steps from 1 upwards.",
@@ -287,9 +279,8 @@ VALUE_RULES: Final = (
         "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa\n3. orchestrator to invoke a11y-auditor",
         _numbering,
     ),
-    Rule(
+    error_rule(
         "ENV314",
-        "error",
         "NEXT_ACTIONS is NONE only with APPROVED.",
         "Strict Envelope §3 NEXT_ACTIONS",
         "Write the step that follows.",

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 from interlock.core.finding import Finding
-from interlock.core.rule import Rule
+from interlock.core.rule import Rule, error_rule
 from interlock.envelope import input_path
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.response import input_exists, relative
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from interlock.envelope import Item, Report
     from interlock.envelope.protocol import Role
 
-UNCHANGED_TREE: Final = Rule(
+UNCHANGED_TREE: Final = error_rule(
     code="RUN610",
-    level="error",
     title="A hand-over follows a change of the files in scope.",
     source="Interlock: a claim of work needs work",
     remedy="Do the work in the files in scope and hand over then, or set STATUS to `BLOCKED` and say why under "
@@ -29,9 +28,8 @@ UNCHANGED_TREE: Final = Rule(
     bad="STATUS: READY_FOR_QA, with every file in scope as it was when the work was assigned",
 )
 
-UNREADABLE_TREE: Final = Rule(
+UNREADABLE_TREE: Final = error_rule(
     code="RUN611",
-    level="error",
     title="The files in scope of a hand-over can be read.",
     source="Interlock: evidence is of one task, one attempt and one tree",
     remedy="Make every file in scope readable or take it away, then hand over.",
@@ -39,9 +37,8 @@ UNREADABLE_TREE: Final = Rule(
     bad="STATUS: READY_FOR_QA, with a file in scope that its owner alone can read",
 )
 
-IDLE: Final = Rule(
+IDLE: Final = error_rule(
     code="RUN612",
-    level="error",
     title="A hand-over follows work: a change, or at least a tool that was called.",
     source="Interlock: a claim of work needs work",
     remedy="Read the files, change them with the tools and hand over then, or set STATUS to `BLOCKED` and say why "
@@ -50,9 +47,8 @@ IDLE: Final = Rule(
     bad="STATUS: READY_FOR_QA, as the first thing that the agent says",
 )
 
-NO_OUTCOME: Final = Rule(
+NO_OUTCOME: Final = error_rule(
     code="RUN613",
-    level="error",
     title="An answer says how the turn of its role ended.",
     source="Interlock: an answer that moves nothing is refused, and the refusal says why",
     remedy="Answer with one of the forms of your assignment, STATUS, GATES_PASSED and FAIL_REASONS as it has them.",
@@ -60,9 +56,8 @@ NO_OUTCOME: Final = Rule(
     bad="an envelope that breaks no other rule and is none of the forms of the assignment",
 )
 
-UNREAD: Final = Rule(
+UNREAD: Final = error_rule(
     code="RUN614",
-    level="error",
     title="An input that an answer names was read; checked where Interlock's own tools showed the files.",
     source="Strict Envelope §3 INPUTS_USED: This prevents hallucinated inputs",
     remedy="Read the file now, or take it out of INPUTS_USED.",
@@ -70,9 +65,8 @@ UNREAD: Final = Rule(
     bad="INPUTS_USED:\n- docs/brief.md\n(and no tool showed any of it)",
 )
 
-UNSEEN: Final = Rule(
+UNSEEN: Final = error_rule(
     code="RUN615",
-    level="error",
     title="A judge opened the evidence that it cites; checked where Interlock's own tools showed the files.",
     source="Strict Envelope §5 MUST verify evidence exists before approval",
     remedy="Look at the file with view_evidence now, and judge what it shows; or do not cite it.",
@@ -82,9 +76,8 @@ UNSEEN: Final = Rule(
 
 _KNOWN: Final = "Interlock: what can be known before anything is spent is known then"
 
-VACANT: Final = Rule(
+VACANT: Final = error_rule(
     code="RUN620",
-    level="error",
     title="Every role that a task needs has a runner.",
     source=_KNOWN,
     remedy="Write `runner = …` into [agents.ROLE], or name a model: interlock run TASK.toml --model SPEC.",
@@ -92,9 +85,8 @@ VACANT: Final = Rule(
     bad="interlock run task.toml, with nobody under [agents]",
 )
 
-PROGRAM: Final = Rule(
+PROGRAM: Final = error_rule(
     code="RUN621",
-    level="error",
     title="The program of a command is on PATH, or a file that can be run.",
     source=_KNOWN,
     remedy="Install it, put its folder on PATH, or correct the command; a path is relative to the root.",
@@ -102,9 +94,8 @@ PROGRAM: Final = Rule(
     bad='command = ["pytestt", "-q"]',
 )
 
-BROWSER: Final = Rule(
+BROWSER: Final = error_rule(
     code="RUN622",
-    level="error",
     title="A gate that looks at a page has a browser, axe-core and Pillow.",
     source=_KNOWN,
     remedy="Install the extra `browser`; `interlock doctor` says what is missing.",
@@ -112,9 +103,8 @@ BROWSER: Final = Rule(
     bad="GATE-VISUAL-QA, without any browser",
 )
 
-SCOPE: Final = Rule(
+SCOPE: Final = error_rule(
     code="RUN623",
-    level="error",
     title="The scope names files or folders that are there.",
     source=_KNOWN,
     remedy="Correct the pattern; where the task is to make the folder, create it first.",
@@ -122,9 +112,8 @@ SCOPE: Final = Rule(
     bad='scope = ["lib/**"], with no file or folder lib',
 )
 
-BUDGET: Final = Rule(
+BUDGET: Final = error_rule(
     code="RUN624",
-    level="error",
     title="The budget of a task lets every role answer once.",
     source=_KNOWN,
     remedy="Raise `calls` in [budget], or take the limit out.",
@@ -132,9 +121,8 @@ BUDGET: Final = Rule(
     bad="calls = 3, with four roles",
 )
 
-TABLES: Final = Rule(
+TABLES: Final = error_rule(
     code="RUN625",
-    level="error",
     title="A table under [agents] is that of a role which takes part.",
     source=_KNOWN,
     remedy='Correct the name, or add the role: [roles.NAME] with `kind = "build"`, `"qa"` or `"review"`.',
@@ -142,9 +130,8 @@ TABLES: Final = Rule(
     bad="[agents.bilder], with [roles.builder]",
 )
 
-TEXT: Final = Rule(
+TEXT: Final = error_rule(
     code="RUN626",
-    level="error",
     title="The text of a task is no longer that of the template.",
     source=_KNOWN,
     remedy="Write on that line what the agents are to do.",
@@ -152,9 +139,8 @@ TEXT: Final = Rule(
     bad='task = "Say in one line what is to be done"',
 )
 
-ALTERED: Final = Rule(
+ALTERED: Final = error_rule(
     code="RUN640",
-    level="error",
     title="Evidence is what was judged.",
     source="Strict Envelope §5: MUST verify evidence exists before approval",
     remedy="Restore the file from a copy; what was judged then can no longer be shown from this one.",
