@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from interlock.graph.status import all_summaries
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
-    from interlock.graph.task.changes import tree_after
-    from interlock.graph.task.explain import explain_run, explanation_text, run_summary
+    from interlock.graph.task.explain import explain_run, explanation_text, run_summary, tree_after
     from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence
     from interlock.graph.task.machine import Outcome, UNANSWERED, outcome_of, route
     from interlock.graph.task.policy import AgentSetting, Policy, key_variables, make_policy
@@ -190,8 +189,7 @@ __getattr__ = lazy_exports(
         "status": "all_summaries",
         "task.background": "Drives",
         "task.build": "task_graph",
-        "task.changes": "tree_after",
-        "task.explain": "explain_run explanation_text run_summary",
+        "task.explain": "explain_run explanation_text run_summary tree_after",
         "task.kept_evidence": "EvidenceCheck check_evidence",
         "task.machine": "UNANSWERED Outcome outcome_of route",
         "task.policy": "AgentSetting Policy key_variables make_policy",

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from interlock.agents.ask import RunnerError, agent_of_run
 from interlock.agents.changes import MAX_COMPARED_BYTES, ChangedFile, ChangeKind, unified
@@ -29,7 +29,7 @@ from interlock.gates.manifest import from_json
 from interlock.gates.patterns import Scope, compile_scope
 from interlock.gates.sealed import EVIDENCE, Base, SealError, Stamp, list_tree, read_entry
 from interlock.gates.shared import shared, untold
-from interlock.gates.tree import left_out, tree_diff, tree_files
+from interlock.gates.tree import left_out, tree_diff
 from interlock.graph.task.desk import Desk
 from interlock.graph.task.sealing import base_of, place_in
 from interlock.graph.task.state import CollectedEvidence, Outside
@@ -37,9 +37,6 @@ from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
 from interlock.redaction import Redactor
 from interlock.reservations import ReservationError, open_reservations
-
-if TYPE_CHECKING:
-    from interlock.graph.task.view import RunView
 
 MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
 """How much of the texts that no base holds is kept in all; what is beyond that is listed, and not compared."""
@@ -335,27 +332,6 @@ def left_changed(root: Path, values: Mapping[str, Any], record: Mapping[str, Any
     named = {row["path"] for row in values.get("outside", [])} | set(_held_back(root, values))
     base = base_of(root, record)
     return tuple(sorted(path for path in named - held if base is None or _differs(base, path)))
-
-
-def tree_after(view: "RunView", root: Path, *, shared_only: bool = False) -> dict[str, list[str]]:
-    """Return what of the tree is not as an ended run judged it, as JSON values; nothing of one that is not over.
-
-    `not_judged` is as for `left_changed`. `changed_since` are the files in scope that are not as they were APPROVED.
-    With `shared_only` these are the files that a caller with a token is told of.
-    """
-    if view.phase != "done":
-        return {"not_judged": [], "changed_since": []}
-    since: list[str] = []
-    approved = RunStore(root, view.run_id).handed_over(view.values["attempt"]) if view.status == "APPROVED" else {}
-    with suppress(TreeError):
-        diff = tree_diff(approved, tree_files(root, view.task.scope)) if approved else ()
-        since = sorted((*diff.added, *diff.changed, *diff.removed)) if diff else []
-    left = left_changed(root, view.values, view.policy.sealing)
-    told = shared(root, (*left, *since)) if shared_only else {*left, *since}
-    return {
-        "not_judged": [path for path in left if path in told],
-        "changed_since": [path for path in since if path in told],
-    }
 
 
 def _held_back(root: Path, values: Mapping[str, Any]) -> Iterator[str]:

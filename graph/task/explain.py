@@ -1,16 +1,19 @@
 """Why a task is where it is: what moved it there, which gates are missing, whether they can be met, what to do."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 from interlock.agents.usage import Limits, Usage, total, usage_row
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec
 from interlock.gates.collect import find_browser
-from interlock.gates.errors import CollectorError
+from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.manifest import from_json
+from interlock.gates.shared import shared
+from interlock.gates.tree import tree_diff, tree_files
 from interlock.graph.engine.folder import journal_path
-from interlock.graph.task.changes import tree_after
+from interlock.graph.task.changes import left_changed
 from interlock.graph.task.kept_evidence import present_path
 from interlock.graph.task.machine import REWORKABLE, UNANSWERED, Cause, certified
 from interlock.graph.task.policy import Policy
@@ -83,6 +86,27 @@ def usage_of(view: RunView) -> dict[str, Any]:
     return {
         "roles": {role: usage_row(spent.get(role, Usage()), named.get(role, Limits())) for role in roles},
         "all": usage_row(total(spent.values()), view.policy.limits),
+    }
+
+
+def tree_after(view: RunView, root: Path, *, shared_only: bool = False) -> dict[str, list[str]]:
+    """Return what of the tree is not as an ended run judged it, as JSON values; nothing of one that is not over.
+
+    `not_judged` is as for `left_changed`. `changed_since` are the files in scope that are not as they were APPROVED.
+    With `shared_only` these are the files that a caller with a token is told of.
+    """
+    if view.phase != "done":
+        return {"not_judged": [], "changed_since": []}
+    since: list[str] = []
+    approved = RunStore(root, view.run_id).handed_over(view.values["attempt"]) if view.status == "APPROVED" else {}
+    with suppress(TreeError):
+        diff = tree_diff(approved, tree_files(root, view.task.scope)) if approved else ()
+        since = sorted((*diff.added, *diff.changed, *diff.removed)) if diff else []
+    left = left_changed(root, view.values, view.policy.sealing)
+    told = shared(root, (*left, *since)) if shared_only else {*left, *since}
+    return {
+        "not_judged": [path for path in left if path in told],
+        "changed_since": [path for path in since if path in told],
     }
 
 

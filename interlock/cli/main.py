@@ -10,6 +10,7 @@ from functools import wraps
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final, cast
+from weakref import WeakSet
 
 import click
 
@@ -109,6 +110,9 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+_CLEANED: Final[WeakSet[click.Command]] = WeakSet()
+
+
 def without_keys(command: click.Command) -> click.Command:
     """Return a command that is given its arguments without the keys of the environment.
 
@@ -117,7 +121,8 @@ def without_keys(command: click.Command) -> click.Command:
     if isinstance(command, click.Group):
         for each in command.commands.values():
             without_keys(each)
-    elif command.callback is not None and not hasattr(command.callback, "__wrapped__"):
+    elif command.callback is not None and command not in _CLEANED:
+        _CLEANED.add(command)
         command.callback = _cleaned(command.callback)
     return command
 

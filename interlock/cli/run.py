@@ -1,12 +1,12 @@
 """`interlock run | resume | resolve`: take a task or a ticket as far as it goes, and say where it ended."""
 
-import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import click
 
@@ -20,31 +20,13 @@ from interlock.cli.events import EventStream, events_option
 from interlock.cli.progress import Sparse, usage_lines
 from interlock.cli.recording import UNTAPED, Taping, end_note, taping_options
 from interlock.cli.screen import STYLES, Screen
-from interlock.cli.show import show_ticket
 from interlock.cli.stopping import stops_at_once
 from interlock.core.errors import Exit
 from interlock.gates.config import Config, load_config
-from interlock.graph import (
-    RunDamagedError,
-    RunStore,
-    RunView,
-    Task,
-    TaskError,
-    drive,
-    find_run,
-    find_ticket_run,
-    load_task,
-    no_task_run,
-    policy_changes,
-    run_summary,
-    runs_of,
-    staffed,
-    start_run,
-    tree_after,
-    vacant_roles,
-    view_run,
-)
 from interlock.redaction import Redactor, redactor_for
+
+_EndT = TypeVar("_EndT")
+_Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 
 @click.command("run")
@@ -73,11 +55,11 @@ def run_command(
         console.print(f"warning: {text}", style="yellow", markup=False)
 
     config = load_config(folder)
-    written = load_task(task_file)
-    task = staffed(written, config, folder, models)
+    written = graph.load_task(task_file)
+    task = graph.staffed(written, config, folder, models)
     taping.check(folder, task)
     try:
-        run_id = start_run(
+        run_id = graph.start_run(
             folder,
             task,
             warn=warn,
@@ -85,7 +67,7 @@ def run_command(
             progress=Sparse(lambda line: console.print(line, style="dim", markup=False)),
             accept_base=accept_base,
         )
-    except (TaskError, AgentConfigError) as error:
+    except (graph.TaskError, AgentConfigError) as error:
         _name_models(error, written, task, config, task_file)
         raise
     if (other := _open_run(folder, task.task_id, run_id)) is not None:
@@ -113,7 +95,7 @@ def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_jso
             raise click.UsageError(f"--answer wants ROLE=FILE, found `{item}`")
         given[role] = _read(name)
     run_id = known_run(folder, run)
-    view = view_run(run_id, root=folder)
+    view = graph.view_run(run_id, root=folder)
     if view.phase != "done" or view.failed:
         for text in _changes(folder, run_id):
             talk().print(f"warning: {text}", style="yellow", markup=False)
@@ -126,17 +108,17 @@ def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_jso
 
 
 def _name_models(
-    error: TaskError | AgentConfigError, written: Task, task: Task, config: Config, task_file: Path
+    error: graph.TaskError | AgentConfigError, written: graph.Task, task: graph.Task, config: Config, task_file: Path
 ) -> None:
     """Say of a task that cannot start what its models have to do with it.
 
     Where nobody runs a role, the fix says how to give it a model; what is wrong with a table that stands for one is
     placed at the option.
     """
-    if vacant_roles(task, config):
+    if graph.vacant_roles(task, config):
         error.fix = (
             "Write a runner into [agents.ROLE], or give them a model: "
-            f"interlock run {shlex.quote(str(task_file))} {OPTION} SPEC."
+            f"interlock run {quote(str(task_file))} {OPTION} SPEC."
         )
     if isinstance(error, AgentConfigError):
         _, _, place = error.key.partition(".")
@@ -147,19 +129,19 @@ def _name_models(
 
 def _open_run(folder: Path, task_id: str, but: str) -> str | None:
     """Return the newest other run of a task that is not at its end; one that cannot be read is none."""
-    for run_id in runs_of(folder, "runs", task_id):
+    for run_id in graph.runs_of(folder, "runs", task_id):
         try:
-            if run_id != but and view_run(run_id, root=folder).phase != "done":
+            if run_id != but and graph.view_run(run_id, root=folder).phase != "done":
                 return run_id
-        except RunDamagedError:
+        except graph.RunDamagedError:
             continue
     return None
 
 
 def _changes(folder: Path, run_id: str) -> Iterator[str]:
     """Say what is no longer as the run froze it when it began, and what holds for the run."""
-    _, policy, _ = RunStore(folder, run_id).load()
-    for row in policy_changes(folder, policy.fingerprints):
+    _, policy, _ = graph.RunStore(folder, run_id).load()
+    for row in graph.policy_changes(folder, policy.fingerprints):
         if row["what"] == "config":
             now = "cannot be read now" if row["present"].startswith("unreadable") else "changed since it began"
             yield (
@@ -177,9 +159,9 @@ def known_run(folder: Path, name: str) -> str:
     Raises:
         UnknownRunError: There is none.
     """
-    run_id = find_run(folder, "runs", name)
+    run_id = graph.find_run(folder, "runs", name)
     if run_id is None:
-        raise no_task_run(folder, name, find_ticket_run(folder, name))
+        raise graph.no_task_run(folder, name, graph.find_ticket_run(folder, name))
     return run_id
 
 
@@ -201,11 +183,38 @@ def drive_and_show(
     console = talk()
     console.print(f"run {run_id}", style="bold")
     resume = f"interlock resume {run_id}{taping.words}{root_words(folder)}"
-    stopped = f"stopped; the run is kept. Go on with: {resume}"
     tape, runners = taping.open(run_id, folder, begins=begins)
-    task_id = RunStore(folder, run_id).load()[0].task_id
-    with EventStream.on_stdout(run_id, task_id, again=resume) if as_json else nullcontext() as events:
-        screen = Screen(console, live=events is None or not events.on_terminal, answering=answers or ())
+
+    def drive(notice: _Notice) -> graph.RunView:
+        return graph.drive(
+            run_id, root=folder, answers=answers, runners=runners, notice=notice, tape=tape, take_up=take_up
+        )
+
+    def summarized(view: graph.RunView) -> dict[str, Any]:
+        if note := end_note(tape, taping, view.phase, begins=begins):
+            console.print(f"note: {note}", style="yellow", markup=False)
+        return graph.run_summary(view, folder) | graph.tree_after(view, folder)
+
+    screen = Screen(console, live=not (as_json and sys.stdout.isatty()), answering=answers or ())
+    task_id = graph.RunStore(folder, run_id).load()[0].task_id
+    view, summary = _shown(run_id, task_id, screen, drive, summarized, again=resume, as_json=as_json)
+    if not as_json:
+        show_summary(summary, folder)
+    return exit_code(view)
+
+
+def _shown(
+    run_id: str,
+    task_id: str,
+    screen: Screen,
+    drive: Callable[[_Notice], _EndT],
+    summarized: Callable[[_EndT], dict[str, Any]],
+    *,
+    again: str,
+    as_json: bool,
+) -> tuple[_EndT, dict[str, Any]]:
+    """Drive a run with live progress, as JSON on stdout too if wanted; return where it ended, and its summary."""
+    with EventStream.on_stdout(run_id, task_id, again=again) if as_json else nullcontext() as events:
 
         def notice(step: Mapping[str, Any]) -> None:
             screen.notice(step)
@@ -213,24 +222,17 @@ def drive_and_show(
                 events.notice(step)
 
         try:
-            with stops_at_once(stopped), screen:
-                view = drive(
-                    run_id, root=folder, answers=answers, runners=runners, notice=notice, tape=tape, take_up=take_up
-                )
+            with stops_at_once(f"stopped; the run is kept. Go on with: {again}"), screen:
+                end = drive(notice)
         except RunnerError as error:
-            again = f"{error.fix} Nothing is lost: go on with {resume}."
-            raise RunnerError(error.message, again) from error
-        if note := end_note(tape, taping, view.phase, begins=begins):
-            console.print(f"note: {note}", style="yellow", markup=False)
-        summary = run_summary(view, folder) | tree_after(view, folder)
+            raise RunnerError(error.message, f"{error.fix} Nothing is lost: go on with {again}.") from error
+        summary = summarized(end)
         if events is not None:
             events.notice({"kind": "summary", **summary})
-        else:
-            show_summary(summary, folder)
-    return exit_code(view)
+        return end, summary
 
 
-def exit_code(view: RunView) -> int:
+def exit_code(view: graph.RunView) -> int:
     """Return the exit code for where a run stands."""
     if view.phase == "waiting":
         return Exit.WAITING
@@ -266,9 +268,9 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
         click.echo(f"{name:<12}{click.style(text, fg=color, bold=color is not None)}")
 
 
-def _waiting(run_id: str, role: str, root: str) -> tuple[tuple[str, str], ...]:
+def _waiting(run_id: str, role: str, root: str, where: str = "") -> tuple[tuple[str, str], ...]:
     return (
-        ("waits for", role),
+        ("waits for", f"{role}{where}"),
         ("read", f"interlock ask {run_id} {role}{root}"),
         ("answer", f"interlock resume {run_id} --answer {role}=FILE{root}"),
     )
@@ -333,36 +335,28 @@ def _drive_and_show(
     console = talk()
     console.print(f"ticket run {run_id}", style="bold")
     config = load_config(folder)
-    with EventStream.on_stdout(run_id, ticket.ticket_id, again=again) if as_json else nullcontext() as events:
-        screen = Screen(console, live=events is None or not events.on_terminal)
 
-        def notice(step: Mapping[str, Any]) -> None:
-            screen.notice(step)
-            if events is not None:
-                events.notice(step)
-
+    def drive(notice: _Notice) -> graph.End:
         def watch(task_run: str, step: Mapping[str, Any]) -> None:
             notice({**step, "run_id": task_run})
 
         tickets = graph.Tickets(folder, drives=graph.Drives(folder, watcher=watch))
-        drive = graph.ByModel(
+        return graph.ByModel(
             tickets, run_id, ticket, runner, limits=limits, commands=config.commands, reserve=config.run.reserve,
             notice=notice, redactor=redactor,
-        )  # fmt: skip
-        try:
-            with stops_at_once(f"stopped; the run is kept. Go on with: {again}"), screen:
-                end = drive.drive()
-        except RunnerError as error:
-            raise RunnerError(error.message, f"{error.fix} Nothing is lost: go on with {again}.") from error
-        summary = _summary(tickets, end, limits)
-        if events is not None:
-            events.notice({"kind": "summary", **summary})
-        else:
-            _print(summary, end, again, root_words(folder))
+        ).drive()  # fmt: skip
+
+    screen = Screen(console, live=not (as_json and sys.stdout.isatty()))
+    end, summary = _shown(
+        run_id, ticket.ticket_id, screen, drive, partial(_summary, graph.Tickets(folder), limits), again=again,
+        as_json=as_json,
+    )  # fmt: skip
+    if not as_json:
+        _print(summary, end, again, root_words(folder))
     return _exit_code(summary)
 
 
-def _summary(tickets: graph.Tickets, end: graph.End, limits: Limits) -> dict[str, Any]:
+def _summary(tickets: graph.Tickets, limits: Limits, end: graph.End) -> dict[str, Any]:
     outcome = graph.earlier(tickets.state(end.run_id)).get("outcome")
     return {
         **graph.ticket_summary(tickets, end.run_id, limits),
@@ -380,11 +374,7 @@ def _print(summary: Mapping[str, Any], end: graph.End, again: str, root: str) ->
         *([("outcome", summary["outcome"])] if summary["outcome"] else []),
         *([("stopped", end.reason)] if end.reason else []),
         *([("fix", end.fix)] if end.fix else []),
-        *(row for run_id, role in end.waiting for row in (
-            ("waits for", f"{role} of task run {run_id}"),
-            ("read", f"interlock ask {run_id} {role}{root}"),
-            ("answer", f"interlock resume {run_id} --answer {role}=FILE{root}"),
-        )),
+        *(row for run_id, role in end.waiting for row in _waiting(run_id, role, root, f" of task run {run_id}")),
         *([("go on", again)] if end.kind != "over" else []),
         *([("anew", f"{again} --new")] if end.kind == "over" and not good else []),
     ]  # fmt: skip
@@ -395,3 +385,10 @@ def _exit_code(summary: Mapping[str, Any]) -> int:
     if summary["ended"] == "waiting":
         return Exit.WAITING
     return Exit.GOOD if summary["state"] == graph.COMPLETE and summary["outcome"] == "success" else Exit.REFUSED
+
+
+def show_ticket(summary: Mapping[str, Any], lines: Iterable[tuple[str, str]] = ()) -> None:
+    """Print where a ticket run stands, further lines, and what its model cost, for a person."""
+    click.echo(graph.summary_text(summary))
+    for name, text in (*lines, *(("usage", line) for line in usage_lines(summary["usage"]))):
+        click.echo(f"{name:<12}{text}")

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +22,6 @@ from interlock.cli.context import (
     resolve_root,
     root_option,
 )
-from interlock.cli.progress import usage_lines
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.render import OF_SERVICES
@@ -60,7 +59,7 @@ def status_command(
         raise click.UsageError(
             f"{run} is {what}, and RUN is a run: `interlock status --reservations` lists what is held"
         )
-    from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
+    from interlock.cli.run import known_run, show_summary, show_ticket  # noqa: PLC0415
     from interlock.graph import Tickets, run_summary, ticket_summary, tree_after, view_run  # noqa: PLC0415
 
     folder = resolve_root(root)
@@ -81,15 +80,6 @@ def status_command(
             show_summary(summary, folder)
         return
     _show_all(folder, since_minutes, as_json=as_json)
-
-
-def show_ticket(summary: Mapping[str, Any], lines: Iterable[tuple[str, str]] = ()) -> None:
-    """Print where a ticket run stands, further lines, and what its model cost, for a person."""
-    from interlock.graph import summary_text  # noqa: PLC0415
-
-    click.echo(summary_text(summary))
-    for name, text in (*lines, *(("usage", line) for line in usage_lines(summary["usage"]))):
-        click.echo(f"{name:<12}{text}")
 
 
 def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:

@@ -13,8 +13,7 @@ from interlock.agents import Ask
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError
 from interlock.graph.engine.folder import list_runs
-from interlock.graph.task.changes import tree_after
-from interlock.graph.task.explain import explain_run
+from interlock.graph.task.explain import explain_run, tree_after
 from interlock.graph.task.policy import make_policy
 from interlock.graph.task.runs import left_before, start_run, unapproved_bases
 from interlock.graph.task.sealing import base_faults
