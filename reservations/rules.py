@@ -60,12 +60,8 @@ def refuse(
 
     Args:
         code: A row of `RULES`.
-        message: What is wrong, in one sentence.
         place: The argument, such as `patterns[0]`.
         found: What was given; cut to `MAX_SHOWN` characters.
-        expected: What would have been right.
-        fix: What to do.
-        conflict: Who stands in the way.
         next: A call that helps: `{"tool": …, "arguments": {…}}`.
     """
     assert code in RULES, code

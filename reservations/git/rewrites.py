@@ -11,14 +11,7 @@ def patched_paths(
     """Return the paths that a patch changes, both ends of a rename.
 
     Args:
-        here: A folder of the checkout.
         path: The patch; `-` for the data.
-        options: What git is told of how to read it.
-        data: See there.
-        in_hook: See `commands.environment`.
-
-    Raises:
-        GitError: Git cannot read the patch.
     """
     fields = commands.ask(here, ["apply", "--numstat", "-z", *options, "--", path], data=data, in_hook=in_hook)
     paths: list[str] = []
@@ -37,9 +30,7 @@ def rebased_paths(here: str, names: Sequence[str], *, in_hook: bool = False) -> 
     """Return the paths that replaying HEAD on other commits may write on the way; None when that is not known.
 
     Args:
-        here: A folder of the checkout.
         names: The upstream, then what else takes part: the new base, the branch.
-        in_hook: See `commands.environment`.
     """
     ends = [commands.commit_of(here, name, in_hook=in_hook) for name in ("HEAD", *names)]
     if len(ends) == 1 or any(end is None for end in ends):

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from interlock.core.errors import InterlockError
 from interlock.reservations.git.foreign_leases import Held, Hit, explain, holdings, note, project
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 
 ZEROS: Final = frozenset("0")
@@ -18,9 +18,7 @@ class Verdict(NamedTuple):
     """What a hook found.
 
     Args:
-        action: What would happen.
         hits: What it would touch; nothing is a pass.
-        fix: What to do.
         written: What of it git has written already when it asks.
     """
 
@@ -36,8 +34,6 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Held], Verdict | N
     A store that cannot be read refuses: what it would have said is not known.
 
     Args:
-        door: The hook's name.
-        env: The environment that git gave it.
         look: Called with what others hold, when they hold anything.
     """
     try:
@@ -48,24 +44,24 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Held], Verdict | N
         verdict = look(held) if held else None
         if opened is None or verdict is None or not verdict.hits:
             return 0
-        return refused(*opened, door, verdict)
+        return refused(opened, door, verdict)
     except InterlockError as error:
         text = f"interlock {error.code}: {door} cannot see what other agents hold: {error.message}"
         sys.stderr.write(f"{text}\n  fix: {error.fix}\n")
         return 1
 
 
-def refused(runtime: Runtime, caller: Caller, door: str, verdict: Verdict) -> int:
+def refused(ctx: Context, door: str, verdict: Verdict) -> int:
     """Print a refusal, add it to the events, tell the holders of what has changed all the same, and return 1."""
     sys.stderr.write(f"{explain(verdict.action, verdict.hits, verdict.fix)}\n")
-    note(runtime, caller, door, verdict.action, verdict.hits)
+    note(ctx, door, verdict.action, verdict.hits)
     if verdict.written:
         from interlock.reservations.git import overwritten  # noqa: PLC0415 - few refusals come too late
 
         named = ", ".join(shown(path) for path, _ in verdict.written[: overwritten.MAX_NAMED])
         sys.stderr.write(f"  written already: {named}; whoever holds it has been told.\n")
-        when = f"by a git command of {shown(caller.name)} that was refused too late"
-        overwritten.tell(runtime, caller, verdict.written, when, door)
+        when = f"by a git command of {shown(ctx.caller.name)} that was refused too late"
+        overwritten.tell(ctx, verdict.written, when, door)
     return 1
 
 

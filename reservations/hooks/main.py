@@ -41,6 +41,8 @@ HOOKS: Final = {
 }
 """Hook to its module, its exit status when it cannot do its work, what it does, and whether it reads standard input.
 
+`run` of a module gets the arguments of the hook, what came on standard input, and the environment.
+
 Clients let a call through on every status but 2; git stops on any but 0.
 """
 
@@ -60,11 +62,7 @@ Hooks:
 
 
 def main(argv: Sequence[str]) -> NoReturn:
-    """Run a hook and exit with its status.
-
-    Args:
-        argv: Its name, and what the client or git gives it.
-    """
+    """Run a hook and exit with its status."""
     gc.disable()
     status = _run(argv)
     try:
@@ -115,9 +113,6 @@ def _input() -> bytes:
     """Return what stands on standard input; a terminal gives nothing.
 
     What is too much is read to its end and dropped, so that the client does not meet a closed pipe.
-
-    Raises:
-        InputRefusedError: It is larger than `MAX_INPUT_BYTES`.
     """
     try:
         if os.isatty(0):

@@ -22,8 +22,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noq
 
     Args:
         argv: The upstream, and the branch when it is not the one checked out.
-        data: Nothing.
-        env: The environment that git gave the hook.
     """
     status = judged("pre-rebase", env, partial(_look, list(argv)))
     if status:

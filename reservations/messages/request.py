@@ -4,7 +4,7 @@ from typing import Final, NamedTuple, cast
 
 from interlock.reservations.answers import Refusal
 from interlock.reservations.leases import arguments
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import (
     MAX_BODY_BYTES,
@@ -32,11 +32,8 @@ class Ask(NamedTuple):
     """What is asked of a holder.
 
     Args:
-        pattern: The file or pattern.
-        reason: Why.
         urgency: Sets the time limit.
         agent_name: Of whom it is asked; empty for whoever holds it.
-        wait_seconds: How long to wait for the answer.
         legacy: By `request_release`.
     """
 
@@ -49,13 +46,13 @@ class Ask(NamedTuple):
 
 
 def read_ask(
-    runtime: Runtime, caller: Caller, file: object, reason: object, *, urgency: object = "normal",
+    ctx: Context, file: object, reason: object, *, urgency: object = "normal",
     agent_name: object = None, wait_seconds: object = 0, legacy: bool = False,
 ) -> Ask | list[Refusal]:  # fmt: skip
     """Return what is asked, or everything that is wrong with it."""
-    most = runtime.settings.max_wait_seconds
+    most = ctx.runtime.settings.max_wait_seconds
     place = "pattern" if legacy else "file"
-    pattern = _pattern(runtime, caller, file, place)
+    pattern = _pattern(ctx, file, place)
     rows = (
         _reason(reason),
         _choice("urgency", urgency, bodies.URGENCIES),
@@ -69,7 +66,7 @@ def read_ask(
     level = cast("Urgency", urgency)
     seconds = float(min(cast("float", wait_seconds), most))
     ask = Ask(pattern, str(reason), level, str(agent_name or ""), seconds, legacy)
-    return _too_long(caller, ask, place) or ask
+    return _too_long(ctx.caller, ask, place) or ask
 
 
 def read_answer(action: object, eta_minutes: object, reason: object) -> list[Refusal]:
@@ -108,15 +105,15 @@ def unknown_thread(thread_id: object) -> Refusal:
     )
 
 
-def read_pattern(runtime: Runtime, caller: Caller, text: object, place: str) -> Pattern | Refusal:
+def read_pattern(ctx: Context, text: object, place: str) -> Pattern | Refusal:
     """Return a path or pattern in canonical form, or what is wrong with it."""
-    return _pattern(runtime, caller, text, place)
+    return _pattern(ctx, text, place)
 
 
-def _pattern(runtime: Runtime, caller: Caller, text: object, place: str) -> Pattern | Refusal:
+def _pattern(ctx: Context, text: object, place: str) -> Pattern | Refusal:
     if not isinstance(text, str):
         return _wrong(place, text, "a path or pattern as text", "Name one file, relative to the repository root.")
-    found = arguments.typed(runtime, caller, text)
+    found = arguments.typed(ctx, text)
     if isinstance(found, Pattern):
         return found
     code, message = found.code, found.message

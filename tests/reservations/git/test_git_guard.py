@@ -299,7 +299,7 @@ def test_refusal_quotes_the_command_as_it_was_written(standing: Checkout, comman
     [(".git/config", ["RSV213"]), (".git/hooks/**", ["RSV213"]), (".git/info/exclude", []), (".gitignore", [])],
 )
 def test_what_no_edit_may_change_is_not_reserved(guarded: Checkout, pattern: str, codes: list[str]) -> None:
-    answer = calls.reserve(guarded.runtime, guarded.caller("ann"), [pattern])
+    answer = calls.reserve(guarded.agent("ann"), [pattern])
     assert [row["code"] for row in answer["errors"]] == codes
 
 

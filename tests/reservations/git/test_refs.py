@@ -172,7 +172,7 @@ def test_holder_is_told_of_what_git_had_written_before_it_was_refused(
     done = branches.git("bob", *command.split())
     assert done.status != 0
     assert ("written already: ann.py" in done.err) == told
-    found = sending.fetch(branches.runtime, branches.caller("ann"))["messages"]
+    found = sending.fetch(branches.agent("ann"))["messages"]
     assert [("bob" in row["body"], "ann.py" in row["body"]) for row in found] == ([(True, True)] if told else [])
 
 
