@@ -210,3 +210,41 @@ def stashed_paths(here: str, stash: str, *, in_hook: bool = False) -> list[str]:
     parents = ask(here, ["rev-list", "--parents", "-n1", stash], in_hook=in_hook).decode().split()[1:]
     paths = [path for parent in parents[:2] for path in between(here, parent, stash, in_hook=in_hook)]
     return paths + [path for new_files in parents[2:] for path in between(here, None, new_files, in_hook=in_hook)]
+
+
+def patched_paths(
+    here: str, path: str, *, options: Sequence[str] = (), data: bytes = b"", in_hook: bool = False
+) -> list[str]:
+    """Return the paths that a patch changes, both ends of a rename.
+
+    Args:
+        path: The patch; `-` for the data.
+    """
+    fields = ask(here, ["apply", "--numstat", "-z", *options, "--", path], data=data, in_hook=in_hook)
+    paths: list[str] = []
+    ends = 0
+    for item in names(fields):
+        if ends:
+            paths, ends = [*paths, item], ends - 1
+        elif (path_here := item.split("\t", 2)[-1]) != "":
+            paths.append(path_here)
+        else:
+            ends = 2
+    return paths
+
+
+def rebased_paths(here: str, names: Sequence[str], *, in_hook: bool = False) -> list[str] | None:
+    """Return the paths that replaying HEAD on other commits may write on the way; None when that is not known.
+
+    Args:
+        names: The upstream, then what else takes part: the new base, the branch.
+    """
+    ends = [commit_of(here, name, in_hook=in_hook) for name in ("HEAD", *names)]
+    if len(ends) == 1 or any(end is None for end in ends):
+        return None
+    head, *others = [end for end in ends if end]
+    paths: list[str] = []
+    for other in others:
+        paths += merged_paths(here, head, other, in_hook=in_hook)
+        paths += merged_paths(here, other, head, in_hook=in_hook)
+    return paths

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.reservations.errors import SettingsError
-from interlock.reservations.leases import calls
-from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases import calls, granting
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.messages.bodies import RELEASE_REQUEST, type_of
 from interlock.reservations.patterns import covers
@@ -68,15 +67,8 @@ def look(ctx: Context) -> Waiting:
             for row in asked
             if row.deadline is not None and row.deadline <= entry.now
         }
-        pairs = tuple((row, _ended_by(entry, row)) for row in asked)
+        pairs = tuple((row, tuple(granting.on_file(entry, row))) for row in asked)
         return Waiting(tuple(lease.pattern for lease in held.values()), pairs, frozenset(new), overdue)
-
-
-def _ended_by(entry: Entry, row: Negotiation) -> tuple[Lease, ...]:
-    """Return the leases that a release of a request would end."""
-    from interlock.reservations.messages.response import what_ends  # noqa: PLC0415 - only when something was asked for
-
-    return tuple(what_ends(entry, row))
 
 
 def handle(ctx: Context, waiting: Waiting, mode: Mode, edited: Sequence[str] = ()) -> str:

@@ -12,7 +12,7 @@ from interlock.reservations.answers import Refusal
 from interlock.reservations.leases.granting import Wanted
 from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.rules import refuse, shown
+from interlock.reservations.rules import refuse, refused, shown
 
 MAX_REASON_CHARS: Final = 500
 MAX_KEY_CHARS: Final = 200
@@ -56,16 +56,16 @@ def read_reserve(ctx: Context, found: object, options: dict[str, Any]) -> Asked 
     errors += [refusal for row in given if (refusal := _commons(ctx.caller, row) or _elsewhere(ctx, row)) is not None]
     limits = ctx.runtime.settings
     ttl = limits.ttl_minutes if options["ttl_minutes"] is None else options["ttl_minutes"]
-    errors += _number("ttl_minutes", ttl, MIN_TTL_SECONDS / 60, limits.max_ttl_minutes)
-    errors += _number("wait_seconds", options["wait_seconds"], 0, inf)
+    errors += number("ttl_minutes", ttl, MIN_TTL_SECONDS / 60, limits.max_ttl_minutes)
+    errors += number("wait_seconds", options["wait_seconds"], 0)
     for name in ("exclusive", "no_force", "partial"):
         errors += _flag(name, options[name])
-    errors += _text("reason", options["reason"], 0, MAX_REASON_CHARS)
+    errors += _printable("reason", options["reason"], 0, MAX_REASON_CHARS)
     key = options["idempotency_key"]
-    errors += [] if key is None else _text("idempotency_key", key, 1, MAX_KEY_CHARS)
+    errors += bad_key(key)
     if not errors and options["partial"] and options["wait_seconds"]:
         errors.append(
-            _bad("partial", True, "partial or wait_seconds, not both", "Take what is free, then wait for the rest.")
+            wrong("partial", True, "partial or wait_seconds, not both", "Take what is free, then wait for the rest.")
         )
     if errors:
         return errors
@@ -98,12 +98,7 @@ def read_patterns(ctx: Context, found: object) -> tuple[list[Given], list[Refusa
         if isinstance(pattern, Pattern):
             given.append(Given(pattern, text, place))
         else:
-            errors.append(
-                refuse(
-                    pattern.code, pattern.message, place=place, found=pattern.found, expected=pattern.expected,
-                    fix=pattern.fix,
-                )
-            )  # fmt: skip
+            errors.append(refused(pattern, place))
     return given, errors
 
 
@@ -163,7 +158,7 @@ def read_list(name: str, found: object, limit: int) -> tuple[list[tuple[str, str
     """Return the texts of a list argument with their places, and what is wrong with it."""
     if not isinstance(found, list | tuple):
         fix = f"Send {name} as a list" + (f': ["{shown(found[:40])}"].' if isinstance(found, str) else ".")
-        return [], [_bad(name, found, "a list of texts", fix)]
+        return [], [wrong(name, found, "a list of texts", fix)]
     rows = cast("Sequence[object]", found)
     if not 0 < len(rows) <= limit:
         message = "The list is empty." if not rows else f"The list has {len(rows)} items; one call takes {limit}."
@@ -172,7 +167,7 @@ def read_list(name: str, found: object, limit: int) -> tuple[list[tuple[str, str
         return [], [refuse("RSV104", message, place=name, found=f"{len(rows)} items", expected=expected, fix=fix)]
     places = [(f"{name}[{index}]", row) for index, row in enumerate(rows)]
     good = [(place, row) for place, row in places if isinstance(row, str)]
-    return good, [_bad(place, row, "a text", "Send a text.") for place, row in places if not isinstance(row, str)]
+    return good, [wrong(place, row, "a text", "Send a text.") for place, row in places if not isinstance(row, str)]
 
 
 def digest_of(tool: str, *arguments: object) -> str:
@@ -182,23 +177,28 @@ def digest_of(tool: str, *arguments: object) -> str:
     return sha256(json.dumps([tool, *arguments], sort_keys=True).encode()).hexdigest()
 
 
-def _number(name: str, value: object, low: float, high: float) -> list[Refusal]:
+def number(name: str, value: object, low: float, high: float = inf) -> list[Refusal]:
+    """Return what is wrong with a number; true and false are none, and neither is NaN."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-    # A comparison with NaN is false, so it is refused here like any other number out of bounds.
     expected = f"a number from {low:.3g}" if high == inf else f"a number from {low:.3g} to {high:g}"
-    return [] if good else [_bad(name, value, expected, f"Give {expected}, or leave it out.")]
+    return [] if good else [wrong(name, value, expected, f"Give {expected}, or leave it out.")]
 
 
 def _flag(name: str, value: object) -> list[Refusal]:
-    return [] if isinstance(value, bool) else [_bad(name, value, "true or false", "Give true or false.")]
+    return [] if isinstance(value, bool) else [wrong(name, value, "true or false", "Give true or false.")]
 
 
-def _text(name: str, value: object, low: int, high: int) -> list[Refusal]:
+def bad_key(key: object) -> list[Refusal]:
+    """Return what is wrong with an idempotency key; none is none."""
+    return [] if key is None else _printable("idempotency_key", key, 1, MAX_KEY_CHARS)
+
+
+def _printable(name: str, value: object, low: int, high: int) -> list[Refusal]:
     expected = f"a text of {low} to {high} printable characters"
     good = isinstance(value, str) and low <= len(value) <= high and value.replace("\n", " ").isprintable()
-    return [] if good else [_bad(name, value, expected, f"Give {expected}.")]
+    return [] if good else [wrong(name, value, expected, f"Give {expected}.")]
 
 
-def _bad(place: str, found: object, expected: str, fix: str) -> Refusal:
-    message = f"`{place}` is not what it has to be."
-    return refuse("RSV105", message, place=place, found=found, expected=expected, fix=fix)
+def wrong(place: str, found: object, expected: str, fix: str, code: str = "RSV105") -> Refusal:
+    """Return the refusal of an argument that is not what it has to be."""
+    return refuse(code, f"`{place}` is not {expected}.", place=place, found=found, expected=expected, fix=fix)

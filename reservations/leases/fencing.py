@@ -13,7 +13,7 @@ from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import conflict_info
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.rules import refuse, shown
+from interlock.reservations.rules import refuse, refused, shown
 from interlock.reservations.store.records import Lease, key_of, replace
 
 GRAIN_SECONDS: Final = 0.001
@@ -147,10 +147,7 @@ def _uncovered(entry: Entry, path: str, lost: Lease | None = None) -> Refusal:
     pattern = patterns.canonical(patterns.quote(path))
     name = shown(path)
     if not isinstance(pattern, Pattern):
-        problem = pattern
-        return refuse(
-            problem.code, problem.message, place=name, found=problem.found, expected=problem.expected, fix=problem.fix
-        )  # fmt: skip
+        return refused(pattern, name)
     holder = _holder(entry, pattern, path)
     if lost is not None:
         message = f"Your lease {lost.reservation_id} with token {lost.token} has ended."

@@ -96,7 +96,7 @@ def near(entry: Entry, pattern: Pattern) -> list[Lease]:
 
 
 def on_file(entry: Entry, asked: Negotiation) -> list[Lease]:
-    """Return what a holder has on the file that it is asked for: the reservation of the request first, if it stands."""
+    """Return what a holder has on the file that it is asked for, which a release ends; that of the request first."""
     file = pattern_of(asked.file)
     holder = key_of(asked.holder)
     held = [lease for lease in near(entry, file) if key_of(lease.agent) == holder and overlaps(file, lease)]

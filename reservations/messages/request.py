@@ -4,6 +4,7 @@ from typing import Final, NamedTuple, cast
 
 from interlock.reservations.answers import Refusal
 from interlock.reservations.leases import arguments
+from interlock.reservations.leases.arguments import wrong
 from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import (
@@ -14,7 +15,7 @@ from interlock.reservations.messages.mailbox import (
     size_of_message,
 )
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.rules import refuse
+from interlock.reservations.rules import refuse, refused
 from interlock.reservations.store.records import Importance, Urgency
 
 MAX_NAME_BYTES: Final = 400
@@ -52,12 +53,12 @@ def read_ask(
     """Return what is asked, or everything that is wrong with it."""
     most = ctx.runtime.settings.max_wait_seconds
     place = "pattern" if legacy else "file"
-    pattern = _pattern(ctx, file, place)
+    pattern = read_pattern(ctx, file, place)
     rows = (
         _reason(reason),
         _choice("urgency", urgency, bodies.URGENCIES),
         None if agent_name is None and not legacy else _name(agent_name),
-        _in_bounds("wait_seconds", wait_seconds),
+        *arguments.number("wait_seconds", wait_seconds, 0),
     )
     errors = [row for row in (pattern, *rows) if row is not None and not isinstance(row, Pattern)]
     if errors:
@@ -107,17 +108,10 @@ def unknown_thread(thread_id: object) -> Refusal:
 
 def read_pattern(ctx: Context, text: object, place: str) -> Pattern | Refusal:
     """Return a path or pattern in canonical form, or what is wrong with it."""
-    return _pattern(ctx, text, place)
-
-
-def _pattern(ctx: Context, text: object, place: str) -> Pattern | Refusal:
     if not isinstance(text, str):
-        return _wrong(place, text, "a path or pattern as text", "Name one file, relative to the repository root.")
+        return wrong(place, text, "a path or pattern as text", "Name one file, relative to the repository root.")
     found = arguments.typed(ctx, text)
-    if isinstance(found, Pattern):
-        return found
-    code, message = found.code, found.message
-    return refuse(code, message, place=place, found=found.found, expected=found.expected, fix=found.fix)
+    return found if isinstance(found, Pattern) else refused(found, place)
 
 
 def _reason(reason: object) -> Refusal | None:
@@ -127,7 +121,7 @@ def _reason(reason: object) -> Refusal | None:
         return None
     expected = f"a text of at most {bodies.MAX_REASON_BYTES} bytes, with few quotes, line ends and backslashes"
     found = reason if length is None else f"{length} bytes"
-    return _wrong("reason", found, expected, "Say it in a sentence; send_message carries more.")
+    return wrong("reason", found, expected, "Say it in a sentence; send_message carries more.")
 
 
 def _name(name: object) -> Refusal | None:
@@ -149,19 +143,7 @@ def _choice(place: str, value: object, known: tuple[str, ...]) -> Refusal | None
     if isinstance(value, str) and value in known:
         return None
     listed = " or ".join(known)
-    return _wrong(place, value, listed, f"Send one of {listed}.")
-
-
-def _in_bounds(place: str, value: object) -> Refusal | None:
-    # A comparison with NaN is false.
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        return None
-    return _wrong(place, value, "a number from 0", "Leave it out to have the answer at once.")
-
-
-def _wrong(place: str, found: object, expected: str, fix: str) -> Refusal:
-    message = f"`{place}` is not {expected}."
-    return refuse("RSV105", message, place=place, found=found, expected=expected, fix=fix)
+    return wrong(place, value, listed, f"Send one of {listed}.")
 
 
 def _too_long(caller: Caller, ask: Ask, place: str) -> list[Refusal]:

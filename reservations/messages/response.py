@@ -64,7 +64,7 @@ def respond(
         why = str(reason or "")
         if action != "release":
             return _defer(entry, asked, int(cast("float", eta_minutes)), why)
-        held = what_ends(entry, asked)
+        held = granting.on_file(entry, asked)
         answer = _release(entry, asked, held, why)
         if tell and answer["status"] == "released" and "resolved_at" not in answer:
             patterns_given = handover.given_up(entry, held)
@@ -92,14 +92,6 @@ def _release(entry: Entry, asked: Negotiation, held: list[Lease], why: str) -> R
     entry.tx.remember(asked.holder, key, "", json.dumps(released), entry.now)
     calls.end(entry, held, "released")
     return {"thread_id": asked.thread_id, "status": "released", "released": released, "errors": []}
-
-
-def what_ends(entry: Entry, asked: Negotiation) -> list[Lease]:
-    """Return the leases that a release of an open request ends, so that the holder is out of the way.
-
-    The reservation that was asked for comes first; the others are the holder's own that overlap the file.
-    """
-    return granting.on_file(entry, asked)
 
 
 def _defer(entry: Entry, asked: Negotiation, eta_minutes: int, why: str) -> RespondAnswer:

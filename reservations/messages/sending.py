@@ -7,6 +7,7 @@ from typing import Final, TypeVar, cast
 from interlock.core.text import nearest
 from interlock.reservations.answers import InboxAnswer, Refusal, SentAnswer
 from interlock.reservations.leases import arguments, calls
+from interlock.reservations.leases.refusals import other_arguments
 from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.messages import bodies, escalation, inbox
 from interlock.reservations.messages.mailbox import (
@@ -49,15 +50,15 @@ def send(ctx: Context, to: object, body: object, topic: object = None, idempoten
     recipient, text, subject = str(to), str(body), "" if topic is None else str(topic)
     typed = bodies.read(text)
     kind = bodies.type_of(subject) or ("" if typed is None else str(typed["type"]))
-    refusal = _bad_body(ctx.caller, kind, subject, text) or _bad_key(idempotency_key)
+    key = "" if idempotency_key is None else str(idempotency_key)
+    refusal = _bad_body(ctx.caller, kind, subject, text) or next(iter(arguments.bad_key(idempotency_key)), None)
     if refusal is not None:
         return _unsent(refusal)
-    key = "" if idempotency_key is None else str(idempotency_key)
     digest = arguments.digest_of("send_message", recipient, text, subject) if key else ""
     with calls.entered(ctx) as entry:
         known = entry.tx.remembered(entry.agent.name, key) if key else None
         if known is not None:
-            return cast("SentAnswer", json.loads(known[1])) if known[0] == digest else _unsent(_other_call(key))
+            return cast("SentAnswer", json.loads(known[1])) if known[0] == digest else _unsent(other_arguments(key))
         reader = entry.tx.agent(recipient)
         if reader is None:
             return _unsent(unknown_agent(entry.tx, recipient, "to"))
@@ -184,32 +185,6 @@ def _bad_body(caller: Caller, kind: str, topic: str, body: str) -> Refusal | Non
     )
 
 
-def _bad_key(key: object) -> Refusal | None:
-    """Return what is wrong with an idempotency key."""
-    if key is None or (isinstance(key, str) and 0 < len(key) <= arguments.MAX_KEY_CHARS and key.isprintable()):
-        return None
-    return refuse(
-        "RSV105",
-        "`idempotency_key` is no short printable text.",
-        place="idempotency_key",
-        found=key,
-        expected=f"1 to {arguments.MAX_KEY_CHARS} printable characters",
-        fix="Make up one for each message, and send it again only with the same message.",
-    )
-
-
-def _other_call(key: str) -> Refusal:
-    """Return the refusal of a key that stood for another call."""
-    return refuse(
-        "RSV106",
-        "This idempotency key stood for another call.",
-        place="idempotency_key",
-        found=key,
-        expected="a key of its own for each message",
-        fix="Send the message with a new key.",
-    )
-
-
 def _unsent(refusal: Refusal) -> SentAnswer:
     return {"sent": False, "errors": [refusal]}
 
@@ -222,11 +197,7 @@ def _bad_page(cursor: object, unread_only: object, limit: object) -> list[Refusa
         ("limit", limit, limit is None or bodies.is_whole(limit, 1, MAX_PAGE), f"a whole number from 1 to {MAX_PAGE}"),
     )
     fix = "Take next_cursor of the answer before, or leave the argument out."
-    return [
-        refuse("RSV105", f"`{place}` is not {expected}.", place=place, found=value, expected=expected, fix=fix)
-        for place, value, good, expected in rows
-        if not good
-    ]
+    return [arguments.wrong(place, value, expected, fix) for place, value, good, expected in rows if not good]
 
 
 _FIXES: Final = {

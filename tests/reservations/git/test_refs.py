@@ -337,7 +337,7 @@ def test_project_named_by_the_environment_does_not_reach_into_other_repositories
 
 @pytest.mark.parametrize(
     "module",
-    ["hooks.pre_commit", "hooks.reference_transaction", "hooks.pre_rebase", "hooks.applypatch_msg", "guard.walk"],
+    ["hooks.git_hook", "hooks.reference_transaction", "guard.walk"],
 )
 def test_hook_imports_nothing_slow(module: str, bare: Checkout) -> None:
     slow = ("click", "pydantic", "langgraph", "mcp", "pathlib", "subprocess", "tomllib", "hashlib", "shlex", "asyncio")
