@@ -216,7 +216,7 @@ class LeasedFiles(ScopedFiles):
             if answer["errors"]:
                 raise Refused(*answer["errors"])
         try:
-            with guarded(self._reservations.runtime, self._reservations.caller, [held]) as guard:
+            with guarded(self._reservations, [held]) as guard:
                 action()
                 return {"token": guard.tokens[held]}
         except NotCoveredError as error:

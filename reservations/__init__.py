@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from interlock.reservations.patterns.steps import ANY_NAME, Step, steps_of
     from interlock.reservations.service import Reservations
     from interlock.reservations.status import leave_queue
-    from interlock.reservations.store.contract import Store, Transaction
     from interlock.reservations.store.migrations import SCHEMA_STEPS
     from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events, journal_of
     from interlock.reservations.store.readonly import is_writable, to_read
     from interlock.reservations.store.records import Agent, Lease, Message, Negotiation, Waiter, key_of, replace
     from interlock.reservations.store.sqlite import FIRST_SOUND_WAL, SqliteStore, journal_mode
+    from interlock.reservations.store.sqlite_rows import Transaction
     from interlock.reservations.ticket_files import is_ticket_file
     from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases
 
@@ -67,7 +67,6 @@ __all__ = [
     "Runtime",
     "SqliteStore",
     "Step",
-    "Store",
     "Transaction",
     "Waiter",
     "authors_of",
@@ -129,7 +128,7 @@ __getattr__ = lazy_exports(
         "patterns.steps": "ANY_NAME Step steps_of",
         "service": "Reservations",
         "status": "leave_queue",
-        "store.contract": "Store Transaction",
+        "store.sqlite_rows": "Transaction",
         "store.migrations": "SCHEMA_STEPS",
         "store.outbox": "JOURNAL_RUN drain_events journal_of",
         "store.readonly": "is_writable to_read",

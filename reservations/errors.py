@@ -45,12 +45,7 @@ class SettingsError(ReservationError):
 
 
 class KeyInNameError(ReservationError):
-    """What names an agent or a file holds a key of the environment, and names are kept as they are.
-
-    Args:
-        place: What names it.
-        name: The variable that holds the key.
-    """
+    """What names an agent or a file holds a key of the environment, and names are kept as they are."""
 
     code = "KEY101"
 

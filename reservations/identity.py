@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from interlock.reservations import process
-from interlock.reservations.store.contract import Store
 from interlock.reservations.store.records import AgentKind, key_of
+from interlock.reservations.store.sqlite import SqliteStore
 
 __all__ = ["Known", "exports", "is_elsewhere", "of_session", "told", "who"]
 
@@ -31,10 +31,8 @@ class Known(NamedTuple):
     """Who calls, and the process that it is.
 
     Args:
-        name: The agent's name.
         kind: `person` for `user@host`.
         pid: The client's process; None when there is none.
-        started: Its start mark.
     """
 
     name: str
@@ -43,7 +41,9 @@ class Known(NamedTuple):
     started: str
 
 
-def who(env: Mapping[str, str], store: Store, session_id: str = "", client: str = "claude", *, door: str = "") -> Known:
+def who(
+    env: Mapping[str, str], store: SqliteStore, session_id: str = "", client: str = "claude", *, door: str = ""
+) -> Known:
     """Return the agent and its process.
 
     The name, in this order: `INTERLOCK_AGENT_ID`, `INTERMUTE_AGENT_ID`, `CLIENT-SESSION` of a hook's input,
@@ -54,14 +54,10 @@ def who(env: Mapping[str, str], store: Store, session_id: str = "", client: str 
     a later process or another container's; a shell is `user@host`.
 
     Args:
-        env: The environment.
         store: Where the processes of clients are stored.
         session_id: The session that a hook's input names.
         client: What kind of client sent that input: `claude`, `codex`, `gemini`.
         door: Through which door it calls; `hook` and `mcp` are a client's own.
-
-    Raises:
-        ReservationError: The store cannot be used.
     """
     name = told(env, session_id, client)
     if not name and (bound := _bound(store)) is not None:
@@ -85,13 +81,10 @@ def told(env: Mapping[str, str], session_id: str = "", client: str = "claude") -
     return of_session(env[SESSION]) if env.get(SESSION) else ""
 
 
-def is_elsewhere(store: Store, name: str) -> bool:
+def is_elsewhere(store: SqliteStore, name: str) -> bool:
     """Return whether an agent lives in a process that is not one of those above this one.
 
     Whoever speaks in its name from here has only been told that name.
-
-    Raises:
-        ReservationError: The store cannot be used.
     """
     above = _candidates(process.ancestors())
     machine = process.host()
@@ -122,7 +115,7 @@ def _given(env: Mapping[str, str]) -> str:
     return next((name for variable in NAMES if (name := env.get(variable, "").strip())), "")
 
 
-def _bound(store: Store) -> Known | None:
+def _bound(store: SqliteStore) -> Known | None:
     """Return what is stored for the nearest ancestor; none above the first init, which strangers share."""
     above = _candidates(process.ancestors())
     machine = process.host()

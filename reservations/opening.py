@@ -51,8 +51,6 @@ def open_reservations(start: str | None = None, client: str = "cli", *, name: st
 
     Args:
         start: Where to look for the project; default: here.
-        client: The door, for the record.
-        name: The agent; default: whoever this process belongs to.
 
     Raises:
         NoProject: `INTERLOCK_PROJECT` names no folder.

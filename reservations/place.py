@@ -77,7 +77,6 @@ def around(path: str, here: Place) -> list[Place]:
 
     Args:
         path: Absolute, in a folder without symbolic links; it may not exist yet.
-        here: What `find` says of the folder that the agent works in.
     """
     rows = _upwards(_folder(os.path.realpath(os.path.dirname(path))))
     is_here = inside(here.root, path)
@@ -109,7 +108,6 @@ def real(root: str, path: str) -> tuple[str, ...]:
     in no checkout of the project is absolute.
 
     Args:
-        root: The project's root.
         path: Relative to it, without wildcards; it may not exist yet.
     """
     here = at(root)
@@ -148,12 +146,7 @@ def on_disk(root: str, path: str) -> str:
 
 
 def nested(root: str, path: str) -> Place | None:
-    """Return the checkout that a path below a project's root lies in when that is another one; the innermost.
-
-    Args:
-        root: The project's root.
-        path: Relative to it, without wildcards; it may not exist yet.
-    """
+    """Return the checkout that a path below a project's root lies in when that is another one; the innermost."""
     return next(iter([*_below(root, path)][-1:]), None)
 
 

@@ -49,8 +49,6 @@ class Process(NamedTuple):
     """One process.
 
     Args:
-        pid: Its number.
-        parent: Its parent's number.
         name: What it calls itself.
         started: What tells it from a later process of the same number.
         ended: It waits for its parent to take note.
@@ -114,7 +112,6 @@ def is_running(host_name: str, pid: int, started: str) -> bool | None:
 
     Args:
         host_name: The machine, as `host` named it.
-        pid: Its number.
         started: Its start mark; empty when unknown: then any process of that number counts.
     """
     if host_name != host() or pid <= 0:

@@ -3,6 +3,7 @@
 from typing import Any, Final, cast
 
 from interlock.core import text as core
+from interlock.core.finding import Finding
 from interlock.reservations.answers import Conflict, Refusal
 
 MAX_SHOWN: Final = 120
@@ -60,12 +61,8 @@ def refuse(
 
     Args:
         code: A row of `RULES`.
-        message: What is wrong, in one sentence.
         place: The argument, such as `patterns[0]`.
         found: What was given; cut to `MAX_SHOWN` characters.
-        expected: What would have been right.
-        fix: What to do.
-        conflict: Who stands in the way.
         next: A call that helps: `{"tool": …, "arguments": {…}}`.
     """
     assert code in RULES, code
@@ -74,6 +71,12 @@ def refuse(
     row |= {} if conflict is None else {"conflict": conflict}
     row |= {} if next is None else {"next": next}
     return cast("Refusal", row)
+
+
+def refused(problem: Finding, place: str) -> Refusal:
+    """Return the refusal of a text that is no pattern."""
+    found, expected, fix = problem.found, problem.expected, problem.fix
+    return refuse(problem.code, problem.message, place=place, found=found, expected=expected, fix=fix)
 
 
 def shown(value: object) -> str:

@@ -179,9 +179,6 @@ def read(root: str) -> Settings:
     One store has one set of rules: all worktrees of a repository go by the files of the main one (`place.main_root`).
     A file that never says `reservations` is not parsed: it costs a hook nothing.
 
-    Args:
-        root: The project's root; any worktree of it.
-
     Raises:
         SettingsError: A file cannot be read or is no TOML, both have the table, or it has a fault.
     """

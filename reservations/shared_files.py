@@ -28,8 +28,6 @@ def named(projects: Iterable[place.Place], cwd: str, files: Sequence[str]) -> st
     """Return the first of some files that belongs to all agents of one of some projects; empty for none.
 
     Args:
-        projects: Those that the files may lie in.
-        cwd: What a relative path counts from.
         files: As the client gave them; a link counts as what it leads to.
     """
     shared = [path for found in projects for path in paths(found)]

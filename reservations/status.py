@@ -6,7 +6,7 @@ from typing import Any, Final
 from interlock.reservations.answers import AgentsAnswer, StandingAnswer, iso
 from interlock.reservations.leases import calls, liveness, wait_queue
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import lease_info
 from interlock.reservations.messages import escalation
 from interlock.reservations.store.records import Agent, Lease, Negotiation, Waiter, key_of
@@ -28,12 +28,12 @@ RESOLVED: Final = {
 """How a negotiation came to its end."""
 
 
-def list_agents(runtime: Runtime, caller: Caller) -> AgentsAnswer:
+def list_agents(ctx: Context) -> AgentsAnswer:
     """Return the agents seen in the last day or holding a lease, the one seen last first.
 
     Each has `name, kind, state, last_seen, last_seen_seconds, leases`.
     """
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         held = _counts(entry.tx.leases())
         rows = [
             _agent(entry, agent, held.get(key_of(agent.name), 0))
@@ -43,22 +43,20 @@ def list_agents(runtime: Runtime, caller: Caller) -> AgentsAnswer:
         return {"agents": rows}
 
 
-def standing(runtime: Runtime, caller: Caller, since_minutes: object = DEFAULT_MINUTES) -> StandingAnswer:
+def standing(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> StandingAnswer:
     """Return the leases, the line, and the negotiations that are open or recent (Negotiation PRD F4).
 
     Leases come with the newest first, the line in its order, of the negotiations the open ones first and the newest
     first among each; of many, `MAX_ROWS` each, and `more` counts the others. Who looks is not registered by it.
 
     Args:
-        runtime: The store and the world.
-        caller: Who looks.
         since_minutes: How far back resolved negotiations are shown; what is no number counts as the default, NaN as 0.
     """
     minutes = DEFAULT_MINUTES
     if isinstance(since_minutes, int | float) and not isinstance(since_minutes, bool):
         # `max` keeps its first argument before NaN, which so counts as 0.
         minutes = min(max(0.0, since_minutes), MAX_MINUTES)
-    with calls.seen(runtime, caller) as entry:
+    with calls.seen(ctx) as entry:
         line = [waiter for waiter in entry.tx.waiters() if not waiter.granted]
         held = entry.tx.leases()[::-1]
         since = entry.now - minutes * 60
@@ -77,14 +75,14 @@ def standing(runtime: Runtime, caller: Caller, since_minutes: object = DEFAULT_M
     return answer
 
 
-def join(runtime: Runtime, caller: Caller) -> dict[str, Any]:
+def join(ctx: Context) -> dict[str, Any]:
     """Register the caller and bind its process to it.
 
     Returns:
         `name, kind, leases, unread`, `requests` (open ones that the caller has to answer) and `waiting_for` (its
         places in the line).
     """
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         name = entry.agent.name
         asked = entry.tx.open_negotiations(holder=name)
         line = list(enumerate(entry.tx.waiters(), 1))
@@ -98,7 +96,7 @@ def join(runtime: Runtime, caller: Caller) -> dict[str, Any]:
         }
 
 
-def leave(runtime: Runtime, caller: Caller) -> dict[str, Any]:
+def leave(ctx: Context) -> dict[str, Any]:
     """Release everything of the caller, take back its requests and its places in the line, and unbind its process.
 
     The agent and its messages stay: it may come back under its name.
@@ -106,7 +104,7 @@ def leave(runtime: Runtime, caller: Caller) -> dict[str, Any]:
     Returns:
         `name`, `released_count` and `withdrawn` (how many requests were taken back).
     """
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         name = entry.agent.name
         for waiter in wait_queue.places_of(entry, name):
             wait_queue.leave(entry, waiter, "its agent left")
@@ -115,21 +113,19 @@ def leave(runtime: Runtime, caller: Caller) -> dict[str, Any]:
             escalation.resolve(entry, row, "withdrawn")
         own = entry.tx.leases_of(name)
         calls.end(entry, own, "released")
-        if caller.pid is not None:
-            entry.tx.bind_process(caller.host, caller.pid, caller.started, "", entry.now)
+        if ctx.caller.pid is not None:
+            entry.tx.bind_process(ctx.caller.host, ctx.caller.pid, ctx.caller.started, "", entry.now)
         entry.event("agent_left", agent=name, released_count=len(own), withdrawn=len(asked))
         return {"name": name, "released_count": len(own), "withdrawn": len(asked)}
 
 
-def leave_queue(runtime: Runtime, caller: Caller, text: str) -> bool:
+def leave_queue(ctx: Context, text: str) -> bool:
     """Take the caller out of the line for a pattern, its request for it with that; says whether it stood there.
 
     Args:
-        runtime: The store and the world.
-        caller: Who leaves.
         text: The pattern in canonical form.
     """
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         places = [row for row in wait_queue.places_of(entry, entry.agent.name) if text in row.patterns]
         for row in places:
             wait_queue.leave(entry, row, "its agent left the queue")

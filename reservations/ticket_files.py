@@ -20,7 +20,6 @@ def is_ticket_file(root: str | os.PathLike[str], path: str) -> bool:
 
     Args:
         root: The project's root, in which `.interlock/tickets` has a folder for each run.
-        path: Relative to it.
     """
     folder, _, name = path.rpartition("/")
     if folder != _FOLDER or not name.endswith(_END):

@@ -19,7 +19,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 
 from benchmarks.five.checkout import Checkout, Layout, environment
-from interlock.reservations import Caller, NotCoveredError, Runtime, guarded, open_reservations, process
+from interlock.reservations import Caller, NotCoveredError, Reservations, guarded, open_reservations, process
 
 WAIT_SECONDS: Final = 2.0
 """So long one call waits; between two, the agent answers what others ask of it."""
@@ -82,15 +82,13 @@ class Agent:
         part: What it is to do.
         client: Its MCP client.
         log: See `Part`.
-        runtime: For the guard around a commit, which the library has and no tool.
-        caller: The same agent, for the guard.
+        calls: The same agent, for the guard around a commit, which the library has and no tool.
     """
 
     part: Part
     client: Client
     log: TextIO
-    runtime: Runtime
-    caller: Caller
+    calls: Reservations
     rng: random.Random = field(init=False)
     checkout: Checkout = field(init=False)
     current: str = ""
@@ -287,7 +285,7 @@ class Agent:
             made = json.loads(done.stdout)["commit"]
         else:
             top, files = self.checkout.top(here), [Path(path).name for path in self.checkout.paths(here)]
-            with guarded(self.runtime, self.caller, self.checkout.paths(here), hold_seconds=HOLD_SECONDS) as guard:
+            with guarded(self.calls, self.checkout.paths(here), hold_seconds=HOLD_SECONDS) as guard:
                 message = f"{self.part.name} {here}"
                 guard.confirm()
                 await anyio.run_process(["git", "commit", "-q", "-m", message, "--only", "--", *files], cwd=top)
@@ -306,7 +304,7 @@ class Agent:
         for door, seconds in (("guard", None), ("commit", HOLD_SECONDS)):
             accepted = False
             try:
-                with guarded(self.runtime, self.caller, [path], hold_seconds=seconds) as guard:
+                with guarded(self.calls, [path], hold_seconds=seconds) as guard:
                     if guard.tokens[path] == grant.tokens[path]:
                         (self.checkout.root / path).write_text(stale)
                         accepted = True
@@ -350,7 +348,7 @@ async def play(part: Part) -> None:
     caller = Caller(part.name, "agent", part.root, "cli", process.host())
     with Path(part.log).open("a") as log:
         async with Client(server, mode="auto") as client:
-            agent = Agent(part, client, log, opened.runtime, caller)
+            agent = Agent(part, client, log, Reservations(opened.runtime, caller))
             await agent.call("my_reservations")
             await agent.meet("ready")
             await agent.sweep()

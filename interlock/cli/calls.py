@@ -109,10 +109,10 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
             ids[name] = None
             continue
         (text,) = as_patterns((name,), mine.caller.root)
-        wanted = typed(mine.runtime, mine.caller, text)
+        wanted = typed(mine, text)
         found: list[str] = []
         if not isinstance(wanted, Finding):
-            if wanted not in held.values() and leave_queue(mine.runtime, mine.caller, wanted.text):
+            if wanted not in held.values() and leave_queue(mine, wanted.text):
                 left.append(text)
                 continue
             found = [
@@ -134,7 +134,7 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
 def covered_by(mine: Reservations, leases: Iterable[LeaseInfo], names: Iterable[str]) -> dict[str, list[str]]:
     """Return what was asked for by the pattern of a wider lease that covers it."""
     found: dict[str, list[str]] = {}
-    wanted = [(name, each) for name in names if isinstance(each := typed(mine.runtime, mine.caller, name), Pattern)]
+    wanted = [(name, each) for name in names if isinstance(each := typed(mine, name), Pattern)]
     for lease in leases:
         own = canonical(lease["pattern"])
         below = [
@@ -154,7 +154,7 @@ def takers(mine: Reservations, patterns: Sequence[str]) -> dict[str, str]:
 
 def places_for(mine: Reservations, waiters: Iterable[Mapping[str, Any]], name: str) -> list[int]:
     """Return the caller's places in the line for something."""
-    wanted = typed(mine.runtime, mine.caller, name)
+    wanted = typed(mine, name)
     if isinstance(wanted, Finding):
         return []
     me = key_of(mine.caller.name)

@@ -76,7 +76,7 @@ def commit_command(
     with calls_of(root) as mine:
         home, way = mine.caller.root, way_of(mine, root)
         named = [_from_here(path, home) for path in paths]
-        answer = commit(mine.runtime, mine.caller, message, named, release=release, anyway=anyway)
+        answer = commit(mine, message, named, release=release, anyway=anyway)
     if as_json:
         print_json(answer)
     else:

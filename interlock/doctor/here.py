@@ -19,7 +19,7 @@ from interlock.gates import load_config
 from interlock.gates.errors import ConfigError
 from interlock.gates.sealed import sandbox
 from interlock.install.githooks import program
-from interlock.reservations import SqliteStore, Store, identity, journal_mode, process, settings
+from interlock.reservations import SqliteStore, identity, journal_mode, process, settings
 from interlock.reservations.git import commands as git
 from interlock.reservations.hooks.main import OFF
 
@@ -189,7 +189,7 @@ def agent(scene: Scene) -> Report:
 def _known(env: Mapping[str, str], path: str) -> tuple[str, str]:
     """Return the name that a program with this environment finds, and by which rule."""
     # Asking a store that is not there would make it.
-    store = SqliteStore(path) if Path(path).exists() else cast("Store", _Nothing())
+    store = SqliteStore(path) if Path(path).exists() else cast("SqliteStore", _Nothing())
     try:
         found = identity.who(env, store)
     finally:

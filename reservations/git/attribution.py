@@ -52,13 +52,6 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
     Args:
         start: The folder that the paths are relative to.
         agents: The names of who asks; none: the agent that this process works for.
-        paths: The files that changed.
-        since: Seconds since the epoch.
-
-    Raises:
-        GitError: Git does not answer.
-        JournalDamaged: A journal is not what was written to it.
-        ReservationError: The project, the store or the journal cannot be read.
     """
     found = place.find(start)
     if not paths or not os.path.exists(found.store_path):

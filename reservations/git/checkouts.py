@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def roots_of(found: Place) -> list[str]:
-    """Return the checkouts of a project: its worktrees that are there, its own root first.
-
-    Raises:
-        GitError: Git does not answer.
-    """
+    """Return the checkouts of a project: its worktrees that are there, its own root first."""
     if not found.common or not os.path.isdir(os.path.join(found.common, "worktrees")):
         return [found.root]
     rows = os.fsdecode(commands.ask(found.root, ["worktree", "list", "--porcelain"])).split("\n")
@@ -33,12 +29,7 @@ def journals_of(roots: Iterable[str]) -> list[str]:
 
 
 def told(journals: Iterable[str]) -> Iterator["Entry"]:
-    """Yield what some journals hold of the run `reservations`, each line checked.
-
-    Raises:
-        JournalDamaged: A journal is not what was written to it.
-        JournalRefused: A path is no journal.
-    """
+    """Yield what some journals hold of the run `reservations`, each line checked."""
     from interlock.journal import Journal  # noqa: PLC0415 - slow to load, and git alone may be wanted
 
     for path in journals:

@@ -1,7 +1,8 @@
 """Asking git, and nothing else: no lock taken, no configuration changed, file names as bytes from end to end.
 
 Paths are relative to the top of the checkout with `/` between parts; a name that is not UTF-8 is decoded with
-surrogates, as `os.fsdecode` does it, and encoded again the same way.
+surrogates, as `os.fsdecode` does it, and encoded again the same way. Every question raises `GitError` where there is no
+git, or it hangs or ends with an error; `in_hook` is said of `environment`.
 """
 
 import os
@@ -51,7 +52,6 @@ def environment(env: Mapping[str, str] | None = None, *, in_hook: bool = False) 
     """Return the environment to run git in.
 
     Args:
-        env: Where it comes from; default: this process.
         in_hook: Keep the variables by which git tells its hook which repository and which index it is about.
     """
     found = dict(os.environ if env is None else env)
@@ -72,11 +72,7 @@ def ask(
     """Return what git writes to its standard output.
 
     Args:
-        root: The folder to ask in.
         arguments: The subcommand and what follows; pathspecs are taken literally.
-        in_hook: See `environment`.
-        data: Its standard input.
-        env: See `environment`.
 
     Raises:
         GitError: There is no git, it took longer than `LIMIT_SECONDS`, or it ended with an error.
@@ -114,12 +110,7 @@ def changed(root: str, prefixes: Iterable[str] = (), *, in_hook: bool = False) -
     New files are there one by one (`??`), ignored ones are not; a rename is a deletion and an addition.
 
     Args:
-        root: The top of a checkout.
         prefixes: Only below these folders, or these files; none for everything.
-        in_hook: See `environment`.
-
-    Raises:
-        GitError: See `ask`.
     """
     arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", *_only(prefixes)]
     output = ask(root, arguments, in_hook=in_hook)
@@ -154,15 +145,7 @@ def beginning(pattern: Pattern) -> str:
 
 
 def links(root: str, prefixes: Iterable[str] = ()) -> list[str]:
-    """Return the paths of a checkout's submodules, as the index has them.
-
-    Args:
-        root: The top of a checkout.
-        prefixes: See `changed`.
-
-    Raises:
-        GitError: See `ask`.
-    """
+    """Return the paths of a checkout's submodules, as the index has them."""
     rows = names(ask(root, ["ls-files", "-s", "-z", *_only(prefixes)]))
     return [path for row in rows if row.startswith(_LINK) for _, _, path in (row.partition("\t"),)]
 
@@ -173,21 +156,13 @@ def _only(prefixes: Iterable[str]) -> list[str]:
 
 
 def staged_paths(root: str, *, in_hook: bool = False) -> list[str]:
-    """Return the paths that the index changes against the last commit: both ends of a rename, submodules too.
-
-    Raises:
-        GitError: See `ask`.
-    """
+    """Return the paths that the index changes against the last commit: both ends of a rename, submodules too."""
     arguments = ["diff", "--cached", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--ignore-submodules=dirty"]
     return names(ask(root, arguments, in_hook=in_hook))
 
 
 def commit_of(root: str, name: str, *, in_hook: bool = False) -> str | None:
-    """Return the id of the commit that a name stands for; None without one.
-
-    Raises:
-        GitError: There is no git, or it hangs.
-    """
+    """Return the id of the commit that a name stands for; None without one."""
     if name.startswith("-"):
         return None
     try:
@@ -200,30 +175,18 @@ def commit_of(root: str, name: str, *, in_hook: bool = False) -> str | None:
 
 
 def between(root: str, old: str | None, new: str, *, in_hook: bool = False) -> list[str]:
-    """Return the paths that differ between two commits or trees; an `old` of None stands for no files at all.
-
-    Raises:
-        GitError: See `ask`.
-    """
+    """Return the paths that differ between two commits or trees; an `old` of None stands for no files at all."""
     first = old or empty_tree(root, in_hook=in_hook)
     return names(ask(root, ["diff-tree", "-r", "-z", "--name-only", "--no-renames", first, new], in_hook=in_hook))
 
 
 def empty_tree(root: str, *, in_hook: bool = False) -> str:
-    """Return the id of the tree without files, in the kind of ids that this repository has.
-
-    Raises:
-        GitError: See `ask`.
-    """
+    """Return the id of the tree without files, in the kind of ids that this repository has."""
     return ask(root, ["hash-object", "-t", "tree", "--stdin"], in_hook=in_hook).decode().strip()
 
 
 def merged_paths(root: str, ours: str, theirs: str, *, in_hook: bool = False) -> list[str]:
-    """Return the paths that bringing `theirs` into `ours` may change: what differs from where they parted.
-
-    Raises:
-        GitError: See `ask`.
-    """
+    """Return the paths that bringing `theirs` into `ours` may change: what differs from where they parted."""
     try:
         base = ask(root, ["merge-base", ours, theirs], in_hook=in_hook).decode().split()[0]
     except GitError as error:
@@ -237,23 +200,51 @@ def reaches(root: str, tips: Sequence[str], commit: str, *, in_hook: bool = Fals
     """Return whether a commit is one of some others, or comes before one of them.
 
     Args:
-        root: A folder of the checkout.
         tips: Commits, or options such as `--all`.
-        commit: Which one.
-        in_hook: See `environment`.
-
-    Raises:
-        GitError: See `ask`.
     """
     return not ask(root, ["rev-list", "--max-count=1", commit, "--not", *tips], in_hook=in_hook)
 
 
 def stashed_paths(here: str, stash: str, *, in_hook: bool = False) -> list[str]:
-    """Return the paths whose changes a stash holds: working tree, index, and new files.
-
-    Raises:
-        GitError: It is no stash.
-    """
+    """Return the paths whose changes a stash holds: working tree, index, and new files."""
     parents = ask(here, ["rev-list", "--parents", "-n1", stash], in_hook=in_hook).decode().split()[1:]
     paths = [path for parent in parents[:2] for path in between(here, parent, stash, in_hook=in_hook)]
     return paths + [path for new_files in parents[2:] for path in between(here, None, new_files, in_hook=in_hook)]
+
+
+def patched_paths(
+    here: str, path: str, *, options: Sequence[str] = (), data: bytes = b"", in_hook: bool = False
+) -> list[str]:
+    """Return the paths that a patch changes, both ends of a rename.
+
+    Args:
+        path: The patch; `-` for the data.
+    """
+    fields = ask(here, ["apply", "--numstat", "-z", *options, "--", path], data=data, in_hook=in_hook)
+    paths: list[str] = []
+    ends = 0
+    for item in names(fields):
+        if ends:
+            paths, ends = [*paths, item], ends - 1
+        elif (path_here := item.split("\t", 2)[-1]) != "":
+            paths.append(path_here)
+        else:
+            ends = 2
+    return paths
+
+
+def rebased_paths(here: str, names: Sequence[str], *, in_hook: bool = False) -> list[str] | None:
+    """Return the paths that replaying HEAD on other commits may write on the way; None when that is not known.
+
+    Args:
+        names: The upstream, then what else takes part: the new base, the branch.
+    """
+    ends = [commit_of(here, name, in_hook=in_hook) for name in ("HEAD", *names)]
+    if len(ends) == 1 or any(end is None for end in ends):
+        return None
+    head, *others = [end for end in ends if end]
+    paths: list[str] = []
+    for other in others:
+        paths += merged_paths(here, head, other, in_hook=in_hook)
+        paths += merged_paths(here, other, head, in_hook=in_hook)
+    return paths

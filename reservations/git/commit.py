@@ -19,7 +19,7 @@ from interlock.reservations.git.hook_scripts import KEPT_SUFFIX, MARK
 from interlock.reservations.git.left_out import EXPECTED, MAX_LEFT, Left, Owned, nothing, whose
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.fencing import NotCoveredError, guarded
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.patterns import matches
 from interlock.reservations.rules import refuse, shown
 
@@ -55,8 +55,7 @@ class CommitAnswer(TypedDict):
 
 
 def commit(
-    runtime: Runtime,
-    caller: Caller,
+    ctx: Context,
     message: str | None,
     paths: Sequence[str] = (),
     *,
@@ -68,8 +67,6 @@ def commit(
     New files and deletions are taken along. A path counts as a whole: what is staged of it and what is not.
 
     Args:
-        runtime: The store and the world.
-        caller: Who commits.
         message: The message; None opens the user's editor.
         paths: Files and folders relative to the root, all of whose changes must be own ones; none: every own one.
         release: Give up the leases of what was committed, where nothing else below them is changed.
@@ -79,7 +76,7 @@ def commit(
         GitError: There is no git, or it hangs.
         ReservationError: The store cannot be used.
     """
-    where = _where(caller.root)
+    where = _where(ctx.caller.root)
     if where is None:
         fix = "Run it in a git checkout; `git init` makes one."
         if os.environ.get(PROJECT):
@@ -87,7 +84,7 @@ def commit(
                 f"What {PROJECT} names is no git checkout: commit in the repository itself with "
                 "`git commit -m MESSAGE -- PATHS`, which its hooks judge by the same leases."
             )
-        return _refused("There is no git checkout with its top here.", caller.root, fix)
+        return _refused("There is no git checkout with its top here.", ctx.caller.root, fix)
     folder, common = where
     for name, what in _UNDERWAY.items():
         if os.path.lexists(os.path.join(folder, name)):
@@ -95,85 +92,81 @@ def commit(
             return _refused(
                 text, name, f"Finish it with `git commit` or `--continue`, or go back: `git {what} --abort`."
             )
-    with alone(runtime, common) as lock:
+    with alone(ctx.runtime, common) as lock:
         if lock is None:
             text = "Another `interlock commit` is at work in this repository."
             return _refused(text, "commit.lock", "Try again when it has ended.")
-        if message is not None and _runs_hooks(caller.root):
-            announce(lock, caller.name, caller.root)  # not while an editor is open, which sets nothing aside
-        return _commit(runtime, caller, message, paths, release=release, anyway=anyway)
+        if message is not None and _runs_hooks(ctx.caller.root):
+            announce(lock, ctx.caller.name, ctx.caller.root)  # not while an editor is open, which sets nothing aside
+        return _commit(ctx, message, paths, release=release, anyway=anyway)
 
 
-def _commit(
-    runtime: Runtime, caller: Caller, message: str | None, paths: Sequence[str], *, release: bool, anyway: bool
-) -> CommitAnswer:
+def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release: bool, anyway: bool) -> CommitAnswer:
     """Commit while no other commit of ours is at work."""
     named = {*paths}
-    changed = {path: state for path, state in commands.changed(caller.root).items()
+    changed = {path: state for path, state in commands.changed(ctx.caller.root).items()
                if not path.startswith(f"{OWN_FOLDER}/") or named & {path, OWN_FOLDER}}  # fmt: skip
-    own = [lease for lease in calls.mine(runtime, caller)["reservations"] if lease["exclusive"]]
+    own = [lease for lease in calls.mine(ctx)["reservations"] if lease["exclusive"]]
     covered = {path for path in changed if any(matches(lease["pattern"], path) for lease in own)}
-    wanted, missing = (sorted(covered), []) if not paths else _named(caller.root, changed, paths)
+    wanted, missing = (sorted(covered), []) if not paths else _named(ctx.caller.root, changed, paths)
     if missing:
         text = f"{shown(missing[0])} is no file here, and git knows none."
         return _refused(text, missing[0], "Correct the path.")
     if not wanted:
-        rows = whose(runtime, caller, changed, covered)
-        return _with_left(_none([nothing(runtime, caller, rows, paths)]), rows)
+        rows = whose(ctx, changed, covered)
+        return _with_left(_none([nothing(ctx, rows, paths)]), rows)
     unmerged = [path for path in wanted if changed[path] in _UNMERGED]
     if unmerged:
         return _refused(f"{shown(unmerged[0])} has conflicts.", unmerged[0], "Settle them, then `git add` the file.")
-    if not anyway and (over := disturbed.unread(runtime, caller, wanted)):
+    if not anyway and (over := disturbed.unread(ctx, wanted)):
         text = f"{shown(over[0])} was written while you held it, maybe by another agent; you have not read the message."
         fix = (
             "Read `interlock inbox`, look at `git diff`, and commit again where it is as you want it; or give --anyway."
         )
         return _refused(text, ", ".join(map(shown, over[: disturbed.MAX_NAMED])), fix)
     try:
-        with guarded(runtime, caller, wanted, hold_seconds=HOLD_SECONDS):
-            answer = _made(runtime, caller, message, wanted, changed)
+        with guarded(ctx, wanted, hold_seconds=HOLD_SECONDS):
+            answer = _made(ctx, message, wanted, changed)
     except NotCoveredError as refused:
         answer = _none(refused.errors)
-    _with_left(answer, whose(runtime, caller, changed.keys() - set(answer["paths"]), covered))
+    _with_left(answer, whose(ctx, changed.keys() - set(answer["paths"]), covered))
     if answer["commit"] is None:
         return answer
-    _record(runtime, caller, answer)
+    _record(ctx, answer)
     if release and not answer["errors"]:
         touched_ids = {row["reservation_id"]: row["pattern"] for row in own
                        if any(matches(row["pattern"], path) for path in wanted)}  # fmt: skip
-        still = runtime.dirty(caller.root, tuple(touched_ids.values()))
+        still = ctx.runtime.dirty(ctx.caller.root, tuple(touched_ids.values()))
         clean = [key for key, pattern in touched_ids.items() if still[pattern] is False]
-        answer["released"] = calls.release(runtime, caller, clean)["released"] if clean else []
+        answer["released"] = calls.release(ctx, clean, tell=False)["released"] if clean else []
     return answer
 
 
-def _made(
-    runtime: Runtime, caller: Caller, message: str | None, paths: list[str], changed: Mapping[str, str]
-) -> CommitAnswer:
+def _made(ctx: Context, message: str | None, paths: list[str], changed: Mapping[str, str]) -> CommitAnswer:
     """Let git make the commit, take it back if a hook swept in what others hold, and see what became of their files."""
-    before = disturbed.stamps(caller.root, touched(foreign(runtime, caller), changed))
-    made = partial_commit.make(runtime, caller, message, paths, [path for path in paths if changed[path] == "??"])
-    answer = _judged(runtime, caller, made, paths)
+    before = disturbed.stamps(ctx.caller.root, touched(foreign(ctx), changed))
+    made = partial_commit.make(ctx, message, paths, [path for path in paths if changed[path] == "??"])
+    answer = _judged(ctx, made, paths)
     if made.said:
         answer["said"] = made.said
-    if found := disturbed.report(runtime, caller, before):
+    if found := disturbed.report(ctx, before):
         answer["disturbed"] = found
     return answer
 
 
-def _judged(runtime: Runtime, caller: Caller, made: partial_commit.Made, paths: Sequence[str]) -> CommitAnswer:
+def _judged(ctx: Context, made: partial_commit.Made, paths: Sequence[str]) -> CommitAnswer:
     """Return the answer to what git made."""
     if made.commit is None:
         lines = made.said.splitlines() or ["no message"]
         text = "Git or one of your hooks refused the commit; nothing was committed."
         return _refused(text, lines[-1], "See what it said, fix that, and commit again.")
     answer: CommitAnswer = {**_none([]), "commit": made.commit, "paths": made.paths}
-    strange = touched(foreign(runtime, caller), sorted({*made.paths} - {*paths}))
+    strange = touched(foreign(ctx), sorted({*made.paths} - {*paths}))
     if not strange:
         return answer
     path, holder = strange[0][0], strange[0][1]["holder"]
     text, fix = f"A hook of yours added {shown(path)}, which {shown(holder)} holds", "Let the hook stage only the files"
-    if partial_commit.undo(caller.root, made):
+    if partial_commit.undo(ctx.caller.root, made):
         return _refused(f"{text}; the commit was undone.", path, f"{fix} of the commit.")
     refusal = _refused(
         f"{text}; the commit stands, for it could not be undone.", path,
@@ -239,8 +232,10 @@ def _none(errors: list[Refusal]) -> CommitAnswer:
     return {"commit": None, "paths": [], "left": [], "left_count": 0, "released": [], "errors": errors}
 
 
-def _record(runtime: Runtime, caller: Caller, answer: CommitAnswer) -> None:
+def _record(ctx: Context, answer: CommitAnswer) -> None:
     """Add the commit to the events."""
     paths = [shown(path) for path in answer["paths"][:MAX_EVENT_PATHS]]
-    with calls.entered(runtime, caller) as entry:
-        entry.event("committed", agent=caller.name, commit=answer["commit"], paths=paths, count=len(answer["paths"]))
+    with calls.entered(ctx) as entry:
+        entry.event(
+            "committed", agent=ctx.caller.name, commit=answer["commit"], paths=paths, count=len(answer["paths"])
+        )

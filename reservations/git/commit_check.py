@@ -36,11 +36,8 @@ class Breach:
     Args:
         finding: `RSV209`: held by somebody else than the maker; `RSV210`: the maker is not known; `RSV214`: a merge
             that throws away what the holder committed. Its `path` is the path.
-        commit: The commit.
         at: When it was made: as the journal has it, else as the commit says.
-        committer: Who it says made it.
         maker: Whose `interlock commit` it was; None when it was none.
-        held: The lease.
     """
 
     finding: Finding
@@ -81,14 +78,9 @@ class Report:
     """What a check of a range found.
 
     Args:
-        range: As it was given.
-        root: The project.
-        journals: What was read.
         verdicts: Commit to verdict, the newest first.
-        findings: All, in that order.
         missing: Store to the numbers of events that stand in no journal here: a commit from then is `incomplete`.
         later: How many commits are younger than the last event: what was reserved after it is not known.
-        last_at: When that event happened.
     """
 
     range: str
@@ -144,7 +136,6 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
     Nothing is written.
 
     Args:
-        start: A folder of the repository.
         wanted: The range as `git rev-list` reads it, such as `origin/main..HEAD`; one name is all that led to it.
         journals: What to read besides the journals of the project's checkouts.
 
@@ -216,11 +207,7 @@ class Judge:
     """Judges commits by one history.
 
     Args:
-        history: What is known of leases and commits.
         longest: How long a lease may have stood that nothing is known of, in seconds.
-
-    Raises:
-        HistoryUnreadableError: A lease has a pattern that cannot be read.
     """
 
     def __init__(self, history: History, longest: float = 0.0) -> None:

@@ -29,7 +29,6 @@ def alone(runtime: Runtime, common: str) -> Generator[int | None]:
     """Keep other commits of ours out of a repository.
 
     Args:
-        runtime: The clock.
         common: The folder of git's that all worktrees share.
 
     Yields:
@@ -59,8 +58,6 @@ def at_work(common: str, root: str, now: float) -> str:
     """Return the agent whose commit is at work in a checkout and lets edits wait; empty for none.
 
     Args:
-        common: The folder of git's that all worktrees share.
-        root: The checkout.
         now: Seconds since the epoch; a commit that is older than git may take holds nobody up.
     """
     try:

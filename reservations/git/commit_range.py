@@ -24,11 +24,9 @@ class Commit:
     """One commit.
 
     Args:
-        id: In full.
         at: When it says it was made: the committer's time, whole seconds since the epoch.
         committer: Who it says made it; anybody can write that.
         paths: What it changes, relative to the project; of a merge, what differs from every parent.
-        parents: The commits that it follows, in full.
     """
 
     id: str
@@ -42,13 +40,7 @@ def read_commits(start: str, root: str, wanted: str) -> list[Commit]:
     """Return the commits of a range, the newest first, with their paths relative to the project.
 
     Args:
-        start: A folder of the repository.
         root: The project; the repository is in it, or around it.
-        wanted: See `check_commits`.
-
-    Raises:
-        CommitsUnreadError: The range names no commits, or the clone is shallow.
-        GitError: There is no git, or it hangs.
     """
     wrong = CommitsUnreadError(
         f"{shown(wanted)} names no commits in {start}", "Give a range such as origin/main..HEAD; fetch what it names."
@@ -81,18 +73,7 @@ def read_commits(start: str, root: str, wanted: str) -> list[Commit]:
 
 
 def commits_of(start: str, top: str, root: str, ids: bytes) -> list[Commit]:
-    """Return commits by their ids, one a line, in that order.
-
-    Args:
-        start: A folder of the repository.
-        top: The checkout of the repository.
-        root: The project.
-        ids: The commits, in full.
-
-    Raises:
-        CommitsUnreadError: The repository is neither in the project nor around it.
-        GitError: There is no git, or it hangs.
-    """
+    """Return commits by their ids, one a line, in that order."""
     arguments = ["diff-tree", "--stdin", "--always", "-r", "-c", "-z", "--root", "--raw", "--no-renames"]
     arguments += ["--no-ext-diff", "--pretty=tformat:%H %ct %P%x09%cn <%ce>"]
     return [
@@ -129,11 +110,7 @@ def in_git(path: str, top: str, root: str) -> str:
 
 
 def _in_project(paths: Sequence[str], top: str, root: str) -> tuple[str, ...]:
-    """Return paths of a repository relative to the project; those outside of it are left out.
-
-    Raises:
-        CommitsUnreadError: The repository is neither in the project nor around it.
-    """
+    """Return paths of a repository relative to the project; those outside of it are left out."""
     if place.inside(root, top):
         below = os.path.relpath(top, root)
         return tuple(paths) if below == "." else tuple(f"{below}/{path}" for path in paths)

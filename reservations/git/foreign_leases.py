@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from interlock.core.project import PROJECT
 from interlock.reservations.answers import Conflict
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.leases.views import Holder, conflict_of, lasting, seen
 from interlock.reservations.patterns import as_prefix, quote
 from interlock.reservations.patterns.prefix_index import Near
@@ -31,9 +31,6 @@ class Hold(NamedTuple):
 
     Args:
         pattern: Its pattern, as it is seen from the project that is looked at.
-        prefix: The index prefix of that.
-        lease: The lease.
-        holder: How its holder was found.
     """
 
     pattern: str
@@ -50,21 +47,9 @@ class Hold(NamedTuple):
 Held: TypeAlias = Near[Hold]
 """What others hold in a project."""
 
-Opened: TypeAlias = tuple[Runtime, Caller]
-"""A store, opened in the agent's name."""
 
-
-def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> Opened | None:
-    """Return what a guard works with; None where nothing was ever reserved, so that there is nothing to guard.
-
-    Args:
-        found: The project.
-        client: The door, for the record.
-        env: Where the identity is read from.
-
-    Raises:
-        ReservationError: The settings or the store cannot be read.
-    """
+def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> Context | None:
+    """Return what a guard works with; None where nothing was ever reserved, so that there is nothing to guard."""
     from interlock.reservations import identity, process, settings  # noqa: PLC0415 - not for a quick yes
     from interlock.reservations.store.sqlite import SqliteStore  # noqa: PLC0415
 
@@ -72,7 +57,8 @@ def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> Opened 
         return None
     runtime = Runtime(SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running)
     known = identity.who(env, runtime.store, door=client)
-    return runtime, Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
+    caller = Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
+    return Context(runtime, caller)
 
 
 def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Place | None":
@@ -82,8 +68,6 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
     in the project that is named counts as that of any other around it (`holdings`), and no name makes leases go away.
 
     Args:
-        start: A folder.
-        env: Where the project may be named.
         git_dir: The repository, where git was told of another one than that around the folder.
     """
     from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
@@ -105,23 +89,20 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
     return found if place.inside(found.root, os.path.realpath(start)) else None
 
 
-def foreign(runtime: Runtime, caller: Caller) -> Held:
+def foreign(ctx: Context) -> Held:
     """Return the leases of others that have not ended, each with the state of its holder; dead holders too.
 
     A dead holder's unsaved work is still there: who wants to touch it reserves it, which takes it over and says so.
-
-    Raises:
-        ReservationError: The store cannot be used.
     """
-    return _near(_foreign(runtime, caller))
+    return _near(_foreign(ctx))
 
 
-def _foreign(runtime: Runtime, caller: Caller) -> list[Hold]:
+def _foreign(ctx: Context) -> list[Hold]:
     """Return the leases of others."""
     from interlock.reservations.leases import calls, liveness  # noqa: PLC0415 - not for a quick yes
 
-    me = key_of(caller.name)
-    with calls.entered(runtime, caller) as entry:
+    me = key_of(ctx.caller.name)
+    with calls.entered(ctx) as entry:
         others = [lease for lease in entry.tx.leases() if key_of(lease.agent) != me]
         agents = {name: entry.tx.agent(name) for name in {lease.agent for lease in others}}
         found = {
@@ -136,31 +117,22 @@ def _near(rows: Iterable[Hold]) -> Held:
 
 
 def holdings(
-    found: "place.Place", client: str, env: Mapping[str, str], known: Mapping[str, Opened] = MappingProxyType({})
-) -> tuple[Opened | None, Held]:
+    found: "place.Place", client: str, env: Mapping[str, str], known: Mapping[str, Context] = MappingProxyType({})
+) -> tuple[Context | None, Held]:
     """Return a project's store and what others hold there, with what they hold of it in projects around it.
 
     A submodule, or a repository inside another one, has leases of its own; those of the outer one count as well. Where
     only an outer project has a store, that one is returned.
-
-    Args:
-        found: The project.
-        client: The door, for the record.
-        env: Where the identity is read from.
-        known: Stores that are open already, by their paths.
-
-    Raises:
-        ReservationError: A store cannot be read.
     """
     from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
 
     first = known.get(found.store_path) or opened(found, client, env)
-    held = [] if first is None else _foreign(*first)
+    held = [] if first is None else _foreign(first)
     for outer in place.around(os.path.join(found.root, "file"), found):
         if outer.store_path == found.store_path or (above := opened(outer, client, env)) is None:
             continue
         folder = os.path.relpath(found.root, outer.root)
-        held += [_inside(row, folder) for row in foreign(*above).meeting(f"{quote(folder)}/**")]
+        held += [_inside(row, folder) for row in foreign(above).meeting(f"{quote(folder)}/**")]
         first = first or above
     return first, _near(held)
 
@@ -191,9 +163,6 @@ def explain(action: str, hits: Sequence[Hit], fix: str, *, why: str = "", asks: 
     """Return the refusal as text: the rule, the action, each path with its holder, and the way that is safe.
 
     Args:
-        action: What would happen, such as ``this commit carries``.
-        hits: What it would touch.
-        fix: What to do.
         why: Why it is refused though nothing of theirs has changed.
         asks: Having these paths would let it pass.
     """
@@ -215,23 +184,19 @@ def explain(action: str, hits: Sequence[Hit], fix: str, *, why: str = "", asks: 
     return "\n".join(lines)
 
 
-def note(runtime: Runtime, caller: Caller, door: str, action: str, hits: Sequence[Hit]) -> None:
-    """Add the refusal to the events of the store: what was tried and whose paths it met; never the whole command.
-
-    Raises:
-        ReservationError: The store cannot be used.
-    """
+def note(ctx: Context, door: str, action: str, hits: Sequence[Hit]) -> None:
+    """Add the refusal to the events of the store: what was tried and whose paths it met; never the whole command."""
     import json  # noqa: PLC0415 - only a refusal writes
 
     data = {
-        "agent": caller.name,
+        "agent": ctx.caller.name,
         "door": door,
         "action": action,
         "paths": [shown(path) for path, _ in hits[:MAX_LISTED]],
         "holders": sorted({conflict["holder"] for _, conflict in hits}),
     }
-    with runtime.store.transaction() as tx:
-        tx.add_event(caller.root, "guard_refused", json.dumps(data, sort_keys=True), runtime.clock())
+    with ctx.runtime.store.transaction() as tx:
+        tx.add_event(ctx.caller.root, "guard_refused", json.dumps(data, sort_keys=True), ctx.runtime.clock())
 
 
 def _line(path: str, conflict: Conflict) -> str:

@@ -47,7 +47,6 @@ def git_hook(name: str, command: Sequence[str]) -> str:
     """Return the text of one of `GIT_HOOKS`.
 
     Args:
-        name: The hook.
         command: The program `interlock`, with what stands before `hook`.
     """
     call = f'{shlex.join(command)} hook {name} "$@"\n'

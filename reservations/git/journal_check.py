@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, Literal
 from interlock.reservations import place
 from interlock.reservations.answers import iso
 from interlock.reservations.git import checkouts
-from interlock.reservations.store.contract import Store
 from interlock.reservations.store.history import Happened, Held, from_journal, from_queue, history_of
 from interlock.reservations.store.readonly import to_read
 from interlock.reservations.store.records import Event, Lease, key_of
+from interlock.reservations.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from interlock.journal import Entry
@@ -27,13 +27,7 @@ LOOKS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A lease that the store and the journal tell differently.
-
-    Args:
-        reservation_id: The lease.
-        found: What the store has.
-        expected: What the journal gives.
-    """
+    """A lease that the store and the journal tell differently."""
 
     reservation_id: str
     found: str
@@ -47,9 +41,7 @@ class Comparison:
     Args:
         verdict: `same`; `differs`; `partial`: they differ, and not all events of the store are in the journals here;
             `busy`: others wrote all the time.
-        leases: How many leases the store has.
         queued: How many events waited in the store for the journal, which count as if they were in it.
-        differences: Of `differs`.
         missing: How many events of the store are in no journal here. Leases that agree are `same` all the same.
     """
 
@@ -67,8 +59,6 @@ def compare_here(start: str) -> Comparison | None:
         JournalDamaged: A journal is not what was written to it.
         ReservationError: Git, the journal or the store cannot be read.
     """
-    from interlock.reservations.store.sqlite import SqliteStore  # noqa: PLC0415 - where no store is, none is needed
-
     found = place.find(start)
     if not os.path.exists(found.store_path):
         return None
@@ -77,22 +67,15 @@ def compare_here(start: str) -> Comparison | None:
         return compare(store, roots, lambda: checkouts.told(checkouts.journals_of(roots)), time.time())
 
 
-def compare(store: Store, roots: Iterable[str], told: Callable[[], Iterable["Entry"]], now: float) -> Comparison:
+def compare(store: SqliteStore, roots: Iterable[str], told: Callable[[], Iterable["Entry"]], now: float) -> Comparison:
     """Hold the leases of a store against what the journals of its checkouts tell.
 
     Nothing is written. When somebody else writes meanwhile, it looks again, a few times. A lease that is over in both
     is over, whether an event says so by now or not.
 
     Args:
-        store: The store.
-        roots: Its checkouts.
         told: Gives the lines of their journals as they are now.
         now: The time, seconds since the epoch.
-
-    Raises:
-        HistoryUnreadableError: A line is not what this room writes.
-        JournalDamaged: A journal is not what was written to it.
-        ReservationError: The store cannot be used.
     """
     wanted = list(roots)
     leases = 0
@@ -120,7 +103,7 @@ class _Undone(Exception):  # noqa: N818 - no error: it ends a transaction that l
     pass
 
 
-def look(store: Store, roots: Iterable[str]) -> Seen:
+def look(store: SqliteStore, roots: Iterable[str]) -> Seen:
     """Read a store at one moment, with what waits for the journals of some checkouts, and leave it as it was."""
     seen: list[Seen] = []
     with suppress(_Undone), store.transaction() as tx:

@@ -21,14 +21,7 @@ from interlock.reservations.store.readonly import to_read
 
 
 class LeasesByPath:
-    """The leases of a history, to be found by the paths that they cover.
-
-    Args:
-        history: What is known.
-
-    Raises:
-        HistoryUnreadableError: A lease has a pattern that cannot be read.
-    """
+    """The leases of a history, to be found by the paths that they cover."""
 
     def __init__(self, history: History) -> None:
         self._rows = [(_pattern(held), held) for held in history.leases]
@@ -53,12 +46,6 @@ def read_history(store_path: str, roots: Sequence[str], journals: Sequence[str])
 
     Args:
         store_path: The store; it need not be there.
-        roots: Its checkouts.
-        journals: The journals to read.
-
-    Raises:
-        JournalDamaged: A journal is not what was written to it.
-        ReservationError: The journal or the store cannot be read.
     """
     waiting: list[Happened] = []
     counts: dict[str, int] = {}

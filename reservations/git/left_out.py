@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, TypedDict
 from interlock.reservations.answers import Conflict, Refusal
 from interlock.reservations.git.foreign_leases import foreign, touched
 from interlock.reservations.leases import calls, grant_log
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import lasting
 from interlock.reservations.patterns import quote
 from interlock.reservations.rules import refuse, shown
@@ -29,7 +29,6 @@ class Owned(NamedTuple):
     """A changed path, and whose it is.
 
     Args:
-        path: The path.
         holder: Who holds it; None where nobody does.
         conflict: The lease, of another agent.
     """
@@ -44,39 +43,23 @@ class Owned(NamedTuple):
         return {"path": self.path, "holder": self.holder}
 
 
-def whose(runtime: Runtime, caller: Caller, paths: Iterable[str], covered: Set[str]) -> list[Owned]:
-    """Return some paths with who holds each: what nobody does first, which is easily forgotten.
-
-    Args:
-        runtime: The store.
-        caller: Who asks.
-        paths: The paths.
-        covered: Those that the caller holds.
-
-    Raises:
-        ReservationError: The store cannot be used.
-    """
+def whose(ctx: Context, paths: Iterable[str], covered: Set[str]) -> list[Owned]:
+    """Return some paths with who holds each: what nobody does first, which is easily forgotten."""
     wanted = sorted(paths)
-    others = dict(touched(foreign(runtime, caller), wanted))
+    others = dict(touched(foreign(ctx), wanted))
     rows = [
-        Owned(path, others[path]["holder"] if path in others else caller.name if path in covered else None,
+        Owned(path, others[path]["holder"] if path in others else ctx.caller.name if path in covered else None,
               others.get(path))
         for path in wanted
     ]  # fmt: skip
     return sorted(rows, key=lambda row: row.holder or "")
 
 
-def nothing(runtime: Runtime, caller: Caller, changed: Sequence[Owned], paths: Sequence[str]) -> Refusal:
+def nothing(ctx: Context, changed: Sequence[Owned], paths: Sequence[str]) -> Refusal:
     """Return the refusal of a commit that has nothing to carry: it says whose the changed files are.
 
     Args:
-        runtime: The store.
-        caller: Who wanted to commit.
-        changed: All changed files.
         paths: What was named; none of it has changed.
-
-    Raises:
-        ReservationError: The store cannot be used.
     """
     others = [row for row in changed if row.conflict is not None]
     nobody = [row.path for row in changed if row.holder is None]
@@ -85,7 +68,7 @@ def nothing(runtime: Runtime, caller: Caller, changed: Sequence[Owned], paths: S
         found = some([row.path for row in changed]) or "no changed file"
         return _refused(f"{some(paths)} {verb} not changed.", found, "`git status` shows what is changed.")
     if others:
-        return _others(runtime, caller, others, nobody)
+        return _others(ctx, others, nobody)
     if nobody:
         answer = _refused(
             "Nobody holds any of the changed files.", some(nobody), "If they are yours, reserve them first."
@@ -97,9 +80,9 @@ def nothing(runtime: Runtime, caller: Caller, changed: Sequence[Owned], paths: S
     return _refused("No file is changed.", "no changed file", "Change something first.")
 
 
-def _others(runtime: Runtime, caller: Caller, others: Sequence[Owned], nobody: Sequence[str]) -> Refusal:
+def _others(ctx: Context, others: Sequence[Owned], nobody: Sequence[str]) -> Refusal:
     """Name the file that is held by another, first one that the caller had before."""
-    with calls.seen(runtime, caller) as entry:
+    with calls.seen(ctx) as entry:
         lost = [row for row in others[:MAX_LEFT] if grant_log.missed(entry, quote(row.path)) is not None]
     first = (lost or others)[0]
     assert first.conflict is not None

@@ -20,7 +20,6 @@ class Discarded:
     """A file in which a merge does not keep what one of its parents brought.
 
     Args:
-        path: The file, relative to the project.
         source: The newest recorded commit on that parent's side that changed it.
         whole: Whether the merge has the file as another parent has it, so that nothing of the change is left.
     """
@@ -31,17 +30,7 @@ class Discarded:
 
 
 def discarded(start: str, root: str, merge: Commit, made: Mapping[str, Made]) -> Iterator[Discarded]:
-    """Yield what a merge throws away of recorded commits, each file once.
-
-    Args:
-        start: A folder of the repository.
-        root: The project.
-        merge: A commit with several parents.
-        made: The recorded commits, by id.
-
-    Raises:
-        GitError: There is no git, or it hangs.
-    """
+    """Yield what a merge throws away of recorded commits, each file once."""
     if not made:
         return
     top = os.path.realpath(os.fsdecode(commands.ask(start, ["rev-parse", "--show-toplevel"])).removesuffix("\n"))

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from interlock.reservations.git.foreign_leases import Hit
 from interlock.reservations.leases import calls, marks
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import HOUSE
 
@@ -26,33 +26,22 @@ def stamps(root: str, hits: Iterable[Hit]) -> list[tuple[Hit, _Stamp]]:
     return [(hit, _stamp(os.path.join(root, hit[0]))) for hit in hits]
 
 
-def report(runtime: Runtime, caller: Caller, before: Sequence[tuple[Hit, _Stamp]]) -> list[str]:
-    """Tell the holders which of the files were written since, and return these.
-
-    Raises:
-        ReservationError: The store cannot be used.
-    """
-    hits = [hit for hit, stamp in before if _stamp(os.path.join(caller.root, hit[0])) != stamp]
-    if hits and (new := _new(runtime, caller, hits)):
-        when = f"while the hooks of an `interlock commit` of {shown(caller.name)} ran"
-        tell(runtime, caller, new, when, "interlock commit")
+def report(ctx: Context, before: Sequence[tuple[Hit, _Stamp]]) -> list[str]:
+    """Tell the holders which of the files were written since, and return these."""
+    hits = [hit for hit, stamp in before if _stamp(os.path.join(ctx.caller.root, hit[0])) != stamp]
+    if hits and (new := _new(ctx, hits)):
+        when = f"while the hooks of an `interlock commit` of {shown(ctx.caller.name)} ran"
+        tell(ctx, new, when, "interlock commit")
     return [path for path, _ in hits]
 
 
-def tell(runtime: Runtime, caller: Caller, hits: Sequence[Hit], when: str, tool: str) -> None:
+def tell(ctx: Context, hits: Sequence[Hit], when: str, tool: str) -> None:
     """Tell each holder in one message what was written of its files.
 
     Args:
-        runtime: The store.
-        caller: Who had it written.
-        hits: What was written.
         when: When that was, as in "… changed on the disk WHEN".
-        tool: What wrote, for the events.
-
-    Raises:
-        ReservationError: The store cannot be used.
     """
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         # A lease of a project around this one stands in another store.
         new = [hit for hit in hits if entry.tx.lease(hit[1]["reservation_id"]) is not None]
         for holder in dict.fromkeys(row["holder"] for _, row in new):
@@ -71,22 +60,18 @@ def tell(runtime: Runtime, caller: Caller, hits: Sequence[Hit], when: str, tool:
             )  # fmt: skip
 
 
-def unread(runtime: Runtime, caller: Caller, paths: Iterable[str]) -> list[str]:
-    """Return which of some paths messages name that the caller has not read; all of them, where one names not all.
-
-    Raises:
-        ReservationError: The store cannot be used.
-    """
-    with calls.entered(runtime, caller) as entry:
+def unread(ctx: Context, paths: Iterable[str]) -> list[str]:
+    """Return which of some paths messages name that the caller has not read; all of them, where one names not all."""
+    with calls.entered(ctx) as entry:
         name = entry.agent.name
         rows = entry.tx.inbox(name, after=0, unread_only=True, limit=entry.tx.unread_count(name))
     told = [row.body for row in rows if row.topic == TOPIC and row.sender == HOUSE]
     return [path for path in paths if any(shown(path) in body or _MORE.search(body) for body in told)]
 
 
-def _new(runtime: Runtime, caller: Caller, hits: Sequence[Hit]) -> list[Hit]:
+def _new(ctx: Context, hits: Sequence[Hit]) -> list[Hit]:
     """Return what was not told of before: a file that is set aside at each commit is told of once in a lease."""
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         return [hit for hit in hits if marks.once(entry, f"disturbed {hit[1]['reservation_id']} {hit[0]}")]
 
 

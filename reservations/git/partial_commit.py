@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from interlock.reservations.git import commands
 from interlock.reservations.git.commit_lock import HOLD_SECONDS, LOCK_SECONDS, PAUSE_SECONDS
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context, Runtime
 
 _OWN: tuple[str, ...] = ("GIT_OPTIONAL_LOCKS", "GIT_PAGER", "LC_ALL")
 """What `commands.environment` sets for questions, and a commit with the user's hooks does without."""
@@ -24,8 +24,6 @@ class Made(NamedTuple):
     Args:
         commit: Its id; None when git or a hook refused.
         parent: The commit before it; None of a first one.
-        paths: What it changes.
-        said: What git and the hooks printed.
     """
 
     commit: str | None
@@ -34,27 +32,20 @@ class Made(NamedTuple):
     said: str
 
 
-def make(runtime: Runtime, caller: Caller, message: str | None, paths: Sequence[str], new: Sequence[str]) -> Made:
+def make(ctx: Context, message: str | None, paths: Sequence[str], new: Sequence[str]) -> Made:
     """Let git commit some paths; without a commit, the index is as it was.
 
     Args:
-        runtime: The clock.
-        caller: Whose commit it is.
-        message: The message; None opens the user's editor.
-        paths: What is changed.
         new: Those of the paths that git does not know yet.
-
-    Raises:
-        GitError: There is no git, or it hangs.
     """
-    root, mark = caller.root, f"interlock commit {os.urandom(8).hex()}"
+    root, mark = ctx.caller.root, f"interlock commit {os.urandom(8).hex()}"
     env = {name: value for name, value in commands.environment().items() if name not in _OWN}
-    env |= {"INTERLOCK_AGENT_ID": caller.name} if caller.kind == "agent" else {}
+    env |= {"INTERLOCK_AGENT_ID": ctx.caller.name} if ctx.caller.kind == "agent" else {}
     env |= {"LC_ALL": os.environ["LC_ALL"]} if "LC_ALL" in os.environ else {}
     with _listed(paths) as listed, _listed(new) as fresh:
         if new:
             added = ["add", "--intent-to-add", f"--pathspec-from-file={fresh}", "--pathspec-file-nul"]
-            status, said = _run(runtime, root, added, b"", env)
+            status, said = _run(ctx.runtime, root, added, b"", env)
             if status:
                 return Made(None, None, [], said)
         arguments = ["-c", "core.logAllRefUpdates=true", "commit", "--only"]
@@ -62,13 +53,13 @@ def make(runtime: Runtime, caller: Caller, message: str | None, paths: Sequence[
         arguments += [] if message is None else ["-q", "-F", "-"]
         data = None if message is None else os.fsencode(message)
         try:
-            _, said = _run(runtime, root, arguments, data, {**env, "GIT_REFLOG_ACTION": mark})
+            _, said = _run(ctx.runtime, root, arguments, data, {**env, "GIT_REFLOG_ACTION": mark})
         except BaseException:
-            _forget(runtime, root, new, env)
+            _forget(ctx.runtime, root, new, env)
             raise
     commit = _marked(root, mark)
     if commit is None:
-        _forget(runtime, root, new, env)
+        _forget(ctx.runtime, root, new, env)
         return Made(None, None, [], said)
     parent = commands.commit_of(root, f"{commit}^")
     return Made(commit, parent, sorted(commands.between(root, parent, commit)), said)

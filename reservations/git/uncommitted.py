@@ -21,9 +21,7 @@ def unsaved(
 
     Args:
         root: A checkout, which is looked into first; patterns count from it, and alike from every other one.
-        patterns: In canonical form.
         seconds: After so many no further checkout is looked into, and what was not found by then is not known.
-        clock: For tests.
     """
     begun = clock()
     answer: dict[str, bool | None] = dict.fromkeys(patterns, False)

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from interlock.reservations.git.foreign_leases import Opened, note
+from interlock.reservations.git.foreign_leases import note
 from interlock.reservations.guard import prefilter
+from interlock.reservations.leases.runtime import Context
 
 if TYPE_CHECKING:
     from interlock.reservations.guard.effects import Worlds
@@ -23,7 +24,7 @@ MAX_WORDS: Final = 200
 
 
 def check_command(
-    command: str, cwd: str, env: Mapping[str, str], known: Mapping[str, Opened] = MappingProxyType({})
+    command: str, cwd: str, env: Mapping[str, str], known: Mapping[str, Context] = MappingProxyType({})
 ) -> str | None:
     """Return the refusal of a shell command line, or None when it may run.
 
@@ -31,10 +32,7 @@ def check_command(
     not called by hand, where there is a store, since what they are told says who an agent is.
 
     Args:
-        command: The line, as the agent's tool was given it.
         cwd: The folder it would run in, absolute.
-        env: Where the identity is read from.
-        known: Stores that are open already, by their paths.
 
     Raises:
         ReservationError: The store cannot be read, so that what others hold is not known.
@@ -68,7 +66,7 @@ def check_command(
         if refusal.world.opened is not None:
             # The program and its subcommand, or the name of a variable: what follows may be secret.
             words = refusal.action.split(" ")[: 2 if refusal.action.startswith("git ") else 1]
-            note(*refusal.world.opened, "bash", " ".join(words).partition("=")[0], refusal.hits)
+            note(refusal.world.opened, "bash", " ".join(words).partition("=")[0], refusal.hits)
         return refusal.explained()
     return None
 

@@ -10,7 +10,17 @@ from interlock.reservations.guard import git_verbs, listings, refusals
 from interlock.reservations.guard.git_lines import GitLines
 from interlock.reservations.guard.judge import Spot, shown
 from interlock.reservations.guard.prefilter import NAMES, RUN, names
-from interlock.reservations.guard.programs import FILES, READERS, SEARCHES, Run, is_short, plain
+from interlock.reservations.guard.programs import (
+    FILES,
+    FOLLOWING,
+    READERS,
+    RUNS,
+    SEARCHES,
+    WRITES,
+    Run,
+    is_short,
+    plain,
+)
 from interlock.reservations.guard.refusals import Refusal, RefusedError
 from interlock.reservations.guard.syntax import UnreadableError, text_of
 from interlock.reservations.guard.words import UNKNOWN, Word
@@ -22,7 +32,7 @@ _EVALUATING: Final = names("test [ [[ printf read mapfile readarray wait")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _SPELLED: Final = "a command that is spelled out"
 _PROGRAM: Final = re.compile(r"[\w./-]+")
-_RUNS: Final = r"[ugoa]*\+r?w?x"
+_OPENS: Final = r"[ugoa]*\+r?w?x"
 """A mode that turns no hook off."""
 
 
@@ -101,12 +111,12 @@ class Commands(GitLines):
 
     def _write(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge a program of the table of those that write files."""
-        removed, written, texts = FILES[name](rest, spot.here or self.cwd)
-        self.files(spot, shown(name, rest), removed, follow=False)
-        self.files(spot, shown(name, rest), written, follow=True)
+        (way, row), said = FILES[name], [word.text for word in rest if word.known]
+        written = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
+        self.files(spot, shown(name, rest), [*written, *row(rest, spot.here or self.cwd)], follow=way in FOLLOWING)
         self.wrote = True
-        for text in texts:
-            self.loosely(spot, text)
+        for match in (each for text in said for each in re.finditer(RUNS[way], text)) if way in RUNS else ():
+            self.loosely(spot, match[match.lastindex or 0])
 
     def _other(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge a program that is in no table: what it is given may be a command, or the store."""
@@ -249,7 +259,7 @@ class Commands(GitLines):
 
     def _modes(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge what takes the execute bit from git's hooks; a mode of a folder around everything is everyday work."""
-        if any(re.fullmatch(_RUNS, word.text) for word in rest):
+        if any(re.fullmatch(_OPENS, word.text) for word in rest):
             return
         for word in plain(rest):
             path = os.path.realpath(os.path.join(spot.here or self.cwd, word.text))

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 
 from interlock.reservations import place, shared_files
 from interlock.reservations.git import foreign_leases as holding
-from interlock.reservations.git.foreign_leases import Held, Hit, Opened, overlapping
+from interlock.reservations.git.foreign_leases import Held, Hit, overlapping
 from interlock.reservations.guard.words import Word
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.patterns import quote
 
 _SET: Final = re.compile(r"\[[A-Za-z0-9]+\]", re.ASCII)
@@ -24,14 +25,12 @@ class World(NamedTuple):
     """A checkout and what others hold in it.
 
     Args:
-        place: Its top, git's folder, and the store.
-        held: What others hold.
         opened: The store, opened in the agent's name; None where nothing was ever reserved.
     """
 
     place: place.Place
     held: Held
-    opened: Opened | None
+    opened: Context | None
 
     @property
     def root(self) -> str:
@@ -59,7 +58,6 @@ class World(NamedTuple):
         """Return whether a path is or lies in what all agents share, the store and git's own files, or contains it.
 
         Args:
-            path: Absolute.
             above: What contains it counts.
         """
         shared = shared_files.paths(self.place)
@@ -74,20 +72,15 @@ class World(NamedTuple):
 
 
 class Worlds:
-    """The checkouts of one command line; each store is read once.
-
-    Args:
-        env: Where the identity is read from.
-        known: Stores that are open already, by their paths.
-    """
+    """The checkouts of one command line; each store is read once."""
 
     __slots__ = ("env", "folders", "known", "stores")
 
-    def __init__(self, env: Mapping[str, str], known: Mapping[str, Opened]) -> None:
+    def __init__(self, env: Mapping[str, str], known: Mapping[str, Context]) -> None:
         self.env = env
         self.known = known
         self.folders: dict[str, World] = {}
-        self.stores: dict[str, tuple[Held, Opened | None]] = {}
+        self.stores: dict[str, tuple[Held, Context | None]] = {}
 
     def at(self, folder: str) -> World:
         """Return the checkout around a folder, which need not exist."""
@@ -107,7 +100,6 @@ class Worlds:
 
         Args:
             word: A file, a folder with everything below it, or what the shell makes of a wildcard.
-            here: The folder that the program runs in.
             follow: The program writes where a symbolic link leads; without, it removes or replaces the link.
         """
         name = os.path.basename(word.pattern or word.text)

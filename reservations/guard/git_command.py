@@ -51,11 +51,8 @@ class Call(NamedTuple):
 
     Args:
         here: The folder that git works in, absolute.
-        world: The checkout around it.
-        name: The subcommand.
         flags: Its options without values; short ones one by one.
         values: Its options with values.
-        rest: Its other arguments up to `--`.
         paths: Those after `--`; None without one.
         patches: The files that its standard input comes from.
         body: The text that it reads; None when it is not on the line.
@@ -151,11 +148,7 @@ class Call(NamedTuple):
     # -- commits ---------------------------------------------------------------------------------------------------
 
     def commit(self, name: str) -> str | None:
-        """Return the commit that a name stands for when the command runs; None when git will not find it.
-
-        Raises:
-            NotYetError: See there.
-        """
+        """Return the commit that a name stands for when the command runs; None when git will not find it."""
         name = "@{-1}" if name == "-" else name
         found = commands.commit_of(self.here, name)
         base = re.split(r"[~^@:]", name.removeprefix("refs/").removeprefix("heads/").removeprefix("tags/"))[0]
@@ -211,11 +204,7 @@ class Call(NamedTuple):
 
 
 def asked(here: str, *arguments: str) -> str:
-    """Return git's answer; empty where it says no.
-
-    Raises:
-        GitError: There is no git, or it hangs.
-    """
+    """Return git's answer; empty where it says no."""
     try:
         return os.fsdecode(commands.ask(here, arguments)).removesuffix("\n")
     except commands.GitError as error:

@@ -151,11 +151,7 @@ class GitLines(Judge):
             self.text(spot, value.removeprefix("!"))
 
     def _aliases(self, here: str) -> dict[str, str]:
-        """Return git's aliases, names in small letters; they are asked for once.
-
-        Raises:
-            GitError: There is no git, or it hangs.
-        """
+        """Return git's aliases, names in small letters; they are asked for once."""
         root = self.worlds.at(here).root
         if root not in self.aliases:
             rows = asked(here, "config", "-z", "--get-regexp", r"^alias\.").split("\0")

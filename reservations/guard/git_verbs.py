@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 
 from interlock.reservations.git import commands
 from interlock.reservations.git.foreign_leases import Hit
-from interlock.reservations.git.rewrites import patched_paths, rebased_paths
 from interlock.reservations.guard.git_command import Call, NotYetError, asked
 from interlock.reservations.guard.words import Word
 
@@ -210,7 +209,7 @@ def _rebase(call: Call) -> Verdict | None:
         return (call.staged() if call.has("--continue") else call.changed()), WAIT
     names = [word.text for word in call.rest] or ["@{upstream}"]
     names += [call.values["--onto"]] if "--onto" in call.values else []
-    paths = rebased_paths(call.here, [call.commit(name) or name for name in names])
+    paths = commands.rebased_paths(call.here, [call.commit(name) or name for name in names])
     return (call.all() if paths is None else [*call.among(paths), *call.changed()]), WAIT
 
 
@@ -247,7 +246,7 @@ def _of_patch(call: Call, path: str, text: str = "") -> list[str]:
     options = [f"-p{call.values.get('-p', '1')}"]
     options += [f"--directory={call.values['--directory']}"] if "--directory" in call.values else []
     try:
-        return patched_paths(call.here, path, options=options, data=os.fsencode(text))
+        return commands.patched_paths(call.here, path, options=options, data=os.fsencode(text))
     except commands.GitError as error:
         if error.status is None or not (text or os.path.isfile(path)):
             raise

@@ -43,10 +43,8 @@ class Spot(NamedTuple):
     """Where a program stands.
 
     Args:
-        node: The command.
         here: The folder that it runs in; None where that is not known.
         feed: What it reads.
-        binding: What its variables hold.
     """
 
     node: Node
@@ -56,13 +54,7 @@ class Spot(NamedTuple):
 
 
 class Judge:
-    """Refuses, and keeps what the line says of its variables.
-
-    Args:
-        worlds: The checkouts that the line may reach.
-        env: The environment of the hook.
-        cwd: The folder in which the line begins.
-    """
+    """Refuses, and keeps what the line says of its variables."""
 
     def __init__(self, worlds: Worlds, env: Mapping[str, str], cwd: str) -> None:
         self.worlds = worlds
@@ -76,11 +68,7 @@ class Judge:
         """Texts that are run later, in whatever folder the line is in by then."""
 
     def unread(self, action: str, found: str, expected: str, row: int, here: str | None = None) -> NoReturn:
-        """Refuse what cannot be read: a line is judged only where others hold something.
-
-        Raises:
-            RefusedError: Always.
-        """
+        """Refuse what cannot be read: a line is judged only where others hold something."""
         world = self.worlds.at(here or self.cwd)
         if not world.held:
             world = next((each for each in self.worlds.folders.values() if each.held), world)
@@ -107,9 +95,6 @@ class Judge:
         """Judge files that a program writes, moves or removes.
 
         Args:
-            spot: Where it stands.
-            action: The command, as it is shown.
-            words: The files.
             follow: It writes where a link leads.
 
         Raises:
@@ -165,7 +150,7 @@ class Judge:
     def _named(self, spot: Spot, name: str, text: str) -> None:
         """Judge a value of such a variable: nobody turns the hooks off or passes for another agent."""
         world = self.worlds.at(spot.here or self.cwd)
-        me = key_of("" if world.opened is None else world.opened[1].name)
+        me = key_of("" if world.opened is None else world.opened.caller.name)
         own = {
             **dict.fromkeys(identity.NAMES, key_of(text) == me),
             identity.SESSION: key_of(identity.of_session(text)) == me,

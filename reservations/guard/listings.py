@@ -10,6 +10,7 @@ from itertools import dropwhile, takewhile
 from typing import Final
 
 from interlock.reservations.guard.prefilter import names
+from interlock.reservations.guard.programs import plain
 from interlock.reservations.guard.words import NAME, UNKNOWN, Word, glob
 
 MADE: Final = os.path.join(os.sep, "tmp", "made-by-mktemp")
@@ -31,12 +32,7 @@ _GREP_VALUED: Final = frozenset({
 
 
 def produced(words: Sequence[Word], here: str | None = None) -> list[Word]:
-    """Return what a command writes, as words.
-
-    Args:
-        words: The program and its arguments.
-        here: The folder that it runs in; None where that is not known.
-    """
+    """Return what a command writes, as words."""
     if not words or words[0].pattern or not all(word.known for word in words):
         return [UNKNOWN]
     name, rest = os.path.basename(words[0].text), list(words[1:])
@@ -134,7 +130,7 @@ def _git(words: list[Word]) -> list[Word]:
     """Return what `git ls-files PATHS` lists, and the name of a commit."""
     texts = [word.text for word in words]
     if texts[:1] == ["ls-files"]:
-        return [_below(word) for word in _plain(words[1:])] or [glob("**")]
+        return [_below(word) for word in plain(words[1:])] or [glob("**")]
     if texts[:1] == ["diff"] and "--name-only" in texts:
         return [glob("**")]
     return [NAME if texts in (["rev-parse", "HEAD"], ["rev-parse", "--short", "HEAD"]) else UNKNOWN]
@@ -150,21 +146,17 @@ def _below(word: Word) -> Word:
 
 def _ls(words: list[Word]) -> list[Word]:
     """Return what `ls` lists: the names in one folder, or what wildcards stand for."""
-    plain = _plain(words)
-    if len(plain) < 2 and not any(word.pattern for word in plain):
-        options = "".join(word.text for word in words if word not in plain)
+    named = plain(words)
+    if len(named) < 2 and not any(word.pattern for word in named):
+        options = "".join(word.text for word in words if word not in named)
         return [NAME if set("aAdR").isdisjoint(options) else UNKNOWN]
-    return plain if all(word.pattern and not word.endswith("/") for word in plain) else [UNKNOWN]
+    return named if all(word.pattern and not word.endswith("/") for word in named) else [UNKNOWN]
 
 
 def _basename(words: list[Word]) -> list[Word]:
-    name, suffix = (*(_plain(words) or [UNKNOWN]), Word())[:2]
+    name, suffix = (*(plain(words) or [UNKNOWN]), Word())[:2]
     found = Word(os.path.basename(name.rstrip("/")).removesuffix(suffix))
     return [found if name.literal or "*" in found.pattern else UNKNOWN]
-
-
-def _plain(words: Sequence[Word]) -> list[Word]:
-    return [word for word in words if not word.text.startswith("-")]
 
 
 _ROWS: Final[dict[str, Callable[[list[Word]], list[Word]]]] = {
@@ -172,6 +164,6 @@ _ROWS: Final[dict[str, Callable[[list[Word]], list[Word]]]] = {
     "printf": _printf, "find": found_by_find, "git": _git, "grep": _grep, "egrep": _grep, "rg": _grep, "ls": _ls,
     "basename": _basename, "mktemp": lambda _words: [Word(MADE)], "which": lambda words: words[:1],
     "dirname": lambda words: [Word(os.path.dirname(word) or ".") for word in words],
-    "realpath": _plain, "readlink": _plain,
+    "realpath": plain, "readlink": plain,
 }  # fmt: skip
 """Program to what its output says."""

@@ -1,10 +1,9 @@
 """Programs that run other programs, and programs that write, move or remove the files that they are given."""
 
 import os.path
-import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from interlock.reservations.guard.prefilter import FILE_WRITERS, names
 from interlock.reservations.guard.words import Word, glob
@@ -134,12 +133,9 @@ def plain(words: Sequence[Word]) -> list[Word]:
     return [word for at, word in enumerate(words) if at > after or (at < after and not is_option(word))]
 
 
-class Files(NamedTuple):
-    """The files that a program removes or replaces, those that it writes, where links lead, and texts that it runs."""
-
-    removed: list[Word]
-    written: list[Word] = []  # noqa: RUF012 - never changed
-    texts: list[str] = []  # noqa: RUF012
+def _has(words: Sequence[Word], long: str, short: str) -> bool:
+    """Return whether one of some options is given."""
+    return any(word.text == long or (is_short(word) and not set(short).isdisjoint(word.text)) for word in words)
 
 
 def _split(words: Sequence[Word]) -> tuple[list[Word], Word | None]:
@@ -152,8 +148,7 @@ def _split(words: Sequence[Word]) -> tuple[list[Word], Word | None]:
         if "--target-directory".startswith(option) and len(option) > len("--t"):
             into = Word(value) if sign else next(rest, None)
         elif is_short(word) and "t" in word:
-            attached = word.partition("t")[2]
-            into = Word(attached) if attached else next(rest, None)
+            into = Word(word.partition("t")[2]) or next(rest, None)
         elif not is_option(word):
             sources.append(word)
     if into is None and len(sources) > 1:
@@ -162,109 +157,82 @@ def _split(words: Sequence[Word]) -> tuple[list[Word], Word | None]:
 
 
 def _target(words: Sequence[Word], here: str) -> list[Word]:
-    """Return what a copy writes: the destination, or files of the same names in that folder."""
+    """Return what a copy writes: the destination, or files of the same names in that folder, any where not known."""
     sources, into = _split(words)
     if into is None:
         return []
-    whole = any(word.text == "--no-target-directory" or (is_short(word) and "T" in word.text) for word in words)
+    whole = _has(words, "--no-target-directory", "T")
     if whole or not into.literal or not os.path.isdir(os.path.join(here, into.text)):
         return [into]
-    return [_within(into, source) for source in sources]
+    named = (os.path.basename(source.rstrip("/")) if source.known else glob("*") for source in sources)
+    return [Word(os.path.join(into, name)) for name in named]
 
 
-def _within(folder: Word, source: Word) -> Word:
-    """Return the file of the same name in a folder; any file there when the name is not known."""
-    return Word(os.path.join(folder, os.path.basename(source.rstrip("/")) if source.known else glob("*")))
-
-
-def _sync(words: Sequence[Word], _here: str) -> Files:
+def _sync(words: Sequence[Word]) -> list[Word]:
     """Return what `rsync` writes: the destination, with everything below it."""
     named = plain(words)
     if len(named) < 2 or any(word.text in {"-n", "--dry-run"} for word in words):
-        return Files([])
-    removes = any(word.text == "--remove-source-files" for word in words)
-    return Files(named[:-1] if removes else [], [] if ":" in named[-1].text.partition("/")[0] else named[-1:])
+        return []
+    removed = named[:-1] if any(word.text == "--remove-source-files" for word in words) else []
+    return [*removed, *([] if ":" in named[-1].partition("/")[0] else named[-1:])]
 
 
-def _tar(words: Sequence[Word], _here: str) -> Files:
-    return Files(plain(words) if any(word.text.startswith("--remove-f") for word in words) else [])
+def _in_place(words: Sequence[Word]) -> list[Word]:
+    """Return the files that `sed -i` and `perl -pi -e` change."""
+    letters = (word.text.partition("e")[0] for word in words if is_short(word))
+    if not any("i" in each for each in letters) and not any(word.startswith("--in-place") for word in words):
+        return []
+    valued = [word.text in {"--expression", "--file"} or (is_short(word) and word.text[-1] in "ef") for word in words]
+    files = [word for word, after in zip(words, [False, *valued], strict=False) if not after and not is_option(word)]
+    has_script = any(valued) or any(word.startswith(("--expression=", "--file=")) for word in words)
+    return files if has_script else files[1:]
 
 
-def _pack(words: Sequence[Word], _here: str) -> Files:
-    """Return what `gzip` and its like replace, unless they keep it or write elsewhere."""
-    keeps = {"--stdout", "--keep", "--to-stdout", "--list", "--test"}
-    kept = any(word.text in keeps or (is_short(word) and not set("cklt").isdisjoint(word.text)) for word in words)
-    return Files([] if kept else plain(words))
-
-
-_SED_WRITES: Final = r"(?:^|[\s;{}/|,#\d$!gpI])[wW]\s+([^\s;}]+)"
-_SED_RUNS: Final = r"(?:^|[;{\n\d])\s*e\s+([^\n]+)"
-
-
-def _in_place(words: Sequence[Word], _here: str) -> Files:
-    """Return the files that `sed -i` and `perl -pi -e` change, and those that a script of `sed` writes."""
-    short = [word.text for word in words if is_short(word)]
-    scripts = {
-        at + 1
-        for at, word in enumerate(words)
-        if word.text in {"--expression", "--file"} or (is_short(word) and word.text[-1] in "ef")
-    }
-    attached = any(word.text.startswith(("--expression=", "--file=")) for word in words)
-    files = [word for at, word in enumerate(words) if at not in scripts and not is_option(word)]
-    files = files if scripts or attached else files[1:]
-    said = [word.text for word in words if word not in files and word.known]
-    written = [Word(name) for text in said for name in re.findall(_SED_WRITES, text)]
-    texts = [text for row in said for text in re.findall(_SED_RUNS, row)]
-    in_place = any("i" in text.partition("e")[0] for text in short) or any(
-        word.text.startswith("--in-place") for word in words
-    )
-    return Files([], [*written, *(files if in_place else [])], texts)
-
-
-_AWK_WRITES: Final = r'>\s*"([^"]+)"'
-_AWK_RUNS: Final = r'(?:system\s*\(|\|&?)\s*"([^"]+)"|"([^"]+)"\s*\|'
-
-
-def _awk(words: Sequence[Word], _here: str) -> Files:
-    """Return the files that `gawk -i inplace` changes, and what a script writes and runs."""
+def _awk(words: Sequence[Word]) -> list[Word]:
+    """Return the files that `gawk -i inplace` changes."""
     in_place = any(one.text in {"-i", "--include"} and two.text == "inplace" for one, two in pairwise(words))
-    said = [word.text for word in words if word.known]
-    written = [Word(name) for text in said for name in re.findall(_AWK_WRITES, text)]
-    texts = [one or two for text in said for one, two in re.findall(_AWK_RUNS, text)]
-    return Files([], [*written, *(plain(words)[2:] if in_place else [])], texts)
+    return plain(words)[2:] if in_place else []
 
 
-def _option(*options: str) -> Callable[[Sequence[Word], str], Files]:
+def _option(short: str, long: str) -> Callable[[Sequence[Word], str], list[Word]]:
     """Return a row for a program that writes the file which an option names."""
-    letter = options[0][1]
 
-    def row(words: Sequence[Word], _here: str) -> Files:
+    def row(words: Sequence[Word], _here: str) -> list[Word]:
         found: list[Word] = []
         for word, after in pairwise([*words, Word()]):
             option, sign, value = word.partition("=")
-            if option.startswith("--") and options[1].startswith(option) and len(option) > len("--o"):
+            if option.startswith("--") and long.startswith(option) and len(option) > len("--o"):
                 found.append(Word(value) if sign else after)
-            elif is_short(word) and letter in word:
-                found.append(Word(word.partition(letter)[2]) or after)
-        return Files([], [word for word in found if word.text != "-"])
+            elif is_short(word) and short in word:
+                found.append(Word(word.partition(short)[2]) or after)
+        return [word for word in found if word.text != "-"]
 
     return row
 
 
-_ROWS: Final[dict[str, Callable[[Sequence[Word], str], Files]]] = {
-    "remove": lambda words, _: Files(plain(words)),
-    "write": lambda words, _: Files([], plain(words)),
-    "copy": lambda words, here: Files([], _target(words, here)),
-    "link": lambda words, here: Files(_target(words, here)),
-    "move": lambda words, here: Files([*_split(words)[0], *_target(words, here)]),
-    "rename": lambda words, _: Files(plain(words)[1:]),
-    "second": lambda words, _: Files([], plain(words)[1:2]),
-    "dump": lambda words, _: Files([], [Word(word[3:]) for word in words if word[:3] == "of="]),
-    "sync": _sync, "in place": _in_place, "awk": _awk, "pack": _pack, "tar": _tar, "-o": _option("-o", "--output"),
-    "-O": _option("-O", "--output-document"),
+_ROWS: Final[dict[str, Callable[[Sequence[Word], str], list[Word]]]] = {
+    "remove": lambda words, _: plain(words), "write": lambda words, _: plain(words), "copy": _target, "link": _target,
+    "move": lambda words, here: [*_split(words)[0], *_target(words, here)],
+    "rename": lambda words, _: plain(words)[1:], "second": lambda words, _: plain(words)[1:2],
+    "dump": lambda words, _: [Word(word[3:]) for word in words if word[:3] == "of="],
+    "pack": lambda words, _: [] if any(_has(words, each, "cklt") for each in _KEEPING) else plain(words),
+    "tar": lambda words, _: plain(words) if any(word.startswith("--remove-f") for word in words) else [],
+    "sync": lambda words, _: _sync(words), "in place": lambda words, _: _in_place(words),
+    "awk": lambda words, _: _awk(words), "-o": _option("o", "--output"), "-O": _option("O", "--output-document"),
 }  # fmt: skip
-FILES: Final = {name: _ROWS[way] for way, names in FILE_WRITERS.items() for name in names.split()}
-"""Program to the files that it writes, moves or removes."""
+_KEEPING: Final = ("--stdout", "--keep", "--to-stdout", "--list", "--test")
+FILES: Final = {name: (way, _ROWS[way]) for way, names in FILE_WRITERS.items() for name in names.split()}
+"""Program to its way, and the files that it writes, moves or removes."""
+FOLLOWING: Final = frozenset({"write", "copy", "second", "dump", "sync", "in place", "awk", "-o", "-O"})
+"""Ways that write where a symbolic link leads; the others remove or replace the link."""
+WRITES: Final = {
+    "in place": r"(?:^|[\s;{}/|,#\d$!gpI])[wW]\s+([^\s;}]+)", "awk": r'>\s*"([^"]+)"',
+}  # fmt: skip
+"""What a script of `sed` or `awk` writes."""
+RUNS: Final = {
+    "in place": r"(?:^|[;{\n\d])\s*e\s+([^\n]+)", "awk": r'(?:system\s*\(|\|&?)\s*"([^"]+)"|"([^"]+)"\s*\|',
+}  # fmt: skip
+"""What it runs."""
 
 READERS: Final = names(
     "ls cat bat stat file du df head tail wc echo printf md5sum sha256sum grep egrep fgrep rg ag ack tree realpath "

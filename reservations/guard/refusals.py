@@ -27,9 +27,7 @@ class Refusal(NamedTuple):
 
     Args:
         action: The command, as far as it may be shown.
-        hits: What is held.
         fix: How it is done safely.
-        world: The checkout.
         verb: What the command would do to what others hold.
         why: Why it is refused though nothing of theirs has changed.
         asks: Having these paths would let it pass.
@@ -65,11 +63,7 @@ class Refusal(NamedTuple):
 
 
 class RefusedError(Exception):
-    """A command may not run.
-
-    Args:
-        refusal: Which, and why.
-    """
+    """A command may not run."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.action)

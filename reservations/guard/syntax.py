@@ -50,11 +50,7 @@ _EXPANDS: Final = re.compile(rb"`|\$[\w({\[@*#?!$-]")
 
 
 def _grammar() -> object:
-    """Load the grammar without its package, which would load `importlib.resources`: most of the time that it takes.
-
-    Raises:
-        ImportError: It is not installed.
-    """
+    """Load the grammar without its package, which would load `importlib.resources`: most of the time that it takes."""
     package = find_spec("tree_sitter_bash")
     folders = package.submodule_search_locations if package is not None else None
     spec = PathFinder.find_spec("tree_sitter_bash._binding", folders) if folders else None
@@ -72,8 +68,6 @@ class UnreadableError(ValueError):
     """A command line is not understood.
 
     Args:
-        found: What it says there.
-        expected: What would be understood.
         row: Its line, from 1.
     """
 
@@ -104,9 +98,8 @@ def parse(text: str) -> Node:
             raise _refused(node, "plain commands, as bash reads them")
         if node.type not in _OPAQUE:
             _check_gaps(node, data)
-        if not node.child_count and node.type in _LEAVES and _EXPANDS.search(_ESCAPED.sub(b"", node.text or b"")):
-            raise _refused(node, "expansions that the grammar knows")
         is_text = node.type == "string" or (node.type == "heredoc_body" and not is_quoted(node.parent))
+        is_text |= not node.child_count and node.type in _LEAVES
         if is_text and _EXPANDS.search(_between(node)):
             raise _refused(node, "expansions that the grammar knows")
     return root

@@ -45,13 +45,7 @@ class Ends(NamedTuple):
 
 
 class Walk(Commands):
-    """Judges one command line.
-
-    Args:
-        worlds: The checkouts that it may reach.
-        env: The environment of the hook.
-        cwd: The folder in which it begins.
-    """
+    """Judges one command line."""
 
     def __init__(self, worlds: Worlds, env: Mapping[str, str], cwd: str) -> None:
         super().__init__(worlds, env, cwd)
@@ -59,11 +53,7 @@ class Walk(Commands):
         self.folders_made: set[str] = set()
 
     def judge(self, command: str) -> None:
-        """Judge the line.
-
-        Raises:
-            RefusedError: It may not run.
-        """
+        """Judge the line."""
         said = " ".join(command.split()[:2])
         try:
             root = parse(command)

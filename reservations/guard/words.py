@@ -119,12 +119,7 @@ def bindings(nodes: "Sequence[Node]", values: Mapping[str, dict[Value, None]]) -
 
 
 class Expander:
-    """Puts words together.
-
-    Args:
-        output: What substitutions write.
-        env: The environment of the hook.
-    """
+    """Puts words together."""
 
     def __init__(self, output: Output, env: Mapping[str, str]) -> None:
         self.output = output

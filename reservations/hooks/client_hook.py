@@ -8,7 +8,7 @@ from typing import Final
 
 from interlock.reservations import identity, place, process, settings
 from interlock.reservations.hooks.client_input import Call
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
 
 __all__ = ["answer", "identified", "located", "opened"]
@@ -17,12 +17,8 @@ MAX_CONTEXT: Final = 4000
 """So many characters of context an agent is given at once."""
 
 
-def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) -> tuple[Runtime, Caller]:
-    """Return the runtime of a project and the agent whose client called.
-
-    Raises:
-        ReservationError: The settings or the store cannot be used.
-    """
+def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) -> Context:
+    """Return the runtime of a project and the agent whose client called."""
     store = SqliteStore(found.store_path)
     runtime = Runtime(
         store,
@@ -33,7 +29,8 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
         is_folder=place.is_folder,
     )
     known = identity.who(env, store, call.session_id, client, door="hook")
-    return runtime, Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
+    caller = Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
+    return Context(runtime, caller)
 
 
 def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) -> Mapping[str, bool | None]:
@@ -54,11 +51,6 @@ def located(here: place.Place, cwd: str, paths: Iterable[str]) -> dict[place.Pla
 
     A path counts where its symbolic links lead, and as the link that it is itself. In another worktree it counts from
     the root of that one, since they share their leases. One that is in no project is left out.
-
-    Args:
-        here: The project that the agent works in.
-        cwd: What a relative path counts from.
-        paths: As the client gave them.
     """
     stores: dict[str, place.Place] = {here.store_path: here}
     rows: dict[place.Place, dict[str, None]] = {}

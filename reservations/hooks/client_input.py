@@ -101,12 +101,9 @@ class Call(NamedTuple):
 
     Args:
         event: `PreToolUse`, `SessionStart`, …; empty when the client does not say.
-        session_id: The client's session.
         cwd: The folder that the agent works in, which exists; of a shell tool the one that its call names.
         tool: The tool's name; empty for events without one.
         tool_use_id: Which use of the tool; the same before and after.
-        tool_input: The tool's arguments.
-        fields: Everything that was sent.
     """
 
     event: str

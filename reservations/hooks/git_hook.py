@@ -1,15 +1,39 @@
-"""What git's hook programs have in common: open, look at what others hold, refuse on standard error, or say nothing."""
+"""Git's hooks `pre-commit`, `pre-rebase` and `applypatch-msg`, and what all of git's hooks have in common.
+
+Each looks at what others hold, and refuses on standard error or says nothing.
+"""
 
 import os
+import os.path
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from interlock.core.errors import InterlockError
-from interlock.reservations.git.foreign_leases import Held, Hit, explain, holdings, note, project
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.git import commands
+from interlock.reservations.git.foreign_leases import (
+    Held,
+    Hit,
+    explain,
+    holdings,
+    note,
+    overlapping,
+    project,
+    touched,
+)
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 
+COMMIT_FIX: Final = (
+    "commit your own paths alone: `git commit -m MESSAGE -- PATHS`, or `interlock commit -m MESSAGE` for all that you "
+    "reserved; what the other agents have staged may stay staged."
+)
+PATCH_FIX: Final = (
+    "`git am --abort`, wait until these paths are free (`interlock reserve PATHS --wait 45`), then apply it again."
+)
+REBASE_FIX: Final = (
+    "wait until these paths are free (`interlock reserve PATHS --wait 45`), or rebase in a worktree of your own."
+)
 ZEROS: Final = frozenset("0")
 """What the id of a ref that is not there consists of."""
 
@@ -18,9 +42,7 @@ class Verdict(NamedTuple):
     """What a hook found.
 
     Args:
-        action: What would happen.
         hits: What it would touch; nothing is a pass.
-        fix: What to do.
         written: What of it git has written already when it asks.
     """
 
@@ -36,8 +58,6 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Held], Verdict | N
     A store that cannot be read refuses: what it would have said is not known.
 
     Args:
-        door: The hook's name.
-        env: The environment that git gave it.
         look: Called with what others hold, when they hold anything.
     """
     try:
@@ -48,27 +68,100 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Held], Verdict | N
         verdict = look(held) if held else None
         if opened is None or verdict is None or not verdict.hits:
             return 0
-        return refused(*opened, door, verdict)
+        return refused(opened, door, verdict)
     except InterlockError as error:
         text = f"interlock {error.code}: {door} cannot see what other agents hold: {error.message}"
         sys.stderr.write(f"{text}\n  fix: {error.fix}\n")
         return 1
 
 
-def refused(runtime: Runtime, caller: Caller, door: str, verdict: Verdict) -> int:
+def refused(ctx: Context, door: str, verdict: Verdict) -> int:
     """Print a refusal, add it to the events, tell the holders of what has changed all the same, and return 1."""
     sys.stderr.write(f"{explain(verdict.action, verdict.hits, verdict.fix)}\n")
-    note(runtime, caller, door, verdict.action, verdict.hits)
+    note(ctx, door, verdict.action, verdict.hits)
     if verdict.written:
         from interlock.reservations.git import overwritten  # noqa: PLC0415 - few refusals come too late
 
         named = ", ".join(shown(path) for path, _ in verdict.written[: overwritten.MAX_NAMED])
         sys.stderr.write(f"  written already: {named}; whoever holds it has been told.\n")
-        when = f"by a git command of {shown(caller.name)} that was refused too late"
-        overwritten.tell(runtime, caller, verdict.written, when, door)
+        when = f"by a git command of {shown(ctx.caller.name)} that was refused too late"
+        overwritten.tell(ctx, verdict.written, when, door)
     return 1
 
 
 def is_zero(name: str) -> bool:
     """Return whether an id stands for nothing."""
     return ZEROS.issuperset(name)
+
+
+def pre_commit(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - git gives this hook nothing
+    """Return 0 when the index that is about to be committed leaves alone what others hold, else 1 with the reason.
+
+    The index is the one that git names: that of `commit -a`, `commit -- PATHS` and of a linked worktree too. Additions,
+    changes, deletions, both ends of a rename, changed modes and submodules count.
+    """
+    return judged("pre-commit", env, _committed)
+
+
+def _committed(held: Held) -> Verdict:
+    return Verdict("this commit carries", touched(held, commands.staged_paths(os.getcwd(), in_hook=True)), COMMIT_FIX)
+
+
+def applypatch_msg(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - the patch is where git keeps it
+    """Return 0 when the patch that `git am` is about to apply leaves alone what others hold, else 1 with the reason."""
+    return judged("applypatch-msg", env, _patched)
+
+
+def _patched(held: Held) -> Verdict:
+    here = os.getcwd()
+    paths = commands.patched_paths(here, os.path.join(_git_dir(here), "rebase-apply", "patch"), in_hook=True)
+    return Verdict("this patch changes", touched(held, paths), PATCH_FIX)
+
+
+def pre_rebase(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - git sends this hook no input
+    """Return 0 when the rebase leaves alone what others hold, else 1 with the reason; git asks before it begins.
+
+    Args:
+        argv: The upstream, and the branch when it is not the one checked out.
+    """
+    status = judged("pre-rebase", env, lambda held: _rebased(argv, held))
+    if status:
+        _put_back(os.getcwd())
+    return status
+
+
+def _rebased(argv: Sequence[str], held: Held) -> Verdict:
+    """Judge the paths that differ on either side since the branches parted, and unsaved work that was set aside."""
+    here = os.getcwd()
+    paths = commands.rebased_paths(here, argv, in_hook=True)
+    aside = [path for _, stash in _set_aside(here) for path in commands.stashed_paths(here, stash, in_hook=True)]
+    hits = overlapping(held, "**") if paths is None else touched(held, [*paths, *aside])
+    return Verdict("this rebase rewrites", hits, REBASE_FIX)
+
+
+def _set_aside(here: str) -> list[tuple[str, str]]:
+    """Return where git notes what `--autostash` has put away before it asks this hook, and the commit that holds it."""
+    rows: list[tuple[str, str]] = []
+    for name in ("rebase-merge", "rebase-apply"):
+        path = os.path.join(_git_dir(here), name, "autostash")
+        try:
+            with open(path, encoding="ascii") as file:
+                rows.append((path, file.read().strip()))
+        except FileNotFoundError:
+            continue
+    return rows
+
+
+def _put_back(here: str) -> None:
+    """Put back what `--autostash` has put away: git does not when this hook refuses, and it may be another's work."""
+    try:
+        for path, stash in _set_aside(here):
+            commands.ask(here, ["stash", "apply", "-q", "--index", stash], in_hook=True)
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))
+    except (commands.GitError, OSError) as error:
+        sys.stderr.write(f"  unsaved work is set aside still: `git rebase --abort` puts it back ({error})\n")
+
+
+def _git_dir(here: str) -> str:
+    return os.fsdecode(commands.ask(here, ["rev-parse", "--absolute-git-dir"], in_hook=True)).removesuffix("\n")

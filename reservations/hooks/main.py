@@ -24,7 +24,7 @@ class _Hook(NamedTuple):
     module: str
     failed: int
     does: str
-    reads: bool = True
+    run: str = ""
 
 
 HOOKS: Final = {
@@ -34,14 +34,15 @@ HOOKS: Final = {
     "post-tool": _Hook("post_tool", 1, "After a tool: tell of changes to files that others hold."),
     "session-start": _Hook("session_start", 1, "A session begins: its agent gets a name and hears who is here."),
     "stop": _Hook("stop", 1, "An agent stops: requests that still wait; the session ends: its leases."),
-    "pre-commit": _Hook("pre_commit", 1, "Git: a commit carries nothing that others hold.", reads=False),
-    "pre-rebase": _Hook("pre_rebase", 1, "Git: a rebase touches nothing that others hold.", reads=False),
-    "applypatch-msg": _Hook("applypatch_msg", 1, "Git: a patch touches nothing that others hold.", reads=False),
+    "pre-commit": _Hook("git_hook", 1, "Git: a commit carries nothing that others hold.", "pre_commit"),
+    "pre-rebase": _Hook("git_hook", 1, "Git: a rebase touches nothing that others hold.", "pre_rebase"),
+    "applypatch-msg": _Hook("git_hook", 1, "Git: a patch touches nothing that others hold.", "applypatch_msg"),
     "reference-transaction": _Hook("reference_transaction", 1, "Git: no branch moves over what others hold."),
 }
-"""Hook to its module, its exit status when it cannot do its work, what it does, and whether it reads standard input.
+"""Hook to its module, its exit status when it cannot do its work, what it does, and its function.
 
-Clients let a call through on every status but 2; git stops on any but 0.
+That is `run` where none is named, and gets the arguments, what came on standard input and the environment; one that is
+named gets no input. Clients let a call through on every status but 2; git stops on any but 0.
 """
 
 HELP: Final = (
@@ -60,11 +61,7 @@ Hooks:
 
 
 def main(argv: Sequence[str]) -> NoReturn:
-    """Run a hook and exit with its status.
-
-    Args:
-        argv: Its name, and what the client or git gives it.
-    """
+    """Run a hook and exit with its status."""
     gc.disable()
     status = _run(argv)
     try:
@@ -88,9 +85,9 @@ def _run(argv: Sequence[str]) -> int:
     if os.environ.get(OFF, "").strip().lower() == "off" and name != "session-start":
         return 0
     try:
-        data = _input() if hook.reads else b""
+        data = b"" if hook.run else _input()
         module = __import__(f"interlock.reservations.hooks.{hook.module}", fromlist=["run"])
-        return module.run(argv[1:], data, os.environ)
+        return getattr(module, hook.run or "run")(argv[1:], data, os.environ)
     except InterlockError as error:
         return _say(hook.failed, f"interlock {error.code}: {name}: {error.message}\n  fix: {error.fix}")
     except Exception as error:  # noqa: BLE001 - the last door: the agent gets a reason, whatever happens
@@ -115,9 +112,6 @@ def _input() -> bytes:
     """Return what stands on standard input; a terminal gives nothing.
 
     What is too much is read to its end and dropped, so that the client does not meet a closed pipe.
-
-    Raises:
-        InputRefusedError: It is larger than `MAX_INPUT_BYTES`.
     """
     try:
         if os.isatty(0):

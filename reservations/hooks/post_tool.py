@@ -15,7 +15,7 @@ from interlock.reservations.hooks import client_hook, client_input
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases import calls, marks
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical
 from interlock.reservations.patterns.prefix_index import Near
 from interlock.reservations.rules import shown
@@ -30,16 +30,7 @@ TOPIC: Final = "surprise-write"
 
 
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
-    """Return 0; what was found goes to the agent as context, and to the holders as messages.
-
-    Args:
-        argv: `--client NAME`, or nothing.
-        data: What the client says, JSON.
-        env: The environment.
-
-    Raises:
-        ReservationError: The input, the project, the settings or the store cannot be used.
-    """
+    """Return 0; what was found goes to the agent as context, and to the holders as messages."""
     client = client_input.client_of(argv)
     call = client_input.read(data)
     if not client_input.is_watched(call):
@@ -47,15 +38,15 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     found = place.find(call.cwd)
     if not os.path.lexists(found.store_path):
         return 0
-    runtime, caller = client_hook.opened(found, call, env, client)
-    with calls.entered(runtime, caller) as entry:
+    ctx = client_hook.opened(found, call, env, client)
+    with calls.entered(ctx) as entry:
         begun = marks.begun(entry, call.tool_use_id)
         held = [] if begun is None else _idle(entry, begun - marks.GRAIN_SECONDS)
     if begun is None or not held:
         return 0
     hits = _changed(found, held, begun - marks.GRAIN_SECONDS)
     if hits:
-        client_hook.answer(call, "PostToolUse", _report(runtime, caller, call, hits))
+        client_hook.answer(call, "PostToolUse", _report(ctx, call, hits))
     return 0
 
 
@@ -86,9 +77,9 @@ def _beginning(lease: Lease) -> str:
     return "" if FOLD_CASE or not lease.prefix.isascii() else lease.prefix
 
 
-def _report(runtime: Runtime, caller: Caller, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
+def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
     """Tell the holders, and return what to tell the writer: what is not yet known alone."""
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         new = [hit for hit in hits if marks.once(entry, f"surprise {hit[1].reservation_id} {hit[0]}")]
         for path, lease in new:
             _tell(entry, call, path, lease)

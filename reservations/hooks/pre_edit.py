@@ -15,7 +15,7 @@ from interlock.reservations.hooks import client_hook, client_input, release_requ
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases import calls, grant_log, marks
 from interlock.reservations.leases.grant_log import Missed
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import lasting
 from interlock.reservations.patterns import covers, quote
 from interlock.reservations.place import Place
@@ -36,14 +36,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     """Return 0 when the tool may go on, or 2 with the reason on standard error; without a word when all is well.
 
     What cannot be known is refused: input that is not understood, a store that cannot be read.
-
-    Args:
-        argv: `--client NAME`, or nothing.
-        data: What the client says, JSON.
-        env: The environment.
-
-    Raises:
-        ReservationError: The input, the project, the settings or the store cannot be used.
     """
     client = client_input.client_of(argv)
     call = client_input.read(data)
@@ -64,8 +56,8 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     mode = release_requests.mode_of(env)
     tries: list[_Try] = []
     for found, names in projects.items():
-        runtime, caller = client_hook.opened(found, call, env, client)
-        tries.append(_edit(runtime, caller, call, names, mode))
+        ctx = client_hook.opened(found, call, env, client)
+        tries.append(_edit(ctx, call, names, mode))
         if tries[-1].answer["errors"]:
             return _refused(here, tries)
     if any(row.stale for row in tries):
@@ -85,58 +77,54 @@ class _Try(NamedTuple):
     """What came of an edit in one project.
 
     Args:
-        runtime: Its store.
-        caller: Who edits.
-        answer: What was reserved.
         granted: What of it was granted anew.
         context: What waits for the agent.
         stale: The files that changed while others held them, since the agent did.
     """
 
-    runtime: Runtime
-    caller: Caller
+    ctx: Context
     answer: ReserveAnswer
     granted: list[str]
     context: str
     stale: list[tuple[str, Missed]]
 
 
-def _edit(runtime: Runtime, caller: Caller, call: Call, names: list[str], mode: release_requests.Mode) -> _Try:
+def _edit(ctx: Context, call: Call, names: list[str], mode: release_requests.Mode) -> _Try:
     """Look after the requests that wait, then reserve the files."""
-    waiting = release_requests.look(runtime, caller)
+    waiting = release_requests.look(ctx)
     wanted = [quote(name) for name in names]
-    context = release_requests.handle(runtime, caller, waiting, mode, wanted)
-    missed = _missed(runtime, caller, names)
+    context = release_requests.handle(ctx, waiting, mode, wanted)
+    missed = _missed(ctx, names)
     known = any(covers(own, pattern) for own in waiting.own for pattern in wanted)
     reason = "" if known else f"edits it with {shown(call.tool)}"
-    answer = calls.reserve(runtime, caller, wanted, reason=reason)
+    answer = calls.reserve(ctx, wanted, reason=reason)
     granted = [row["reservation_id"] for row in answer["reservations"] if row["pattern"] not in waiting.own]
-    stale = [] if answer["errors"] else _unread(runtime, caller, missed)
+    stale = [] if answer["errors"] else _unread(ctx, missed)
     if not answer["errors"] and not stale:
-        with calls.entered(runtime, caller) as entry:
-            marks.note_edits(entry, caller.root, names)
-    return _Try(runtime, caller, answer, granted, context, stale)
+        with calls.entered(ctx) as entry:
+            marks.note_edits(entry, ctx.caller.root, names)
+    return _Try(ctx, answer, granted, context, stale)
 
 
-def _missed(runtime: Runtime, caller: Caller, names: Sequence[str]) -> list[tuple[str, Missed]]:
+def _missed(ctx: Context, names: Sequence[str]) -> list[tuple[str, Missed]]:
     """Return the files that changed while others held them, since the agent did and before it got them again."""
-    with calls.seen(runtime, caller) as entry:
+    with calls.seen(ctx) as entry:
         rows = [(name, row) for name in names if (row := grant_log.missed(entry, quote(name))) is not None]
     if not rows:
         return []
     found: list[tuple[str, Missed]] = []
     for name, row in rows:
-        changed = marks.time_of(os.path.join(caller.root, name))
+        changed = marks.time_of(os.path.join(ctx.caller.root, name))
         if row.begun - marks.GRAIN_SECONDS <= changed and (row.back is None or changed < row.back):
             found.append((name, row))
     return found
 
 
-def _unread(runtime: Runtime, caller: Caller, missed: Sequence[tuple[str, Missed]]) -> list[tuple[str, Missed]]:
+def _unread(ctx: Context, missed: Sequence[tuple[str, Missed]]) -> list[tuple[str, Missed]]:
     """Return those of the files that the agent was not told of yet."""
     if not missed:
         return []
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         return [row for row in missed if marks.once(entry, f"missed {row[0]} {row[1].begun}")]
 
 
@@ -144,9 +132,9 @@ def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
     """Say why the edit may not go on, and give back what was granted for it in other projects."""
     for row in tries[:-1]:
         if row.granted:
-            calls.release(row.runtime, row.caller, row.granted)
+            calls.release(row.ctx, row.granted, tell=False)
     last = tries[-1]
-    folder = "" if last.caller.root == here.root else last.caller.root
+    folder = "" if last.ctx.caller.root == here.root else last.ctx.caller.root
     errors = last.answer["errors"]
     lines = [line for refusal in errors[:MAX_SHOWN] for line in _explained(refusal, folder)]
     lines += [f"interlock: {len(errors) - MAX_SHOWN} more files of this edit."] if len(errors) > MAX_SHOWN else []
@@ -183,7 +171,7 @@ def _outdated(here: place.Place, tries: Sequence[_Try]) -> int:
     lines: list[str] = []
     for row in tries:
         for name, missed in row.stale[:MAX_SHOWN]:
-            file = shown(name if row.caller.root == here.root else os.path.join(row.caller.root, name))
+            file = shown(name if row.ctx.caller.root == here.root else os.path.join(row.ctx.caller.root, name))
             others = ", ".join(shown(other) for other in missed.others[:MAX_SHOWN])
             lines.append(f"interlock RSV211: `{file}` changed while {others} held it, after you did.")
     lines += [f"interlock RSV211: {more} more files." for row in tries if (more := len(row.stale) - MAX_SHOWN) > 0]
@@ -196,7 +184,7 @@ def _outdated(here: place.Place, tries: Sequence[_Try]) -> int:
 
 def _named(here: place.Place, row: _Try, text: str) -> str:
     """Return what is said about a project; of another one than the agent works in, with its folder."""
-    root = row.caller.root
+    root = row.ctx.caller.root
     return text if root == here.root else f"In {shown(root)}, where `interlock inbox` reads its messages:\n{text}"
 
 
@@ -207,7 +195,7 @@ def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> i
     found = place.find(call.cwd)
     opened = client_hook.opened(found, call, env, client) if os.path.lexists(found.store_path) else None
     if opened is not None:
-        with calls.entered(*opened) as entry:
+        with calls.entered(opened) as entry:
             marks.note_tool_call(entry, call.tool_use_id)
     known = {} if opened is None else {found.store_path: opened}
     named = {**env, **client_hook.identified(env, call, client)}
@@ -222,7 +210,6 @@ def _explained(refusal: Refusal, folder: str) -> list[str]:
     """Return a refusal as lines: the rule, who is in the way and whether it still works, and the calls that help.
 
     Args:
-        refusal: The refusal.
         folder: The project, when it is another one than the agent works in; its tools cannot speak for that.
     """
     lines = [f"interlock {refusal['code']}: {shown(refusal['message'])}"]

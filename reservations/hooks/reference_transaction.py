@@ -40,7 +40,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     Args:
         argv: The state; only `prepared` can still be refused.
         data: A line for each ref: old id, new id, name.
-        env: The environment that git gave the hook.
     """
     if list(argv[:1]) != ["prepared"]:
         return 0

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.reservations.errors import SettingsError
-from interlock.reservations.leases import calls
-from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases import calls, granting
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.messages.bodies import RELEASE_REQUEST, type_of
 from interlock.reservations.patterns import covers
 from interlock.reservations.rules import shown
@@ -30,7 +29,6 @@ class Waiting(NamedTuple):
     """What waits for an agent when its edit hook looks.
 
     Args:
-        own: The patterns that it holds.
         open: The requests that it has not resolved, the oldest first, each with the leases that a release would end:
             the one that it is about, and the agent's others that overlap the file.
         new: The threads of those that the hook has not mentioned yet.
@@ -44,11 +42,7 @@ class Waiting(NamedTuple):
 
 
 def mode_of(env: Mapping[str, str]) -> Mode:
-    """Return what `INTERLOCK_AUTO_RELEASE` says; `0` and `off` are nothing.
-
-    Raises:
-        SettingsError: It says something else.
-    """
+    """Return what `INTERLOCK_AUTO_RELEASE` says; `0` and `off` are nothing."""
     value = env.get(VARIABLE, "").strip().lower()
     if value in {"", "0", "off"}:
         return ""
@@ -57,13 +51,9 @@ def mode_of(env: Mapping[str, str]) -> Mode:
     raise SettingsError(f"{VARIABLE} is {shown(value)}.", f"Set {VARIABLE} to 1 or clean, or unset it.", VARIABLE)
 
 
-def look(runtime: Runtime, caller: Caller) -> Waiting:
-    """Return what waits for the agent, and remember what is new as mentioned (`Agent.cursor`).
-
-    Raises:
-        ReservationError: The store cannot be used.
-    """
-    with calls.entered(runtime, caller) as entry:
+def look(ctx: Context) -> Waiting:
+    """Return what waits for the agent, and remember what is new as mentioned (`Agent.cursor`)."""
+    with calls.entered(ctx) as entry:
         held = {lease.reservation_id: lease for lease in entry.tx.leases_of(entry.agent.name)}
         asked = [row for row in entry.tx.open_negotiations(holder=entry.agent.name) if row.reservation_id in held]
         new: set[str] = set()
@@ -77,32 +67,18 @@ def look(runtime: Runtime, caller: Caller) -> Waiting:
             for row in asked
             if row.deadline is not None and row.deadline <= entry.now
         }
-        pairs = tuple((row, _ended_by(entry, row)) for row in asked)
+        pairs = tuple((row, tuple(granting.on_file(entry, row))) for row in asked)
         return Waiting(tuple(lease.pattern for lease in held.values()), pairs, frozenset(new), overdue)
 
 
-def _ended_by(entry: Entry, row: Negotiation) -> tuple[Lease, ...]:
-    """Return the leases that a release of a request would end."""
-    from interlock.reservations.messages.response import what_ends  # noqa: PLC0415 - only when something was asked for
-
-    return tuple(what_ends(entry, row))
-
-
-def handle(runtime: Runtime, caller: Caller, waiting: Waiting, mode: Mode, edited: Sequence[str] = ()) -> str:
+def handle(ctx: Context, waiting: Waiting, mode: Mode, edited: Sequence[str] = ()) -> str:
     """Do what the mode says, and return what to tell the agent; nothing when there is nothing new.
 
     Args:
-        runtime: The store and the world.
-        caller: Who edits.
-        waiting: What was asked for.
-        mode: What `INTERLOCK_AUTO_RELEASE` says.
         edited: Patterns of the files that this call edits: none of them is released by it.
-
-    Raises:
-        ReservationError: The store cannot be used.
     """
     if mode == "clean" and waiting.open:
-        return _release_clean(runtime, caller, waiting, edited)
+        return _release_clean(ctx, waiting, edited)
     fresh = [row for row, _ in waiting.open if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
     if mode == "1":
         return "\n".join(spelled(waiting, fresh))
@@ -134,15 +110,15 @@ def _request(row: Negotiation, minutes_over: int | None) -> list[str]:
     ]
 
 
-def _release_clean(runtime: Runtime, caller: Caller, waiting: Waiting, edited: Sequence[str]) -> str:
+def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str:
     """Hand over what was asked for where it has no uncommitted changes, in the order of the requests.
 
     All that a release would end is looked at, and the whole of each lease; what git cannot tell is kept.
     """
     from interlock.reservations.messages import negotiation  # noqa: PLC0415 - only when something was asked for
 
-    dirty = runtime.dirty(
-        caller.root, tuple(dict.fromkeys(lease.pattern for _, held in waiting.open for lease in held))
+    dirty = ctx.runtime.dirty(
+        ctx.caller.root, tuple(dict.fromkeys(lease.pattern for _, held in waiting.open for lease in held))
     )
     lines: list[str] = []
     kept: list[Negotiation] = []
@@ -153,7 +129,7 @@ def _release_clean(runtime: Runtime, caller: Caller, waiting: Waiting, edited: S
         if any(dirty.get(lease.pattern) is not False or _touches(lease, edited) for lease in held):
             kept.append(row)
             continue
-        answer = negotiation.respond(runtime, caller, row.thread_id, "release", file=row.file)
+        answer = negotiation.respond(ctx, row.thread_id, "release", row.file, tell=False)
         if answer["status"] in {"released", "free"}:
             gone.update(lease.reservation_id for lease in held)
             names = ", ".join(shown(lease.pattern) for lease in held)

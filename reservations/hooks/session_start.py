@@ -10,7 +10,7 @@ from typing import Any, Final
 from interlock.reservations import identity, place, status
 from interlock.reservations.hooks import client_hook, client_input
 from interlock.reservations.hooks.main import OFF
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import key_of
 
@@ -25,14 +25,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     """Return 0; the agent gets a short context: its name, who else is here, and what is asked of it.
 
     In a folder that is no project (no git checkout, never used with Interlock) nothing is made and nothing said.
-
-    Args:
-        argv: `--client NAME`, or nothing.
-        data: What the client says, JSON.
-        env: The environment.
-
-    Raises:
-        ReservationError: The input, the project, the settings or the store cannot be used.
     """
     client = client_input.client_of(argv)
     call = client_input.read(data)
@@ -44,23 +36,23 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     found = place.find(call.cwd)
     if not found.common and not os.path.lexists(found.store_path):
         return 0
-    runtime, caller = client_hook.opened(found, call, env, client)
-    own = status.join(runtime, caller)
-    client_hook.answer(call, EVENT, _context(runtime, caller, own))
+    ctx = client_hook.opened(found, call, env, client)
+    own = status.join(ctx)
+    client_hook.answer(call, EVENT, _context(ctx, own))
     if path := env.get(ENV_FILE):
         _export(path, identity.exports(env, own["name"], call.session_id))
     return 0
 
 
-def _context(runtime: Runtime, caller: Caller, own: Mapping[str, Any]) -> str:
+def _context(ctx: Context, own: Mapping[str, Any]) -> str:
     """Return what a session should know when it begins."""
     me = key_of(own["name"])
-    seen = status.standing(runtime, caller, 0)
+    seen = status.standing(ctx, 0)
     left_out = seen.get("more", {}).get("leases", 0)
     held = [row for row in seen["leases"] if key_of(row["holder"]) != me]
-    others = [row for row in status.list_agents(runtime, caller)["agents"] if key_of(row["name"]) != me]
+    others = [row for row in status.list_agents(ctx)["agents"] if key_of(row["name"]) != me]
     here = [shown(row["name"]) for row in others if row["state"] == "alive"]
-    lines = [f"Interlock: you are {shown(own['name'])} in {shown(caller.root)}. Your edits reserve their files."]
+    lines = [f"Interlock: you are {shown(own['name'])} in {shown(ctx.caller.root)}. Your edits reserve their files."]
     if here:
         lines.append(f"Others here: {_some(here)}.")
     if held:

@@ -16,7 +16,7 @@ from interlock.reservations import identity, place, status
 from interlock.reservations.hooks import client_hook, client_input, release_requests
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases import calls, marks, wait_queue
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 
 __all__ = ["run"]
@@ -25,38 +25,29 @@ END: Final = "SessionEnd"
 
 
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
-    """Return 0; a Stop with open requests is answered with a block and the calls to make.
-
-    Args:
-        argv: `--client NAME`, or nothing.
-        data: What the client says, JSON.
-        env: The environment.
-
-    Raises:
-        ReservationError: The input, the project, the settings or the store cannot be used.
-    """
+    """Return 0; a Stop with open requests is answered with a block and the calls to make."""
     client = client_input.client_of(argv)
     call = client_input.read(data)
     found = place.find(call.cwd)
     if not os.path.lexists(found.store_path):
         return 0
-    runtime, caller = client_hook.opened(found, call, env, client)
+    ctx = client_hook.opened(found, call, env, client)
     if call.event == END:
-        if identity.is_elsewhere(runtime.store, caller.name):
+        if identity.is_elsewhere(ctx.runtime.store, ctx.caller.name):
             raise client_input.InputRefusedError(
-                f"{shown(caller.name)} lives in another process than the one that says it ended.",
+                f"{shown(ctx.caller.name)} lives in another process than the one that says it ended.",
                 "Let the session's own client say so; leases of a client that has ended can be taken over.",
             )
-        _end(runtime, caller)
+        _end(ctx)
     elif not call.fields.get("stop_hook_active"):
-        _remind(runtime, caller, call)
+        _remind(ctx, call)
     return 0
 
 
-def _remind(runtime: Runtime, caller: Caller, call: Call) -> None:
+def _remind(ctx: Context, call: Call) -> None:
     """Send the agent back to its open requests; for each of them once."""
-    open_ones = release_requests.look(runtime, caller)
-    with calls.entered(runtime, caller) as entry:
+    open_ones = release_requests.look(ctx)
+    with calls.entered(ctx) as entry:
         new = [row for row, _ in open_ones.open if marks.once(entry, f"stop {row.thread_id}")]
     if not new:
         return
@@ -67,17 +58,17 @@ def _remind(runtime: Runtime, caller: Caller, call: Call) -> None:
         client_hook.answer(call, call.event, reason)
 
 
-def _end(runtime: Runtime, caller: Caller) -> None:
+def _end(ctx: Context) -> None:
     """Release what has no uncommitted changes; when nothing is left, the agent leaves."""
-    own = calls.mine(runtime, caller)["reservations"]
-    dirty = runtime.dirty(caller.root, tuple(row["pattern"] for row in own))
+    own = calls.mine(ctx)["reservations"]
+    dirty = ctx.runtime.dirty(ctx.caller.root, tuple(row["pattern"] for row in own))
     clean = [row["reservation_id"] for row in own if dirty.get(row["pattern"]) is False]
     if len(clean) == len(own):
-        status.leave(runtime, caller)
+        status.leave(ctx)
         return
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         for place_in_line in wait_queue.places_of(entry, entry.agent.name):
             wait_queue.leave(entry, place_in_line, "its session ended")
         wait_queue.settle(entry)
     if clean:
-        calls.release(runtime, caller, clean)
+        calls.release(ctx, clean, tell=False)

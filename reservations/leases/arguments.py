@@ -4,15 +4,15 @@ import json
 import os
 from collections.abc import Sequence
 from math import inf
-from typing import Any, Final, NamedTuple, TypedDict, cast
+from typing import Any, Final, NamedTuple, cast
 
 from interlock.core.finding import Finding
 from interlock.reservations import patterns
 from interlock.reservations.answers import Refusal
 from interlock.reservations.leases.granting import Wanted
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.rules import refuse, shown
+from interlock.reservations.rules import refuse, refused, shown
 
 MAX_REASON_CHARS: Final = 500
 MAX_KEY_CHARS: Final = 200
@@ -21,30 +21,10 @@ _COMMONS: Final = frozenset({".git", ".interlock"})
 """Where such files are, in a checkout."""
 
 
-class ReserveOptions(TypedDict, total=False):
-    """The arguments of reserve_files besides the patterns, as they came: anything."""
-
-    reason: object
-    ttl_minutes: object
-    exclusive: object
-    no_force: object
-    partial: object
-    wait_seconds: object
-    idempotency_key: object
-
-
-DEFAULTS: Final[ReserveOptions] = {
-    "reason": "", "ttl_minutes": None, "exclusive": True, "no_force": False, "partial": False, "wait_seconds": 0,
-    "idempotency_key": None,
-}  # fmt: skip
-
-
 class Given(NamedTuple):
     """One pattern of a call.
 
     Args:
-        pattern: In canonical form.
-        text: As it was given.
         place: `patterns[3]`.
     """
 
@@ -57,10 +37,7 @@ class Asked(NamedTuple):
     """A call of reserve_files whose arguments are good.
 
     Args:
-        wanted: What it asks for.
         given: Each canonical pattern as it was given first, by its text.
-        partial: Grant what is free in place of all or none.
-        wait_seconds: How long to wait in the line.
         key: The idempotency key; empty for none.
         digest: What another call with the same key must have in common with this one; empty without a key.
     """
@@ -73,31 +50,22 @@ class Asked(NamedTuple):
     digest: str
 
 
-def read_reserve(runtime: Runtime, caller: Caller, found: object, options: dict[str, Any]) -> Asked | list[Refusal]:
-    """Return what reserve_files was asked for, or everything that is wrong with its arguments.
-
-    Args:
-        runtime: The bounds, and what is a folder.
-        caller: Whose checkout the patterns are relative to.
-        found: The patterns.
-        options: The other arguments, by their names.
-    """
-    given, errors = read_patterns(runtime, caller, found)
-    errors += [
-        refusal for row in given if (refusal := _commons(caller, row) or _elsewhere(runtime, caller, row)) is not None
-    ]
-    limits = runtime.settings
+def read_reserve(ctx: Context, found: object, options: dict[str, Any]) -> Asked | list[Refusal]:
+    """Return what reserve_files was asked for, or everything that is wrong with its arguments."""
+    given, errors = read_patterns(ctx, found)
+    errors += [refusal for row in given if (refusal := _commons(ctx.caller, row) or _elsewhere(ctx, row)) is not None]
+    limits = ctx.runtime.settings
     ttl = limits.ttl_minutes if options["ttl_minutes"] is None else options["ttl_minutes"]
-    errors += _number("ttl_minutes", ttl, MIN_TTL_SECONDS / 60, limits.max_ttl_minutes)
-    errors += _number("wait_seconds", options["wait_seconds"], 0, inf)
+    errors += number("ttl_minutes", ttl, MIN_TTL_SECONDS / 60, limits.max_ttl_minutes)
+    errors += number("wait_seconds", options["wait_seconds"], 0)
     for name in ("exclusive", "no_force", "partial"):
         errors += _flag(name, options[name])
-    errors += _text("reason", options["reason"], 0, MAX_REASON_CHARS)
+    errors += _printable("reason", options["reason"], 0, MAX_REASON_CHARS)
     key = options["idempotency_key"]
-    errors += [] if key is None else _text("idempotency_key", key, 1, MAX_KEY_CHARS)
+    errors += bad_key(key)
     if not errors and options["partial"] and options["wait_seconds"]:
         errors.append(
-            _bad("partial", True, "partial or wait_seconds, not both", "Take what is free, then wait for the rest.")
+            wrong("partial", True, "partial or wait_seconds, not both", "Take what is free, then wait for the rest.")
         )
     if errors:
         return errors
@@ -114,28 +82,23 @@ def read_reserve(runtime: Runtime, caller: Caller, found: object, options: dict[
     return Asked(wanted, by_text, options["partial"], wait_seconds, key or "", digest)
 
 
-def shortened_wait(runtime: Runtime, wait_seconds: object) -> dict[str, float]:
+def shortened_wait(ctx: Context, wait_seconds: object) -> dict[str, float]:
     """Return what an answer says of a wait that was longer than one call may wait: the longest one."""
-    most = runtime.settings.max_wait_seconds
+    most = ctx.runtime.settings.max_wait_seconds
     shortened = isinstance(wait_seconds, int | float) and not isinstance(wait_seconds, bool) and wait_seconds > most
     return {"longest_wait_seconds": most} if shortened else {}
 
 
-def read_patterns(runtime: Runtime, caller: Caller, found: object) -> tuple[list[Given], list[Refusal]]:
+def read_patterns(ctx: Context, found: object) -> tuple[list[Given], list[Refusal]]:
     """Return the patterns of a call, and what is wrong with the others."""
-    texts, errors = read_list("patterns", found, runtime.settings.max_patterns)
+    texts, errors = read_list("patterns", found, ctx.runtime.settings.max_patterns)
     given: list[Given] = []
     for place, text in texts:
-        pattern = typed(runtime, caller, text)
+        pattern = typed(ctx, text)
         if isinstance(pattern, Pattern):
             given.append(Given(pattern, text, place))
         else:
-            errors.append(
-                refuse(
-                    pattern.code, pattern.message, place=place, found=pattern.found, expected=pattern.expected,
-                    fix=pattern.fix,
-                )
-            )  # fmt: skip
+            errors.append(refused(pattern, place))
     return given, errors
 
 
@@ -155,9 +118,9 @@ def _commons(caller: Caller, given: Given) -> Refusal | None:
     )  # fmt: skip
 
 
-def _elsewhere(runtime: Runtime, caller: Caller, given: Given) -> Refusal | None:
+def _elsewhere(ctx: Context, given: Given) -> Refusal | None:
     """Refuse a pattern that lies in another repository below the root: its files are held in that one's store."""
-    folder = runtime.nested(caller.root, given.pattern.prefix)
+    folder = ctx.runtime.nested(ctx.caller.root, given.pattern.prefix)
     if not folder:
         return None
     below = "/".join(given.pattern.text.split("/")[folder.count("/") + 1 :]) or "**"
@@ -167,20 +130,20 @@ def _elsewhere(runtime: Runtime, caller: Caller, given: Given) -> Refusal | None
         place=given.place,
         found=given.text,
         expected=f"a pattern outside of {shown(folder)}/",
-        fix=f"Reserve it there: `cd '{shown(f'{caller.root}/{folder}')}' && interlock reserve '{shown(below)}'`.",
+        fix=f"Reserve it there: `cd '{shown(f'{ctx.caller.root}/{folder}')}' && interlock reserve '{shown(below)}'`.",
     )
 
 
-def typed(runtime: Runtime, caller: Caller, text: str) -> Pattern | Finding:
+def typed(ctx: Context, text: str) -> Pattern | Finding:
     """Return the pattern that an agent means by a text: what is there decides about folders, links and brackets.
 
     An absolute one below the checkout means the same as the relative one: the tools of clients name files like that.
     """
     return patterns.canonical(
-        _relative(caller.root, text),
-        is_folder=lambda path: runtime.is_folder(caller.root, path),
-        exists=lambda path: runtime.exists(caller.root, path),
-        real=lambda path: runtime.real(caller.root, path),
+        _relative(ctx.caller.root, text),
+        is_folder=lambda path: ctx.runtime.is_folder(ctx.caller.root, path),
+        exists=lambda path: ctx.runtime.exists(ctx.caller.root, path),
+        real=lambda path: ctx.runtime.real(ctx.caller.root, path),
     )
 
 
@@ -195,7 +158,7 @@ def read_list(name: str, found: object, limit: int) -> tuple[list[tuple[str, str
     """Return the texts of a list argument with their places, and what is wrong with it."""
     if not isinstance(found, list | tuple):
         fix = f"Send {name} as a list" + (f': ["{shown(found[:40])}"].' if isinstance(found, str) else ".")
-        return [], [_bad(name, found, "a list of texts", fix)]
+        return [], [wrong(name, found, "a list of texts", fix)]
     rows = cast("Sequence[object]", found)
     if not 0 < len(rows) <= limit:
         message = "The list is empty." if not rows else f"The list has {len(rows)} items; one call takes {limit}."
@@ -204,7 +167,7 @@ def read_list(name: str, found: object, limit: int) -> tuple[list[tuple[str, str
         return [], [refuse("RSV104", message, place=name, found=f"{len(rows)} items", expected=expected, fix=fix)]
     places = [(f"{name}[{index}]", row) for index, row in enumerate(rows)]
     good = [(place, row) for place, row in places if isinstance(row, str)]
-    return good, [_bad(place, row, "a text", "Send a text.") for place, row in places if not isinstance(row, str)]
+    return good, [wrong(place, row, "a text", "Send a text.") for place, row in places if not isinstance(row, str)]
 
 
 def digest_of(tool: str, *arguments: object) -> str:
@@ -214,23 +177,28 @@ def digest_of(tool: str, *arguments: object) -> str:
     return sha256(json.dumps([tool, *arguments], sort_keys=True).encode()).hexdigest()
 
 
-def _number(name: str, value: object, low: float, high: float) -> list[Refusal]:
+def number(name: str, value: object, low: float, high: float = inf) -> list[Refusal]:
+    """Return what is wrong with a number; true and false are none, and neither is NaN."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-    # A comparison with NaN is false, so it is refused here like any other number out of bounds.
     expected = f"a number from {low:.3g}" if high == inf else f"a number from {low:.3g} to {high:g}"
-    return [] if good else [_bad(name, value, expected, f"Give {expected}, or leave it out.")]
+    return [] if good else [wrong(name, value, expected, f"Give {expected}, or leave it out.")]
 
 
 def _flag(name: str, value: object) -> list[Refusal]:
-    return [] if isinstance(value, bool) else [_bad(name, value, "true or false", "Give true or false.")]
+    return [] if isinstance(value, bool) else [wrong(name, value, "true or false", "Give true or false.")]
 
 
-def _text(name: str, value: object, low: int, high: int) -> list[Refusal]:
+def bad_key(key: object) -> list[Refusal]:
+    """Return what is wrong with an idempotency key; none is none."""
+    return [] if key is None else _printable("idempotency_key", key, 1, MAX_KEY_CHARS)
+
+
+def _printable(name: str, value: object, low: int, high: int) -> list[Refusal]:
     expected = f"a text of {low} to {high} printable characters"
     good = isinstance(value, str) and low <= len(value) <= high and value.replace("\n", " ").isprintable()
-    return [] if good else [_bad(name, value, expected, f"Give {expected}.")]
+    return [] if good else [wrong(name, value, expected, f"Give {expected}.")]
 
 
-def _bad(place: str, found: object, expected: str, fix: str) -> Refusal:
-    message = f"`{place}` is not what it has to be."
-    return refuse("RSV105", message, place=place, found=found, expected=expected, fix=fix)
+def wrong(place: str, found: object, expected: str, fix: str, code: str = "RSV105") -> Refusal:
+    """Return the refusal of an argument that is not what it has to be."""
+    return refuse(code, f"`{place}` is not {expected}.", place=place, found=found, expected=expected, fix=fix)

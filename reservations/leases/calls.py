@@ -4,7 +4,7 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Unpack, cast
+from typing import Any, Final, NamedTuple, cast
 
 from interlock.reservations.answers import (
     Conflict,
@@ -16,12 +16,12 @@ from interlock.reservations.answers import (
     ReserveAnswer,
 )
 from interlock.reservations.leases import arguments, deadlock, granting, handover, liveness, refusals, wait_queue
-from interlock.reservations.leases.arguments import DEFAULTS, Asked, ReserveOptions
+from interlock.reservations.leases.arguments import Asked
 from interlock.reservations.leases.ending import drop, end
 from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.grant_log import Turn
 from interlock.reservations.leases.granting import Look, Wanted
-from interlock.reservations.leases.handover import Before
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import conflict_info, iso, lease_info
 from interlock.reservations.store.records import Agent, Lease, Waiter, key_of, replace
 
@@ -39,22 +39,18 @@ MAX_CONFLICTS: Final = 100
 
 
 @contextmanager
-def entered(
-    runtime: Runtime, caller: Caller, unsaved: Mapping[str, bool] = MappingProxyType({})
-) -> Generator[Entry, None, None]:
+def entered(ctx: Context, unsaved: Mapping[str, bool] = MappingProxyType({})) -> Generator[Entry, None, None]:
     """Open the transaction of a call; every call of every door goes through here.
 
     The agent is registered (event `agent_joined`) or its `last_seen` moved, its process bound to it, what expired is
     ended, and the line is settled. What the body puts stands when it ends, and is undone when it raises::
 
-        with leases.entered(runtime, caller) as entry:
+        with leases.entered(ctx) as entry:
             held = entry.tx.leases_of(entry.agent.name)
 
     Inside it: no I/O, no second `entered`, and `entry.now` for the time. To give up a lease call `end`.
 
     Args:
-        runtime: The store and the world.
-        caller: Who calls.
         unsaved: What is known of unsaved work, for who may take from the silent; see `liveness.asking`.
 
     Raises:
@@ -62,10 +58,10 @@ def entered(
         StoreDamagedError: What is stored cannot be read.
         StoreUnwrittenError: It cannot be written.
     """
-    with runtime.store.transaction() as tx:
-        now = runtime.clock()
-        agent, before = liveness.touch(runtime, tx, caller, now)
-        entry = Entry(runtime, caller, tx, now, agent, unsaved)
+    with ctx.runtime.store.transaction() as tx:
+        now = ctx.runtime.clock()
+        agent, before = liveness.touch(ctx.runtime, tx, ctx.caller, now)
+        entry = Entry(ctx, tx, now, agent, unsaved)
         if before is None:
             entry.event("agent_joined", agent=agent.name, kind=agent.kind, client=agent.client)
         if before is None or now - before.last_seen > AWAY_SECONDS:
@@ -75,28 +71,25 @@ def entered(
 
 
 @contextmanager
-def seen(runtime: Runtime, caller: Caller) -> Generator[Entry, None, None]:
+def seen(ctx: Context) -> Generator[Entry, None, None]:
     """Open the transaction of somebody who only looks: nobody is registered, and no sign of life is left.
 
     What expired is ended and the line settled all the same, so that a look never shows what is over; when nothing is
     due, nothing is written.
-
-    Raises:
-        ReservationError: See `entered`.
     """
-    with runtime.store.transaction() as tx:
-        now = runtime.clock()
+    with ctx.runtime.store.transaction() as tx:
+        now = ctx.runtime.clock()
         agent = Agent(
-            caller.name,
-            caller.kind,
-            caller.host,
-            caller.pid,
-            caller.started,
-            caller.client,
+            ctx.caller.name,
+            ctx.caller.kind,
+            ctx.caller.host,
+            ctx.caller.pid,
+            ctx.caller.started,
+            ctx.caller.client,
             joined_at=now,
             last_seen=now,
         )
-        entry = Entry(runtime, caller, tx, now, tx.agent(caller.name) or agent)
+        entry = Entry(ctx, tx, now, tx.agent(ctx.caller.name) or agent)
         end(entry, tx.expired(now), "expired")
         yield entry
 
@@ -113,66 +106,85 @@ class _Attempt(NamedTuple):
     answer: ReserveAnswer
     waiter_id: int = 0
     look_in: float | None = None
-    new: Mapping[str, Before] = MappingProxyType({})
+    new: Mapping[str, Turn] = MappingProxyType({})
 
 
 def reserve(
-    runtime: Runtime,
-    caller: Caller,
+    ctx: Context,
     patterns: object,
-    **options: Unpack[ReserveOptions],
+    reason: object = "",
+    ttl_minutes: object = None,
+    *,
+    exclusive: object = True,
+    no_force: object = False,
+    partial: object = False,
+    wait_seconds: object = 0,
+    idempotency_key: object = None,
 ) -> ReserveAnswer:
-    """Reserve patterns, all or none, or with `partial` what is free; see `Reservations.reserve_files`.
+    """Reserve patterns, all or none; reserving again renews, and so does asking for less than one holds.
 
-    Asking for less than one holds renews what one holds. An idempotency key remembers an answer without refusals: a
-    retry gets it again, byte for byte, even when the lease has ended since. After a refusal, or a part of what was
-    asked for, a retry tries again; what was granted is renewed then, and never granted twice.
+    Args:
+        patterns: What to hold, relative to the repository root.
+        reason: Why, for the others.
+        ttl_minutes: How long; default: `[reservations] ttl_minutes`.
+        exclusive: Nobody else may hold an overlapping lease.
+        no_force: Never to be taken by escalation.
+        partial: Grant what is free in place of all or none.
+        wait_seconds: How long to wait in the queue; at most `[reservations] max_wait_seconds`, which the answer then
+            says. The place in the queue is kept.
+        idempotency_key: Remembers an answer without refusals: a retry gets it again, byte for byte, even when the
+            lease has ended since. After a refusal, or a part of what was asked for, a retry tries again; what was
+            granted is renewed then, and never granted twice.
     """
-    asked = arguments.read_reserve(runtime, caller, patterns, {**DEFAULTS, **options})
+    options = {
+        "reason": reason, "ttl_minutes": ttl_minutes, "exclusive": exclusive, "no_force": no_force, "partial": partial,
+        "wait_seconds": wait_seconds, "idempotency_key": idempotency_key,
+    }  # fmt: skip
+    longest = arguments.shortened_wait(ctx, wait_seconds)
+    asked = arguments.read_reserve(ctx, patterns, options)
     if not isinstance(asked, Asked):
-        return {"reservations": [], "errors": asked}
-    attempt = _wait(runtime, caller, asked) if asked.wait_seconds else _once(runtime, caller, asked, {})
-    _ask_dirty(runtime, caller, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
-    _tell_received(runtime, caller, asked, attempt)
-    return attempt.answer
+        return cast("ReserveAnswer", {"reservations": [], "errors": asked, **longest})
+    attempt = _wait(ctx, asked) if asked.wait_seconds else _once(ctx, asked, {})
+    _ask_dirty(ctx, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
+    _tell_received(ctx, asked, attempt)
+    return cast("ReserveAnswer", {**attempt.answer, **longest})
 
 
-def _tell_received(runtime: Runtime, caller: Caller, asked: Asked, attempt: _Attempt) -> None:
+def _tell_received(ctx: Context, asked: Asked, attempt: _Attempt) -> None:
     """Say what of the new leases had uncommitted changes before; after the transaction, for it asks git."""
-    told = handover.received(runtime, caller, attempt.new) if attempt.new else {}
+    told = handover.received(ctx, attempt.new) if attempt.new else {}
     if not told:
         return
     answer = cast("dict[str, Any]", attempt.answer)
     answer |= told
-    with entered(runtime, caller) as entry:
+    with entered(ctx) as entry:
         handover.tell_those_who_lost_it(entry, attempt.new, told["unsaved"])
         if asked.key and not answer["errors"]:
             entry.tx.remember(entry.agent.name, asked.key, asked.digest, json.dumps(answer), entry.now)
 
 
-def _wait(runtime: Runtime, caller: Caller, asked: Asked) -> _Attempt:
+def _wait(ctx: Context, asked: Asked) -> _Attempt:
     """Try until it is granted, refused or the time is over; an exception gives the place up."""
-    end = runtime.monotonic() + asked.wait_seconds
+    end = ctx.runtime.monotonic() + asked.wait_seconds
     waiter_id = 0
     unsaved: dict[str, bool] = {}
     try:
         while True:
-            stamp = runtime.store.stamp()
-            attempt = _once(runtime, caller, asked, unsaved, end, waiter_id)
+            stamp = ctx.runtime.store.stamp()
+            attempt = _once(ctx, asked, unsaved, end, waiter_id)
             if attempt.look_in is None:
                 return attempt
             waiter_id = attempt.waiter_id
-            wait_queue.until_changed(runtime, stamp, attempt.look_in)
+            wait_queue.until_changed(ctx.runtime, stamp, attempt.look_in)
     except BaseException:
-        with entered(runtime, caller) as entry:
+        with entered(ctx) as entry:
             _leave(entry, asked, "its call was ended")
             wait_queue.settle(entry)
         raise
 
 
 def _once(
-    runtime: Runtime,
-    caller: Caller,
+    ctx: Context,
     asked: Asked,
     unsaved: dict[str, bool],
     end: float | None = None,
@@ -181,20 +193,15 @@ def _once(
     """Grant, refuse or wait, in one transaction; before that git is asked, where it depends on that.
 
     Args:
-        runtime: The store and the world.
-        caller: Who calls.
-        asked: For what.
         unsaved: What the call knows of unsaved work of the silent; filled.
         end: Until when the call waits, by `Runtime.monotonic`; None when it does not.
         waiter_id: The place that it had when it looked last.
     """
-    return liveness.asking(runtime, caller, unsaved, lambda: _attempt(runtime, caller, asked, unsaved, end, waiter_id))
+    return liveness.asking(ctx, unsaved, lambda: _attempt(ctx, asked, unsaved, end, waiter_id))
 
 
-def _attempt(
-    runtime: Runtime, caller: Caller, asked: Asked, unsaved: Mapping[str, bool], end: float | None, waiter_id: int
-) -> _Attempt:
-    with entered(runtime, caller, unsaved) as entry:
+def _attempt(ctx: Context, asked: Asked, unsaved: Mapping[str, bool], end: float | None, waiter_id: int) -> _Attempt:
+    with entered(ctx, unsaved) as entry:
         if asked.key and (known := _remembered(entry, asked)) is not None:
             return _Attempt(known)
         me = entry.agent.name
@@ -222,10 +229,10 @@ def _attempt(
         members = deadlock.circle(entry, deadlock.waited_for(blocked))
         if members:
             return _Attempt(_circle(entry, asked, members, blocked))
-        left = end - runtime.monotonic()
+        left = end - ctx.runtime.monotonic()
         if left <= 0:
             return _Attempt(_give_up(entry, asked, blocked))
-        place = wait_queue.join(entry, asked.wanted, entry.now + left + runtime.settings.linger_seconds)
+        place = wait_queue.join(entry, asked.wanted, entry.now + left + ctx.runtime.settings.linger_seconds)
         return _Attempt({"reservations": [], "errors": []}, place.waiter_id, _next_look(entry, blocked, left))
 
 
@@ -326,12 +333,12 @@ def _next_look(entry: Entry, blocked: Sequence[Look], left: float) -> float:
     return min([left, wait_queue.LOOK_SECONDS, *(ending - entry.now for ending in ends)])
 
 
-def _ask_dirty(runtime: Runtime, caller: Caller, conflicts: Sequence[Conflict]) -> None:
+def _ask_dirty(ctx: Context, conflicts: Sequence[Conflict]) -> None:
     """Say of each conflict whether there is unsaved work under it; after the transaction, for it asks git."""
     leases = [row for row in conflicts if "waiting" not in row]
     held = tuple(sorted({row["held_pattern"] for row in leases}))
     if held:
-        known = runtime.dirty(caller.root, held)
+        known = ctx.runtime.dirty(ctx.caller.root, held)
         for row in leases:
             row["dirty"] = known.get(row["held_pattern"])
 
@@ -339,20 +346,17 @@ def _ask_dirty(runtime: Runtime, caller: Caller, conflicts: Sequence[Conflict]) 
 # -- releasing and looking -----------------------------------------------------------------------------------------
 
 
-def release(runtime: Runtime, caller: Caller, reservation_ids: object, *, tell: bool = False) -> ReleaseAnswer:
+def release(ctx: Context, reservation_ids: object, *, tell: bool = True) -> ReleaseAnswer:
     """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files).
 
     Args:
-        runtime: The store and the world.
-        caller: Who releases.
-        reservation_ids: Which.
         tell: Ask git, and say what of it has uncommitted changes.
     """
-    ids, errors = arguments.read_list("reservation_ids", reservation_ids, runtime.settings.max_leases)
+    ids, errors = arguments.read_list("reservation_ids", reservation_ids, ctx.runtime.settings.max_leases)
     if not ids:
         return {"released": [], "errors": errors}
     own: dict[str, Lease] = {}
-    with entered(runtime, caller) as entry:
+    with entered(ctx) as entry:
         for place, reservation_id in ids:
             # An id that no store can hold is unknown like any other.
             lease = entry.tx.lease(reservation_id) if reservation_id.isascii() else None
@@ -364,40 +368,40 @@ def release(runtime: Runtime, caller: Caller, reservation_ids: object, *, tell: 
                 own[reservation_id] = lease
         end(entry, own.values(), "released")
         patterns = handover.given_up(entry, own.values()) if tell else []
-    return cast("ReleaseAnswer", {"released": [*own], "errors": errors, **handover.given(runtime, caller, patterns)})
+    return cast("ReleaseAnswer", {"released": [*own], "errors": errors, **handover.given(ctx, patterns)})
 
 
-def release_all(runtime: Runtime, caller: Caller, *, tell: bool = False) -> ReleaseAllAnswer:
+def release_all(ctx: Context, *, tell: bool = True) -> ReleaseAllAnswer:
     """Release everything the caller holds, and leave the line (Reservation Tools, release_all); see `release`."""
-    with entered(runtime, caller) as entry:
+    with entered(ctx) as entry:
         for waiter in wait_queue.places_of(entry, entry.agent.name):
             wait_queue.leave(entry, waiter, "released all")
         own = entry.tx.leases_of(entry.agent.name)
         end(entry, own, "released")
         patterns = handover.given_up(entry, own) if tell else []
-    return cast("ReleaseAllAnswer", {"released_count": len(own), **handover.given(runtime, caller, patterns)})
+    return cast("ReleaseAllAnswer", {"released_count": len(own), **handover.given(ctx, patterns)})
 
 
-def mine(runtime: Runtime, caller: Caller) -> MineAnswer:
+def mine(ctx: Context) -> MineAnswer:
     """Return the active leases of the caller (Reservation Tools, my_reservations)."""
-    with entered(runtime, caller) as entry:
+    with entered(ctx) as entry:
         own = entry.tx.leases_of(entry.agent.name)
         return {"reservations": [lease_info(lease, entry.now) for lease in own]}
 
 
-def check(runtime: Runtime, caller: Caller, patterns: object) -> ConflictsAnswer:
+def check(ctx: Context, patterns: object) -> ConflictsAnswer:
     """Say what an exclusive reservation of patterns would meet, and reserve nothing.
 
     A pattern is clear when reserving it would be granted with nobody in the way; leases of the dead are conflicts here,
     though reserving would take them over. Wrong patterns are refused, the others are answered.
     """
-    given, errors = arguments.read_patterns(runtime, caller, patterns)
+    given, errors = arguments.read_patterns(ctx, patterns)
     answer: ConflictsAnswer = {"conflicts": [], "clear": [], "errors": errors}
     if not given:
         return answer
     asked = tuple(row.pattern for row in given)
     wanted = Wanted(asked, exclusive=True, no_force=False, reason="", ttl_seconds=0)
-    with entered(runtime, caller) as entry:
+    with entered(ctx) as entry:
         front = wait_queue.ahead(entry, entry.agent.name, None)
         try:
             looks = granting.look(entry, entry.agent.name, wanted, front, most=granting.MAX_COMPARED)
@@ -415,5 +419,5 @@ def check(runtime: Runtime, caller: Caller, patterns: object) -> ConflictsAnswer
             more += len(found.blockers) - len(shown)
     if more:
         answer["more"] = more
-    _ask_dirty(runtime, caller, answer["conflicts"])
+    _ask_dirty(ctx, answer["conflicts"])
     return answer

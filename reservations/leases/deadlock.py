@@ -17,10 +17,6 @@ def circle(entry: Entry, waits_for: Iterable[str]) -> tuple[str, ...]:
     An agent waits for the holders of what stands in the way of its places in the line, for those in front of it
     there, and for the holder of a reservation that it negotiates for. Whoever is dead keeps nobody waiting.
 
-    Args:
-        entry: The call.
-        waits_for: Whom the caller would wait for.
-
     Returns:
         Names: the caller first, each waits for the next one, and the last for the caller.
     """

@@ -17,9 +17,7 @@ def end(entry: Entry, ended: Lease | Iterable[Lease], how: Ending) -> None:
     """End leases, in the only way a lease ends; then whoever waits for them gets them.
 
     Args:
-        entry: The call.
         ended: The leases; one that has ended already is passed over.
-        how: Why: names the event.
     """
     for lease in [ended] if isinstance(ended, Lease) else ended:
         drop(entry, lease, how)

@@ -4,19 +4,19 @@ import json
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from interlock.reservations.leases.runtime import Caller, Runtime
-from interlock.reservations.store.contract import Transaction
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.store.records import HOUSE, Agent, Importance, Message
 
+if TYPE_CHECKING:
+    from interlock.reservations.store.sqlite_rows import Transaction
 
-class Entry:
+
+class Entry(Context):
     """One call inside the one transaction; made by `leases.entered`.
 
     Args:
-        runtime: The store and the world.
-        caller: Who calls.
         tx: The rows; what is put here stands or falls with the call.
         now: The time of the whole call, seconds since the epoch.
         agent: The caller as it is registered, seen at `now` or up to a second before.
@@ -26,19 +26,17 @@ class Entry:
         states: What `liveness` found out in this call, so that each process is asked about once.
     """
 
-    __slots__ = ("agent", "caller", "now", "runtime", "states", "tx", "unsaved")
+    __slots__ = ("agent", "now", "states", "tx", "unsaved")
 
     def __init__(
         self,
-        runtime: Runtime,
-        caller: Caller,
-        tx: Transaction,
+        ctx: Context,
+        tx: "Transaction",
         now: float,
         agent: Agent,
         unsaved: Mapping[str, bool] = MappingProxyType({}),
     ) -> None:
-        self.runtime = runtime
-        self.caller = caller
+        super().__init__(ctx.runtime, ctx.caller)
         self.tx = tx
         self.now = now
         self.agent = agent
@@ -57,9 +55,7 @@ class Entry:
         Args:
             recipient: An agent that is registered.
             topic: Its subject: `granted`, `passed-over`, `taken-over`, `ran-out`, `deadlock`, `forced`.
-            body: Text.
             thread_id: The conversation; a new one without.
-            importance: How much it matters.
         """
         thread_id = thread_id or new_id("thr")
         draft = Message(

@@ -10,10 +10,10 @@ from interlock.reservations.answers import Conflict, Refusal
 from interlock.reservations.leases import calls as leases
 from interlock.reservations.leases import granting
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import conflict_info
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.rules import refuse, shown
+from interlock.reservations.rules import refuse, refused, shown
 from interlock.reservations.store.records import Lease, key_of, replace
 
 GRAIN_SECONDS: Final = 0.001
@@ -39,13 +39,10 @@ class Guard(NamedTuple):
     """What an action works under.
 
     Args:
-        runtime: The store and the world.
-        caller: Who acts.
         leases: By path, the lease that covers it, as it was checked.
     """
 
-    runtime: Runtime
-    caller: Caller
+    ctx: Context
     leases: dict[str, Lease]
 
     @property
@@ -57,20 +54,15 @@ class Guard(NamedTuple):
         """Check all leases once more, for an action that was held up: just before it takes effect.
 
         Only under `hold_seconds`; without, the store is the caller's own until the action has ended.
-
-        Raises:
-            NotCoveredError: One of them ended meanwhile.
         """
-        with leases.entered(self.runtime, self.caller) as entry:
+        with leases.entered(self.ctx) as entry:
             refusals = _confirm(entry, self.leases)
         if refusals:
             raise NotCoveredError(refusals)
 
 
 @contextmanager
-def guarded(
-    runtime: Runtime, caller: Caller, paths: Iterable[str], *, hold_seconds: float | None = None
-) -> Generator[Guard, None, None]:
+def guarded(ctx: Context, paths: Iterable[str], *, hold_seconds: float | None = None) -> Generator[Guard, None, None]:
     """Let the body act on paths that own exclusive leases cover, and keep everybody else away from them meanwhile.
 
     Without `hold_seconds` the body runs inside the transaction: whatever happens to this process, no lease changes
@@ -81,8 +73,6 @@ def guarded(
     killed; of several guards at once on one lease, each protects until it has ended. The longer life stays.
 
     Args:
-        runtime: The store and the world.
-        caller: Who acts.
         paths: Paths as the file system has them, relative to the checkout.
         hold_seconds: How long the body may need; None: it is short.
 
@@ -94,28 +84,28 @@ def guarded(
     """
     wanted = list(dict.fromkeys(paths))
     if hold_seconds is None:
-        with leases.entered(runtime, caller) as entry:
+        with leases.entered(ctx) as entry:
             held, refusals = _covering(entry, wanted)
             if not refusals:
-                yield Guard(runtime, caller, held)
+                yield Guard(ctx, held)
         if refusals:
             raise NotCoveredError(refusals)
         return
-    with leases.entered(runtime, caller) as entry:
+    with leases.entered(ctx) as entry:
         held, refusals = _covering(entry, wanted)
         protected = {} if refusals else _hold(entry, held.values(), hold_seconds)
     if refusals:
         raise NotCoveredError(refusals)
     try:
-        yield Guard(runtime, caller, held)
+        yield Guard(ctx, held)
     finally:
         if protected:
-            _let_go(runtime, caller, protected)
+            _let_go(ctx, protected)
 
 
-def check_token(runtime: Runtime, caller: Caller, reservation_id: str, token: int) -> bool:
+def check_token(ctx: Context, reservation_id: str, token: int) -> bool:
     """Return whether a fencing token is that of a lease which the caller holds now."""
-    with leases.entered(runtime, caller) as entry:
+    with leases.entered(ctx) as entry:
         lease = entry.tx.lease(reservation_id)
         return lease is not None and lease.token == token and key_of(lease.agent) == key_of(entry.agent.name)
 
@@ -157,10 +147,7 @@ def _uncovered(entry: Entry, path: str, lost: Lease | None = None) -> Refusal:
     pattern = patterns.canonical(patterns.quote(path))
     name = shown(path)
     if not isinstance(pattern, Pattern):
-        problem = pattern
-        return refuse(
-            problem.code, problem.message, place=name, found=problem.found, expected=problem.expected, fix=problem.fix
-        )  # fmt: skip
+        return refused(pattern, name)
     holder = _holder(entry, pattern, path)
     if lost is not None:
         message = f"Your lease {lost.reservation_id} with token {lost.token} has ended."
@@ -211,9 +198,9 @@ def _hold(entry: Entry, held: Iterable[Lease], seconds: float) -> dict[str, tupl
     return moved
 
 
-def _let_go(runtime: Runtime, caller: Caller, protected: Mapping[str, tuple[float, float]]) -> None:
+def _let_go(ctx: Context, protected: Mapping[str, tuple[float, float]]) -> None:
     """End the protection that a guard gave, unless another one has moved its end on."""
-    with leases.entered(runtime, caller) as entry:
+    with leases.entered(ctx) as entry:
         for reservation_id, (until, before) in protected.items():
             lease = entry.tx.lease(reservation_id)
             if lease is not None and lease.held_until == until:

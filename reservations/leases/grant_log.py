@@ -26,7 +26,6 @@ class Turn(NamedTuple):
     """Who had a pattern.
 
     Args:
-        agent: Its name.
         ran_out: When its lease ran out; None when it stands, or ended otherwise.
     """
 
@@ -66,8 +65,6 @@ def last(entry: Entry, text: str, *, but: str = "") -> Turn | None:
     """Return who was granted a pattern last, by its name or by whole folders around it; None when nobody is known.
 
     Args:
-        entry: The call.
-        text: In canonical form.
         but: The key of a name that is passed over.
     """
     names = _names(text, patterns.index_prefix(text))
@@ -84,10 +81,6 @@ def missed(entry: Entry, path: str) -> Missed | None:
     """Return who held a file since the caller did, or None when nobody did or the caller never held it.
 
     What was held by the name of the file and by whole folders around it is known; by other wildcards it is not.
-
-    Args:
-        entry: The call.
-        path: The file from the root, as a pattern.
     """
     me = key_of(entry.agent.name)
     turns = sorted(turn for name in _names(path, path) for turn in _turns(entry, name))

@@ -18,11 +18,7 @@ MAX_COMPARED: Final = 50_000
 
 
 class TooWideError(Exception):
-    """The patterns of one call are near so much that comparing all of it would hold everybody else up.
-
-    Args:
-        compared: How many pairs there would be at least.
-    """
+    """The patterns of one call are near so much that comparing all of it would hold everybody else up."""
 
     def __init__(self, compared: int) -> None:
         super().__init__(f"{compared} pairs")
@@ -34,10 +30,6 @@ class Wanted(NamedTuple):
 
     Args:
         patterns: In canonical form, sorted, each once.
-        exclusive: Nobody else may hold an overlapping lease.
-        no_force: Never to be taken by escalation.
-        reason: In the words of who asks.
-        ttl_seconds: How long the leases are to live.
     """
 
     patterns: tuple[Pattern, ...]
@@ -56,7 +48,6 @@ class Look(NamedTuple):
     """What stands in the way of one pattern.
 
     Args:
-        pattern: What is wanted.
         serving: The own lease that serves already, so that nothing can stand in the way; None without one.
         blockers: Foreign leases and waiters in front that overlap it.
     """
@@ -83,11 +74,7 @@ class Look(NamedTuple):
 
 
 def pattern_of(text: str) -> Pattern:
-    """Return the pattern of a stored text.
-
-    Raises:
-        StoreDamagedError: The store holds what was never a pattern.
-    """
+    """Return the pattern of a stored text."""
     found = patterns.canonical(text)
     if isinstance(found, Pattern):
         return found
@@ -109,7 +96,7 @@ def near(entry: Entry, pattern: Pattern) -> list[Lease]:
 
 
 def on_file(entry: Entry, asked: Negotiation) -> list[Lease]:
-    """Return what a holder has on the file that it is asked for: the reservation of the request first, if it stands."""
+    """Return what a holder has on the file that it is asked for, which a release ends; that of the request first."""
     file = pattern_of(asked.file)
     holder = key_of(asked.holder)
     held = [lease for lease in near(entry, file) if key_of(lease.agent) == holder and overlaps(file, lease)]
@@ -128,14 +115,8 @@ def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], *, m
     """Say for each pattern what stands in the way of an agent.
 
     Args:
-        entry: The call.
-        agent: Who wants it.
-        wanted: What.
         ahead: Who waits in front, the agent's own places left out.
         most: How many pairs of patterns may be compared when there are several; None for any number.
-
-    Raises:
-        TooWideError: There would be more.
     """
     return list(_looks(entry, agent, wanted, ahead, most))
 

@@ -4,17 +4,18 @@ Git is asked outside the transaction, and about the caller's checkout alone: wha
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from interlock.reservations.answers import iso
 from interlock.reservations.leases import grant_log, granting
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.grant_log import Turn
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.patterns import Pattern, canonical, covers, is_plain
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import Lease, key_of
 
-__all__ = ["Before", "given", "given_up", "new_of", "received", "review_command", "tell_those_who_lost_it"]
+__all__ = ["given", "given_up", "new_of", "received", "review_command", "tell_those_who_lost_it"]
 
 MAX_NAMED: Final = 3
 """So many patterns are named in a text."""
@@ -25,18 +26,6 @@ MAX_PATH_CHARS: Final = 200
 
 ASKED_ALWAYS: Final = frozenset({"cli", "http", "mcp"})
 """The doors of a call that somebody made on purpose. A hook or a run asks git only where another had the file."""
-
-
-class Before(NamedTuple):
-    """Who had a pattern before the one who gets it now.
-
-    Args:
-        agent: Its name; empty when nobody is known.
-        ran_out: When its lease ran out; None when it ended otherwise.
-    """
-
-    agent: str
-    ran_out: float | None
 
 
 def given_up(entry: Entry, ended: Iterable[Lease]) -> list[str]:
@@ -50,9 +39,9 @@ def given_up(entry: Entry, ended: Iterable[Lease]) -> list[str]:
     return [text for text in patterns if not any(covers(mine, granting.pattern_of(text)) for mine in own)]
 
 
-def given(runtime: Runtime, caller: Caller, patterns: Iterable[str]) -> dict[str, Any]:
+def given(ctx: Context, patterns: Iterable[str]) -> dict[str, Any]:
     """Return what an answer tells of patterns that were given up with uncommitted changes; nothing without any."""
-    unsaved = _changed(runtime, caller, patterns)
+    unsaved = _changed(ctx, patterns)
     if not unsaved:
         return {}
     text = (
@@ -63,17 +52,13 @@ def given(runtime: Runtime, caller: Caller, patterns: Iterable[str]) -> dict[str
     return {"unsaved": _told(unsaved, text, call)}
 
 
-def new_of(entry: Entry, looks: Iterable[granting.Look]) -> dict[str, Before]:
+def new_of(entry: Entry, looks: Iterable[granting.Look]) -> dict[str, Turn]:
     """Return the patterns that a grant gives to the caller anew and that git is to be asked about.
 
     Left out is what the caller had last itself: what is in it is its own. Call it before the grant.
-
-    Args:
-        entry: The call.
-        looks: What is about to be granted, to write in it.
     """
     me = key_of(entry.agent.name)
-    found: dict[str, Before] = {}
+    found: dict[str, Turn] = {}
     for look in looks:
         claim = look.serving
         if claim is not None and not claim.claim:
@@ -83,13 +68,13 @@ def new_of(entry: Entry, looks: Iterable[granting.Look]) -> dict[str, Before]:
         if turn is not None and key_of(turn.agent) == me:
             continue
         if turn is not None or claim is not None or look.blockers or entry.caller.client in ASKED_ALWAYS:
-            found[text] = Before("", None) if turn is None else Before(turn.agent, turn.ran_out)
+            found[text] = turn or Turn("", None)
     return found
 
 
-def received(runtime: Runtime, caller: Caller, new: Mapping[str, Before]) -> dict[str, Any]:
+def received(ctx: Context, new: Mapping[str, Turn]) -> dict[str, Any]:
     """Return what an answer tells of patterns that were got with uncommitted changes; nothing without any."""
-    unsaved = _changed(runtime, caller, new)
+    unsaved = _changed(ctx, new)
     if not unsaved:
         return {}
     before = list(dict.fromkeys(new[text].agent for text in unsaved if new[text].agent))[:MAX_NAMED]
@@ -106,14 +91,8 @@ def _told(unsaved: list[str], note: str, next: dict[str, Any]) -> dict[str, Any]
     return {"patterns": unsaved[:MAX_LISTED], **more, "note": note, "next": next}
 
 
-def tell_those_who_lost_it(entry: Entry, new: Mapping[str, Before], told: Mapping[str, Any]) -> None:
-    """Tell those whose lease ran out with uncommitted changes, as far as they are listed, that somebody else has them.
-
-    Args:
-        entry: The call.
-        new: What was granted.
-        told: What `received` returned.
-    """
+def tell_those_who_lost_it(entry: Entry, new: Mapping[str, Turn], told: Mapping[str, Any]) -> None:
+    """Tell those whose lease ran out with uncommitted changes, as far as listed, that somebody else has them."""
     for text in told["patterns"]:
         agent, ran_out = new[text]
         if ran_out is not None and entry.tx.agent(agent) is not None:
@@ -128,7 +107,6 @@ def review_command(patterns: Iterable[str], up: str = "", root: str = "") -> str
     """Return the command line that shows what is not committed, new files too.
 
     Args:
-        patterns: In canonical form; the first ones are named.
         up: What leads from the current folder to the root, such as `../`.
         root: The root, to be named where the current folder is outside of it.
     """
@@ -152,10 +130,10 @@ def _named(patterns: list[str]) -> str:
     return names + (f" and {len(patterns) - MAX_NAMED} more" if len(patterns) > MAX_NAMED else "")
 
 
-def _changed(runtime: Runtime, caller: Caller, patterns: Iterable[str]) -> list[str]:
+def _changed(ctx: Context, patterns: Iterable[str]) -> list[str]:
     """Return those of some patterns that cover uncommitted changes in the caller's checkout, as far as git knows."""
     asked = tuple(dict.fromkeys(patterns))
     if not asked:
         return []
-    known = runtime.changed_here(caller.root, asked)
+    known = ctx.runtime.changed_here(ctx.caller.root, asked)
     return [text for text in asked if known.get(text)]

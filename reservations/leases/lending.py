@@ -12,30 +12,22 @@ from typing import Final, cast
 from interlock.reservations.answers import ReserveAnswer
 from interlock.reservations.leases import calls, grant_log, granting, wait_queue
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.store.records import Lease, key_of, replace
 
 _LENT: Final = "lent"
 
 
-class LentLeases:
-    """What a run holds, or has lent.
-
-    Args:
-        runtime: The store and the world.
-        caller: The run as an agent.
+class LentLeases(Context):
+    """What a run holds, or has lent; the caller is the run as an agent.
 
     Every method raises `ReservationError` where the store cannot be used.
     """
 
-    def __init__(self, runtime: Runtime, caller: Caller) -> None:
-        self.runtime = runtime
-        self.caller = caller
-
     def begin(self) -> None:
         """Let this process stand for the run, and take back what was lent."""
         mine = self.caller
-        with calls.entered(self.runtime, mine) as entry:
+        with calls.entered(self) as entry:
             agent = entry.agent
             if (agent.host, agent.pid, agent.started) != (mine.host, mine.pid, mine.started):
                 entry.tx.put_agent(replace(agent, host=mine.host, pid=mine.pid, started=mine.started))
@@ -44,12 +36,12 @@ class LentLeases:
 
     def rest(self) -> None:
         """Keep everything without a process: from now on only calls are signs of life of the run."""
-        with calls.entered(self.runtime, self.caller) as entry:
+        with calls.entered(self) as entry:
             entry.tx.put_agent(replace(entry.agent, pid=None, started=""))
 
     def lend(self, worker: Caller) -> None:
         """Give what the run holds, and what it has lent before, to the agent that works for it."""
-        with calls.entered(self.runtime, worker) as entry:
+        with calls.entered(Context(self.runtime, worker)) as entry:
             held = [*entry.tx.leases_of(self.caller.name), *self._lent(entry)]
             for lease in held:
                 if key_of(lease.agent) == key_of(worker.name):
@@ -61,34 +53,34 @@ class LentLeases:
 
     def renew(self) -> None:
         """Renew what the run holds, unless that was done lately; what is lent is its worker's to renew."""
-        with calls.entered(self.runtime, self.caller) as entry:
+        with calls.entered(self) as entry:
             for lease in entry.tx.leases_of(self.caller.name):
                 self._renew(entry, lease)
 
     def reserve(self, patterns: Sequence[str], reason: str, wait_seconds: float = 0) -> ReserveAnswer:
         """Reserve patterns, all or none; see `Reservations.reserve_files`."""
-        return calls.reserve(self.runtime, self.caller, patterns, reason=reason, wait_seconds=wait_seconds)
+        return calls.reserve(self, patterns, reason=reason, wait_seconds=wait_seconds)
 
     def release_clean(self) -> list[str]:
         """Release what has no uncommitted changes, and return the patterns of the rest.
 
         An agent that holds nothing closes no circle of waiting agents.
         """
-        own = calls.mine(self.runtime, self.caller)["reservations"]
+        own = calls.mine(self)["reservations"]
         unsaved = self.runtime.dirty(self.caller.root, tuple(row["pattern"] for row in own))
         kept = [row["pattern"] for row in own if unsaved[row["pattern"]] is not False]
         clean = [row["reservation_id"] for row in own if row["pattern"] not in kept]
         if clean:
-            calls.release(self.runtime, self.caller, clean)
+            calls.release(self, clean, tell=False)
         return kept
 
     def release_all(self) -> None:
         """Release everything, and leave the wait queue."""
-        calls.release_all(self.runtime, self.caller)
+        calls.release_all(self, tell=False)
 
     def leave_queue(self, why: str) -> None:
         """Leave the wait queue; what the run holds, it keeps."""
-        with calls.entered(self.runtime, self.caller) as entry:
+        with calls.entered(self) as entry:
             for waiter in wait_queue.places_of(entry, entry.agent.name):
                 wait_queue.leave(entry, waiter, why)
 

@@ -1,12 +1,14 @@
 """Who is there: signs of life, and who counts as dead."""
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Runtime
-from interlock.reservations.store.contract import Transaction
+from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.records import Agent, Lease, key_of, replace
+
+if TYPE_CHECKING:
+    from interlock.reservations.store.sqlite_rows import Transaction
 
 HolderState: TypeAlias = Literal["alive", "silent", "gone"]
 _T = TypeVar("_T")
@@ -22,7 +24,7 @@ LIVING = BINDING | {"run"}
 """The doors whose process is the agent's own. A shell or a script that calls the command line may end at once."""
 
 
-def touch(runtime: Runtime, tx: Transaction, caller: Caller, now: float) -> tuple[Agent, Agent | None]:
+def touch(runtime: Runtime, tx: "Transaction", caller: Caller, now: float) -> tuple[Agent, Agent | None]:
     """Register the caller or move its `last_seen`, and bind its process to it.
 
     An agent's process is the one it was first seen with for as long as that runs: a short-lived program that calls in
@@ -77,23 +79,17 @@ def state_of(runtime: Runtime, agent: Agent | None, now: float) -> HolderState:
 
 
 class GitNeededError(Exception):
-    """Whether a silent holder whose process runs has unsaved work is not known; git is asked outside the transaction.
-
-    Args:
-        leases: Everything that it holds.
-    """
+    """Whether a silent holder whose process runs has unsaved work is not known; git is asked outside."""
 
     def __init__(self, leases: list[Lease]) -> None:
         super().__init__(f"{len(leases)} leases")
         self.leases = leases
 
 
-def asking(runtime: Runtime, caller: Caller, unsaved: dict[str, bool], act: Callable[[], _T]) -> _T:
+def asking(ctx: Context, unsaved: dict[str, bool], act: Callable[[], _T]) -> _T:
     """Do something in a transaction, and do it again for as long as it turns out that git must be asked before.
 
     Args:
-        runtime: The store and the world.
-        caller: Who calls.
         unsaved: What is known, by reservation id; filled. What git cannot tell counts as unsaved.
         act: Opens the transaction; what it did is undone when it raises.
     """
@@ -101,7 +97,7 @@ def asking(runtime: Runtime, caller: Caller, unsaved: dict[str, bool], act: Call
         try:
             return act()
         except GitNeededError as error:
-            known = runtime.dirty(caller.root, tuple({lease.pattern for lease in error.leases}))
+            known = ctx.runtime.dirty(ctx.caller.root, tuple({lease.pattern for lease in error.leases}))
             unsaved |= {lease.reservation_id: known.get(lease.pattern) is not False for lease in error.leases}
 
 

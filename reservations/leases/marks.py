@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.store.contract import Transaction
+from interlock.reservations.store.sqlite_rows import Transaction
 
 __all__ = ["GRAIN_SECONDS", "begun", "edited_at", "note_edits", "note_tool_call", "once", "time_of"]
 
@@ -20,13 +20,7 @@ _HOOK: Final = "\x1fhook "
 
 
 def note_edits(entry: Entry, root: str, paths: Iterable[str]) -> None:
-    """Remember that the agent may edit these files now.
-
-    Args:
-        entry: The open transaction.
-        root: The checkout; worktrees share a store.
-        paths: Relative to it.
-    """
+    """Remember that the agent may edit these files now."""
     for path in paths:
         entry.tx.remember(entry.agent.name, _key(root, path), "", repr(entry.now), entry.now)
 

@@ -2,15 +2,17 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from interlock.core.project import NoProject
 from interlock.redaction import long_key_in
 from interlock.reservations import process
 from interlock.reservations.errors import KeyInNameError, NameRefusedError
 from interlock.reservations.settings import Settings
-from interlock.reservations.store.contract import Store
 from interlock.reservations.store.records import HOUSE, MAX_NAME_CHARS, AgentKind, key_of
+
+if TYPE_CHECKING:
+    from interlock.reservations.store.sqlite import SqliteStore
 
 
 class _Caller(NamedTuple):
@@ -27,8 +29,6 @@ class Caller(_Caller):
     """Who calls, and from where.
 
     Args:
-        name: The agent's name.
-        kind: `person` for `user@host`.
         root: The checkout, absolute; its journal gets the events of this call.
         client: The door: `mcp`, `http`, `hook`, `cli`, `git`, `run`.
         host: The machine; empty over HTTP, where the process of the caller is unknown.
@@ -74,8 +74,6 @@ class Runtime:
     """The store and the world, as the rules see them; tests give a clock and probes of their own.
 
     Args:
-        store: Where the rows are.
-        settings: `[reservations]`.
         clock: Seconds since the epoch.
         monotonic: Seconds that only rise, whoever sets the clock: what a wait is measured by.
         is_running: Returns whether a process of this machine still runs: (host, pid, started) to True, False, or None
@@ -109,7 +107,7 @@ class Runtime:
 
     def __init__(
         self,
-        store: Store,
+        store: "SqliteStore",
         settings: Settings = Settings(),  # noqa: B008 - it never changes
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -138,3 +136,13 @@ class Runtime:
     def _replace(self, **changes: Any) -> "Runtime":
         """Return a runtime with some fields changed; for `records.replace`."""
         return Runtime(**{name: getattr(self, name) for name in self.__slots__} | changes)
+
+
+class Context:
+    """What a call is made with: the store and the world, and who calls."""
+
+    __slots__ = ("caller", "runtime")
+
+    def __init__(self, runtime: Runtime, caller: Caller) -> None:
+        self.runtime = runtime
+        self.caller = caller

@@ -29,9 +29,6 @@ def conflict_info(entry: Entry, pattern: str, held: Lease | Waiter, held_pattern
     """Return who stands in the way of a pattern; `dirty` is null until somebody asked for it.
 
     Args:
-        entry: The call.
-        pattern: What was asked for, as it was given.
-        held: The lease, or the place in the line, that is in the way.
         held_pattern: Its pattern; of a place in the line, the one that overlaps.
     """
     agent = entry.tx.agent(held.agent)
@@ -40,13 +37,7 @@ def conflict_info(entry: Entry, pattern: str, held: Lease | Waiter, held_pattern
 
 
 class Holder(NamedTuple):
-    """How the holder of a lease was found.
-
-    Args:
-        state: Whether it still works.
-        last_seen: When it was seen.
-        now: When this was looked at.
-    """
+    """How the holder of a lease was found."""
 
     state: HolderState
     last_seen: float

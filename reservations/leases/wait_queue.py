@@ -58,8 +58,6 @@ def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
     """Put the caller at the end of the line; asking again for the same keeps the place, and moves its end on.
 
     Args:
-        entry: The call.
-        wanted: What it waits for, all together.
         until: When the place is given up, seconds since the epoch.
     """
     known = place_of(entry, wanted)
@@ -137,9 +135,7 @@ def until_changed(runtime: Runtime, stamp: object, seconds: float) -> None:
     """Wait until the store has changed since `stamp` was taken, or for so long.
 
     Args:
-        runtime: The store and the world; `runtime.pause` waits.
         stamp: `store.stamp()` from before the rows were looked at.
-        seconds: How long at most.
     """
     end = runtime.monotonic() + seconds
     while runtime.store.stamp() == stamp and (left := end - runtime.monotonic()) > 0:

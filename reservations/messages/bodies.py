@@ -22,8 +22,6 @@ class Field(NamedTuple):
     """One field of a typed body.
 
     Args:
-        name: Its key.
-        expected: What it must be, in words.
         fits: Returns whether a value is that.
         required: It must be there; of several rows with the same `either`, one must.
         either: The group of fields of which one is enough.
@@ -104,9 +102,6 @@ class BodyProblem(NamedTuple):
 
     Args:
         place: The field, such as `body.eta_minutes`.
-        message: What is wrong, in one sentence.
-        found: What was given.
-        expected: What would have been right.
     """
 
     place: str
@@ -146,8 +141,6 @@ def problem(kind: str, body: str, speaker: str) -> BodyProblem | None:
     """Return the first thing that is wrong with a body of a type.
 
     Args:
-        kind: A key of `TYPES`.
-        body: The text.
         speaker: Who sends it: nobody speaks for another.
     """
     fields = _fields(body)
@@ -178,12 +171,7 @@ def request(file: str, reason: str, requester: str, urgency: str, thread_id: str
     """Return the body of a release-request (Negotiation PRD F1, F3).
 
     Args:
-        file: What is asked for.
-        reason: Why.
-        requester: Who asks.
-        urgency: `low`, `normal` or `urgent`.
         thread_id: Where the answer goes.
-        reservation_id: The reservation that is asked for.
         legacy: Made by `request_release`: the field is `pattern`.
     """
     named = {"pattern" if legacy else "file": file}

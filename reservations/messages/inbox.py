@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from interlock.reservations.answers import MessageInfo
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import span
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import MAX_MESSAGE_BYTES, as_read, cut, size
@@ -33,7 +33,6 @@ class Shown(NamedTuple):
     """A message as its reader gets it.
 
     Args:
-        info: What is shown.
         patterns: What git is to be asked about.
     """
 
@@ -59,10 +58,10 @@ def shown(entry: Entry, message: Message) -> Shown:
     return Shown(info)
 
 
-def look_after(runtime: Runtime, caller: Caller, rows: Sequence[Shown]) -> None:
+def look_after(ctx: Context, rows: Sequence[Shown]) -> None:
     """Ask git, outside the transaction, and write into messages what it says."""
     asked = tuple(dict.fromkeys(pattern for row in rows for pattern in row.patterns))
-    known: Mapping[str, bool | None] = runtime.changed_here(caller.root, asked) if asked else {}
+    known: Mapping[str, bool | None] = ctx.runtime.changed_here(ctx.caller.root, asked) if asked else {}
     for row in rows:
         found = [known.get(pattern) for pattern in row.patterns]
         if "yours" in row.info and found == [None]:

@@ -34,14 +34,10 @@ def post(
     """Put a message of an agent into an inbox, with its event; `Entry.tell` is for notices of the store.
 
     Args:
-        entry: The call.
         recipient: Whom it is for; the caller has checked that it exists.
-        topic: Its subject, or the type of its body.
         body: Text of at most `MAX_BODY_BYTES`.
         thread_id: The conversation; a new one without.
         sender: Who writes; default: the caller.
-        importance: How much it matters.
-        ack_required: An answer is expected.
     """
     draft = Message(
         0, thread_id or new_id("thr"), sender or entry.agent.name, recipient, topic, importance,

@@ -7,8 +7,9 @@ from typing import Any, Final, Literal, NamedTuple, cast
 from interlock.reservations import patterns
 from interlock.reservations.answers import NegotiateAnswer, Refusal, RequestAnswer
 from interlock.reservations.leases import calls, deadlock, granting, liveness, wait_queue
+from interlock.reservations.leases.arguments import shortened_wait
 from interlock.reservations.leases.entry import Entry, new_id
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import conflict_info, lease_info
 from interlock.reservations.messages import bodies, escalation
 from interlock.reservations.messages.mailbox import NEGOTIATION, post
@@ -47,11 +48,9 @@ STATUS: Final[dict[str, Literal["pending", "release", "defer", "free"]]] = {
 
 
 def negotiate(
-    runtime: Runtime,
-    caller: Caller,
+    ctx: Context,
     file: object,
     reason: object,
-    *,
     urgency: object = "normal",
     agent_name: object = None,
     wait_seconds: object = 0,
@@ -62,49 +61,38 @@ def negotiate(
     the holder, so that a release hands the file over. Its requests that timed out are looked after first.
 
     Args:
-        runtime: The store and the world.
-        caller: Who asks.
-        file: A path or pattern.
-        reason: Why.
         urgency: `low`, `normal` or `urgent`: sets importance and time limit; `urgent` asks for an acknowledgement.
         agent_name: Of whom it is asked; default: the first holder.
         wait_seconds: Wait so long for a release or a new deferral.
     """
-    ask = read_ask(runtime, caller, file, reason, urgency=urgency, agent_name=agent_name, wait_seconds=wait_seconds)
+    longest = shortened_wait(ctx, wait_seconds)
+    ask = read_ask(ctx, file, reason, urgency=urgency, agent_name=agent_name, wait_seconds=wait_seconds)
     if isinstance(ask, list):
-        return {"thread_id": None, "status": "refused", "errors": ask}
-    end = runtime.monotonic() + ask.wait_seconds
+        return cast("NegotiateAnswer", {"thread_id": None, "status": "refused", "errors": ask, **longest})
+    end = ctx.runtime.monotonic() + ask.wait_seconds
     unsaved: dict[str, bool] = {}
-    stamp = runtime.store.stamp()
-    seen = liveness.asking(runtime, caller, unsaved, lambda: _look(runtime, caller, ask, unsaved, None))
-    while seen.waits and (left := end - runtime.monotonic()) > 0:
-        wait_queue.until_changed(runtime, stamp, min(left, seen.due, wait_queue.LOOK_SECONDS))
-        stamp = runtime.store.stamp()
-        seen = liveness.asking(runtime, caller, unsaved, partial(_look, runtime, caller, ask, unsaved, seen))
+    stamp = ctx.runtime.store.stamp()
+    seen = liveness.asking(ctx, unsaved, lambda: _look(ctx, ask, unsaved, None))
+    while seen.waits and (left := end - ctx.runtime.monotonic()) > 0:
+        wait_queue.until_changed(ctx.runtime, stamp, min(left, seen.due, wait_queue.LOOK_SECONDS))
+        stamp = ctx.runtime.store.stamp()
+        seen = liveness.asking(ctx, unsaved, partial(_look, ctx, ask, unsaved, seen))
     answer = seen.answer
     if ask.wait_seconds and answer["status"] == "pending" and "deadlock" not in answer:
         answer["status"] = "timeout"
     if "holder" in answer:
         held = answer["holder"]["held_pattern"]
-        answer["holder"]["dirty"] = runtime.dirty(caller.root, (held,)).get(held)
-    return answer
+        answer["holder"]["dirty"] = ctx.runtime.dirty(ctx.caller.root, (held,)).get(held)
+    return cast("NegotiateAnswer", {**answer, **longest})
 
 
-def request(runtime: Runtime, caller: Caller, agent_name: object, pattern: object, reason: object) -> RequestAnswer:
-    """Ask an agent to release a pattern, without urgency, time limit and place in the line; deprecated.
-
-    Args:
-        runtime: The store and the world.
-        caller: Who asks.
-        agent_name: Of whom it is asked.
-        pattern: What is asked for.
-        reason: Why.
-    """
-    ask = read_ask(runtime, caller, pattern, reason, agent_name=agent_name, legacy=True)
+def request(ctx: Context, agent_name: object, pattern: object, reason: object) -> RequestAnswer:
+    """Ask an agent to release a pattern, without urgency, time limit and place in the line; deprecated."""
+    ask = read_ask(ctx, pattern, reason, agent_name=agent_name, legacy=True)
     if isinstance(ask, list):
         return {"sent": False, "thread_id": None, "deprecated": DEPRECATED, "errors": ask}
     unsaved: dict[str, bool] = {}
-    answer = liveness.asking(runtime, caller, unsaved, lambda: _look(runtime, caller, ask, unsaved, None)).answer
+    answer = liveness.asking(ctx, unsaved, lambda: _look(ctx, ask, unsaved, None)).answer
     stands = answer["status"] in {"pending", "defer", "timeout"}
     errors = answer["errors"] or ([] if stands else [_nobody(ask)])
     thread_id = answer["thread_id"] if stands else None
@@ -115,7 +103,6 @@ class _Seen(NamedTuple):
     """Where a request stands after one look at the store.
 
     Args:
-        answer: What to tell the asker.
         asked: The negotiation as it was at this look; None without one.
         due: In how many seconds something happens by the clock alone.
         place: The asker's place in the line.
@@ -129,9 +116,9 @@ class _Seen(NamedTuple):
     waits: bool = False
 
 
-def _look(runtime: Runtime, caller: Caller, ask: Ask, unsaved: Mapping[str, bool], before: _Seen | None) -> _Seen:
+def _look(ctx: Context, ask: Ask, unsaved: Mapping[str, bool], before: _Seen | None) -> _Seen:
     """Look at the store once: for the first time, or again."""
-    with calls.entered(runtime, caller, unsaved) as entry:
+    with calls.entered(ctx, unsaved) as entry:
         if before is not None:
             return _again(entry, ask, before)
         if not ask.legacy:

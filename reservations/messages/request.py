@@ -4,7 +4,8 @@ from typing import Final, NamedTuple, cast
 
 from interlock.reservations.answers import Refusal
 from interlock.reservations.leases import arguments
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.arguments import wrong
+from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import (
     MAX_BODY_BYTES,
@@ -14,7 +15,7 @@ from interlock.reservations.messages.mailbox import (
     size_of_message,
 )
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.rules import refuse
+from interlock.reservations.rules import refuse, refused
 from interlock.reservations.store.records import Importance, Urgency
 
 MAX_NAME_BYTES: Final = 400
@@ -32,11 +33,8 @@ class Ask(NamedTuple):
     """What is asked of a holder.
 
     Args:
-        pattern: The file or pattern.
-        reason: Why.
         urgency: Sets the time limit.
         agent_name: Of whom it is asked; empty for whoever holds it.
-        wait_seconds: How long to wait for the answer.
         legacy: By `request_release`.
     """
 
@@ -49,18 +47,18 @@ class Ask(NamedTuple):
 
 
 def read_ask(
-    runtime: Runtime, caller: Caller, file: object, reason: object, *, urgency: object = "normal",
+    ctx: Context, file: object, reason: object, *, urgency: object = "normal",
     agent_name: object = None, wait_seconds: object = 0, legacy: bool = False,
 ) -> Ask | list[Refusal]:  # fmt: skip
     """Return what is asked, or everything that is wrong with it."""
-    most = runtime.settings.max_wait_seconds
+    most = ctx.runtime.settings.max_wait_seconds
     place = "pattern" if legacy else "file"
-    pattern = _pattern(runtime, caller, file, place)
+    pattern = read_pattern(ctx, file, place)
     rows = (
         _reason(reason),
         _choice("urgency", urgency, bodies.URGENCIES),
         None if agent_name is None and not legacy else _name(agent_name),
-        _in_bounds("wait_seconds", wait_seconds),
+        *arguments.number("wait_seconds", wait_seconds, 0),
     )
     errors = [row for row in (pattern, *rows) if row is not None and not isinstance(row, Pattern)]
     if errors:
@@ -69,7 +67,7 @@ def read_ask(
     level = cast("Urgency", urgency)
     seconds = float(min(cast("float", wait_seconds), most))
     ask = Ask(pattern, str(reason), level, str(agent_name or ""), seconds, legacy)
-    return _too_long(caller, ask, place) or ask
+    return _too_long(ctx.caller, ask, place) or ask
 
 
 def read_answer(action: object, eta_minutes: object, reason: object) -> list[Refusal]:
@@ -108,19 +106,12 @@ def unknown_thread(thread_id: object) -> Refusal:
     )
 
 
-def read_pattern(runtime: Runtime, caller: Caller, text: object, place: str) -> Pattern | Refusal:
+def read_pattern(ctx: Context, text: object, place: str) -> Pattern | Refusal:
     """Return a path or pattern in canonical form, or what is wrong with it."""
-    return _pattern(runtime, caller, text, place)
-
-
-def _pattern(runtime: Runtime, caller: Caller, text: object, place: str) -> Pattern | Refusal:
     if not isinstance(text, str):
-        return _wrong(place, text, "a path or pattern as text", "Name one file, relative to the repository root.")
-    found = arguments.typed(runtime, caller, text)
-    if isinstance(found, Pattern):
-        return found
-    code, message = found.code, found.message
-    return refuse(code, message, place=place, found=found.found, expected=found.expected, fix=found.fix)
+        return wrong(place, text, "a path or pattern as text", "Name one file, relative to the repository root.")
+    found = arguments.typed(ctx, text)
+    return found if isinstance(found, Pattern) else refused(found, place)
 
 
 def _reason(reason: object) -> Refusal | None:
@@ -130,7 +121,7 @@ def _reason(reason: object) -> Refusal | None:
         return None
     expected = f"a text of at most {bodies.MAX_REASON_BYTES} bytes, with few quotes, line ends and backslashes"
     found = reason if length is None else f"{length} bytes"
-    return _wrong("reason", found, expected, "Say it in a sentence; send_message carries more.")
+    return wrong("reason", found, expected, "Say it in a sentence; send_message carries more.")
 
 
 def _name(name: object) -> Refusal | None:
@@ -152,19 +143,7 @@ def _choice(place: str, value: object, known: tuple[str, ...]) -> Refusal | None
     if isinstance(value, str) and value in known:
         return None
     listed = " or ".join(known)
-    return _wrong(place, value, listed, f"Send one of {listed}.")
-
-
-def _in_bounds(place: str, value: object) -> Refusal | None:
-    # A comparison with NaN is false.
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        return None
-    return _wrong(place, value, "a number from 0", "Leave it out to have the answer at once.")
-
-
-def _wrong(place: str, found: object, expected: str, fix: str) -> Refusal:
-    message = f"`{place}` is not {expected}."
-    return refuse("RSV105", message, place=place, found=found, expected=expected, fix=fix)
+    return wrong(place, value, listed, f"Send one of {listed}.")
 
 
 def _too_long(caller: Caller, ask: Ask, place: str) -> list[Refusal]:

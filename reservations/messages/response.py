@@ -7,7 +7,7 @@ from interlock.reservations import patterns
 from interlock.reservations.answers import Refusal, RespondAnswer, iso
 from interlock.reservations.leases import calls, granting, handover
 from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.escalation import acknowledge, resolve
 from interlock.reservations.messages.mailbox import post
@@ -18,16 +18,15 @@ from interlock.reservations.store.records import Lease, Negotiation, key_of, rep
 
 
 def respond(
-    runtime: Runtime,
-    caller: Caller,
+    ctx: Context,
     thread_id: object,
     action: object,
-    *,
     file: object = None,
     eta_minutes: object = None,
     reason: object = None,
     requester: object = None,
-    tell: bool = False,
+    *,
+    tell: bool = True,
 ) -> RespondAnswer:
     """Answer a request on its thread (Negotiation PRD F1).
 
@@ -37,26 +36,21 @@ def respond(
     meanwhile is `free`, and nothing is sent.
 
     Args:
-        runtime: The store and the world.
-        caller: Who answers: the holder that was asked.
-        thread_id: Of the request.
-        action: `release` or `defer`.
         file: What is meant, if given: it must overlap what was asked for.
         eta_minutes: Of a deferral: whole minutes from 1 to 1440.
-        reason: Why.
         requester: Who asked, if given: compared, and never trusted.
         tell: Ask git, and say what of it has uncommitted changes.
     """
     wrong = read_thread(thread_id)
     errors = [*([wrong] if wrong else []), *read_answer(action, eta_minutes, reason)]
-    named = None if file is None else read_pattern(runtime, caller, file, "file")
+    named = None if file is None else read_pattern(ctx, file, "file")
     if named is not None and not isinstance(named, Pattern):
         errors.append(named)
     if errors:
         return _refused(thread_id, *errors)
     assert isinstance(thread_id, str)
     patterns_given: list[str] = []
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         asked = entry.tx.negotiation(thread_id)
         if asked is None:
             return _refused(thread_id, unknown_thread(thread_id))
@@ -70,11 +64,11 @@ def respond(
         why = str(reason or "")
         if action != "release":
             return _defer(entry, asked, int(cast("float", eta_minutes)), why)
-        held = what_ends(entry, asked)
+        held = granting.on_file(entry, asked)
         answer = _release(entry, asked, held, why)
         if tell and answer["status"] == "released" and "resolved_at" not in answer:
             patterns_given = handover.given_up(entry, held)
-    return cast("RespondAnswer", {**answer, **handover.given(runtime, caller, patterns_given)})
+    return cast("RespondAnswer", {**answer, **handover.given(ctx, patterns_given)})
 
 
 def _release(entry: Entry, asked: Negotiation, held: list[Lease], why: str) -> RespondAnswer:
@@ -98,14 +92,6 @@ def _release(entry: Entry, asked: Negotiation, held: list[Lease], why: str) -> R
     entry.tx.remember(asked.holder, key, "", json.dumps(released), entry.now)
     calls.end(entry, held, "released")
     return {"thread_id": asked.thread_id, "status": "released", "released": released, "errors": []}
-
-
-def what_ends(entry: Entry, asked: Negotiation) -> list[Lease]:
-    """Return the leases that a release of an open request ends, so that the holder is out of the way.
-
-    The reservation that was asked for comes first; the others are the holder's own that overlap the file.
-    """
-    return granting.on_file(entry, asked)
 
 
 def _defer(entry: Entry, asked: Negotiation, eta_minutes: int, why: str) -> RespondAnswer:

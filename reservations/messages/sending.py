@@ -7,7 +7,8 @@ from typing import Final, TypeVar, cast
 from interlock.core.text import nearest
 from interlock.reservations.answers import InboxAnswer, Refusal, SentAnswer
 from interlock.reservations.leases import arguments, calls
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.refusals import other_arguments
+from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.messages import bodies, escalation, inbox
 from interlock.reservations.messages.mailbox import (
     MAX_BODY_BYTES,
@@ -18,8 +19,8 @@ from interlock.reservations.messages.mailbox import (
     size_of_message,
 )
 from interlock.reservations.rules import refuse, shown
-from interlock.reservations.store.contract import Transaction
 from interlock.reservations.store.records import key_of, replace
+from interlock.reservations.store.sqlite_rows import Transaction
 
 __all__ = ["MAX_BODY_BYTES", "MAX_INBOX_BYTES", "fetch", "send", "unknown_agent"]
 
@@ -34,14 +35,10 @@ TIMEOUT_BYTES: Final = 850
 """So much of an answer is kept for negotiations that timed out; they get what the messages leave free besides."""
 
 
-def send(
-    runtime: Runtime, caller: Caller, to: object, body: object, *, topic: object = None, idempotency_key: object = None
-) -> SentAnswer:
+def send(ctx: Context, to: object, body: object, topic: object = None, idempotency_key: object = None) -> SentAnswer:
     """Send a message to one agent that exists; a typed body must be whole, and moves nothing.
 
     Args:
-        runtime: The store and the world.
-        caller: Who writes.
         to: The name of an agent; one's own is allowed, as a note for later.
         body: Text of at most `MAX_BODY_BYTES`.
         topic: A short subject. Where it or the field `type` of the body names a type, the body is checked.
@@ -53,15 +50,15 @@ def send(
     recipient, text, subject = str(to), str(body), "" if topic is None else str(topic)
     typed = bodies.read(text)
     kind = bodies.type_of(subject) or ("" if typed is None else str(typed["type"]))
-    refusal = _bad_body(caller, kind, subject, text) or _bad_key(idempotency_key)
+    key = "" if idempotency_key is None else str(idempotency_key)
+    refusal = _bad_body(ctx.caller, kind, subject, text) or next(iter(arguments.bad_key(idempotency_key)), None)
     if refusal is not None:
         return _unsent(refusal)
-    key = "" if idempotency_key is None else str(idempotency_key)
     digest = arguments.digest_of("send_message", recipient, text, subject) if key else ""
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         known = entry.tx.remembered(entry.agent.name, key) if key else None
         if known is not None:
-            return cast("SentAnswer", json.loads(known[1])) if known[0] == digest else _unsent(_other_call(key))
+            return cast("SentAnswer", json.loads(known[1])) if known[0] == digest else _unsent(other_arguments(key))
         reader = entry.tx.agent(recipient)
         if reader is None:
             return _unsent(unknown_agent(entry.tx, recipient, "to"))
@@ -73,16 +70,12 @@ def send(
         return answer
 
 
-def fetch(
-    runtime: Runtime, caller: Caller, cursor: object = None, *, unread_only: object = True, limit: object = None
-) -> InboxAnswer:
+def fetch(ctx: Context, cursor: object = None, *, unread_only: object = True, limit: object = None) -> InboxAnswer:
     """Return messages to the caller, mark them as read, and look after its own negotiations that timed out.
 
     The answer holds at most `MAX_INBOX_BYTES`; `next_cursor` is null when nothing is left (Negotiation PRD F1, F5).
 
     Args:
-        runtime: The store and the world.
-        caller: Whose inbox.
         cursor: `next_cursor` of the answer before; none: from the beginning.
         unread_only: Leave out what an answer has returned before.
         limit: At most so many messages, 1 to `MAX_PAGE`; default: `PAGE`.
@@ -91,7 +84,7 @@ def fetch(
     if errors:
         return {"messages": [], "next_cursor": None, "negotiation_timeouts": [], "errors": errors}
     after, most = int(cast("float", cursor or 0)), int(cast("float", limit or PAGE))
-    with calls.entered(runtime, caller) as entry:
+    with calls.entered(ctx) as entry:
         timeouts = escalation.run(entry)
         rows = entry.tx.inbox(entry.agent.name, after=after, unread_only=bool(unread_only), limit=most + 1)
         answer: InboxAnswer = {"messages": [], "next_cursor": 10**12, "negotiation_timeouts": [], "errors": []}
@@ -107,7 +100,7 @@ def fetch(
         if whole and (waiting := inbox.open_requests(entry, answer["messages"])):
             answer["open_requests"] = []
             _fill(answer["open_requests"], waiting, answer, MAX_INBOX_BYTES)
-    inbox.look_after(runtime, caller, read[: len(answer["messages"])])
+    inbox.look_after(ctx, read[: len(answer["messages"])])
     return answer
 
 
@@ -192,32 +185,6 @@ def _bad_body(caller: Caller, kind: str, topic: str, body: str) -> Refusal | Non
     )
 
 
-def _bad_key(key: object) -> Refusal | None:
-    """Return what is wrong with an idempotency key."""
-    if key is None or (isinstance(key, str) and 0 < len(key) <= arguments.MAX_KEY_CHARS and key.isprintable()):
-        return None
-    return refuse(
-        "RSV105",
-        "`idempotency_key` is no short printable text.",
-        place="idempotency_key",
-        found=key,
-        expected=f"1 to {arguments.MAX_KEY_CHARS} printable characters",
-        fix="Make up one for each message, and send it again only with the same message.",
-    )
-
-
-def _other_call(key: str) -> Refusal:
-    """Return the refusal of a key that stood for another call."""
-    return refuse(
-        "RSV106",
-        "This idempotency key stood for another call.",
-        place="idempotency_key",
-        found=key,
-        expected="a key of its own for each message",
-        fix="Send the message with a new key.",
-    )
-
-
 def _unsent(refusal: Refusal) -> SentAnswer:
     return {"sent": False, "errors": [refusal]}
 
@@ -230,11 +197,7 @@ def _bad_page(cursor: object, unread_only: object, limit: object) -> list[Refusa
         ("limit", limit, limit is None or bodies.is_whole(limit, 1, MAX_PAGE), f"a whole number from 1 to {MAX_PAGE}"),
     )
     fix = "Take next_cursor of the answer before, or leave the argument out."
-    return [
-        refuse("RSV105", f"`{place}` is not {expected}.", place=place, found=value, expected=expected, fix=fix)
-        for place, value, good, expected in rows
-        if not good
-    ]
+    return [arguments.wrong(place, value, expected, fix) for place, value, good, expected in rows if not good]
 
 
 _FIXES: Final = {

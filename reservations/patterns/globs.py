@@ -63,14 +63,7 @@ def too_large(what: str, count: int, limit: int) -> FindingError:
 
 
 def read(text: str) -> list[Alternative]:
-    """Return the alternatives of a pattern, each simplified.
-
-    Args:
-        text: In Unicode form NFC, or not: each alternative is brought to it.
-
-    Raises:
-        FindingError: It is no pattern.
-    """
+    """Return the alternatives of a pattern, each simplified."""
     check_text(text)
     expanded = expand(text)
     count = sum(map(len, expanded))
@@ -87,11 +80,7 @@ def read(text: str) -> list[Alternative]:
 
 
 def check_text(text: str) -> None:
-    """Refuse what no pattern has in it, and what is too long.
-
-    Raises:
-        FindingError: It is empty, too long, or has a backslash or a control character.
-    """
+    """Refuse what no pattern has in it, and what is too long."""
     if not text:
         raise malformed("The pattern is empty.", "", "a path or pattern", "Name a file, a folder or a pattern.")
     if len(text) > MAX_CHARACTERS:
@@ -117,11 +106,7 @@ def is_allowed(character: str) -> bool:
 
 
 def expand(text: str) -> list[str]:
-    """Return the texts that a pattern with braces stands for; classes are left as they are.
-
-    Raises:
-        FindingError: Brackets or braces are not closed, or there are too many alternatives.
-    """
+    """Return the texts that a pattern with braces stands for; classes are left as they are."""
     texts, at = _sequence(text, 0, 0)
     assert at == len(text), at
     return texts
@@ -183,11 +168,7 @@ def _group(text: str, start: int, depth: int) -> tuple[list[str], int]:
 
 
 def class_end(text: str, start: int) -> int:
-    """Return the place behind the class that begins at `start`; a `]` that comes first is a member.
-
-    Raises:
-        FindingError: It is not closed before the part ends.
-    """
+    """Return the place behind the class that begins at `start`; a `]` that comes first is a member."""
     first = start + 1
     if text.startswith(_NEGATION, first):
         first += 1

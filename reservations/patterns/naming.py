@@ -60,13 +60,7 @@ def named(
     A path that is a link is held itself too, since whoever replaces it changes what is found there.
 
     Args:
-        parts: The alternative.
         is_folder: Returns whether a path is a folder; None where nobody may know, and both are held.
-        exists: Returns whether anything is at a path.
-        real: Says by which names a path is held; see `patterns.canonical`.
-
-    Raises:
-        FindingError: It leads out of the project.
     """
     count = next((at for at, part in enumerate(parts) if name_of(part) is None), len(parts))
     head, rest = parts[:count], parts[count:]

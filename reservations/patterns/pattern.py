@@ -6,8 +6,8 @@ the end for everything below: `a/**` does not match `a` itself, `**/a` matches `
 is one character, `{a,b}` are alternatives, which may have `/`. A character in brackets stands for itself, and there is
 no other escape.
 
-Texts and paths are compared in Unicode form NFC. Where file systems do not tell case, neither do patterns; their text
-keeps it.
+A text that is no pattern is a `ValueError` where a pattern is wanted. Texts and paths are compared in Unicode form
+NFC. Where file systems do not tell case, neither do patterns; their text keeps it.
 """
 
 import os
@@ -40,9 +40,6 @@ class Pattern(NamedTuple):
     """A pattern in canonical form; two of the same text are equal.
 
     Args:
-        text: The canonical form.
-        prefix: See `index_prefix`.
-        literal: No wildcard and no alternative: it is one path.
         path: That path as the file system has it; empty for any other pattern.
     """
 
@@ -64,7 +61,6 @@ def canonical(
     """Return the one form of a pattern, or why it is none.
 
     Args:
-        text: The pattern as it was given.
         is_folder: Returns whether a path (relative, not quoted) is a folder; a literal that is one becomes `…/**`.
             None where nobody may know: `x`, `x/` and `x/**` all become `{x,x/**}`.
         exists: Returns whether a path is there. With it, a part with brackets or braces that is the name of something,
@@ -89,11 +85,7 @@ def canonical(
 
 
 def overlaps(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE) -> bool:
-    """Return whether some path matches both; exact.
-
-    Raises:
-        ValueError: A text is no pattern.
-    """
+    """Return whether some path matches both; exact."""
     one, two = _pattern(a, fold_case), _pattern(b, fold_case)
     if one.literal and two.literal:
         return (fold(one.path) == fold(two.path)) if fold_case else one.path == two.path
@@ -149,11 +141,7 @@ def as_prefix(path: str, *, fold_case: bool = FOLD_CASE) -> str:
 
 
 def matches(pattern: Pattern | str, path: str, *, fold_case: bool = FOLD_CASE) -> bool:
-    """Return whether a pattern matches a path, as the file system has it: not quoted, relative, without `.` and `//`.
-
-    Raises:
-        ValueError: A text is no pattern.
-    """
+    """Return whether a pattern matches a path as the file system has it: not quoted, relative, without `.`, `//`."""
     read = _pattern(pattern, fold_case)
     if not path or path[0] == "/" or path[-1] == "/" or "//" in path:
         return False
@@ -168,9 +156,6 @@ def covers(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE) -
 
     It is exact where `b` is a literal, and knows folders, stars and alternatives in each other. It does not see that
     `{a,b}/*` covers `[ab]/*`, where two alternatives answer one class.
-
-    Raises:
-        ValueError: A text is no pattern.
     """
     one, two = _pattern(a, fold_case), _pattern(b, fold_case)
     if one == two:
@@ -187,9 +172,6 @@ def index_prefix(pattern: Pattern | str, *, fold_case: bool = FOLD_CASE) -> str:
 
     It is not quoted, and without case where paths are: it is for the index, not for showing. If two patterns overlap,
     the prefix of one is among the `ancestors` of the other's, or begins with it.
-
-    Raises:
-        ValueError: A text is no pattern.
     """
     return _pattern(pattern, fold_case).prefix
 
@@ -213,7 +195,6 @@ def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | Find
 
     Args:
         path: Absolute, or relative to the root.
-        root: Absolute.
         fold_case: Whether the root may be written in another case.
     """
     try:

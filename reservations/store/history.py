@@ -33,15 +33,7 @@ class HistoryUnreadableError(ReservationError):
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """One event of a store.
-
-    Args:
-        store: The id of the store.
-        number: Rises within the store, without gaps.
-        type: The kind.
-        data: What the event says.
-        at: When, seconds since the epoch, to the second.
-    """
+    """One event of a store."""
 
     store: str
     number: int
@@ -55,16 +47,10 @@ class Held:
     """One lease from a grant to its end; a lease that was raised in place is one before and one after that.
 
     Args:
-        store: The id of its store.
-        reservation_id: Its id.
-        agent: The holder.
-        pattern: In canonical form.
         exclusive: None when the journal does not say, because it begins behind the grant.
         claim: As in `records.Lease`.
-        token: The fencing token.
         since: When it was granted, or the first that is known of it.
         expires_at: Until when it was to live, as far as known.
-        ended_at: When it ended; None while it stands.
         ending: How: a word of `ENDINGS`, or `raised`.
         granted: The number of the event that granted it.
         ended: The number of the event that ended it.
@@ -104,8 +90,6 @@ class Made:
     """A commit that `interlock commit` made.
 
     Args:
-        agent: Whose commit it is.
-        store: The id of the store that recorded it.
         number: The number of that event.
         at: When it happened, to the second.
     """
@@ -143,12 +127,7 @@ class History:
 
 
 def from_journal(entries: Iterable["Entry"]) -> Iterator[Happened]:
-    """Yield the events of this room among the lines of a journal.
-
-    Raises:
-        HistoryUnreadableError: A line of the run is not what this room writes.
-        JournalDamaged: The journal is not what was written to it.
-    """
+    """Yield the events of this room among the lines of a journal."""
     for entry in entries:
         if entry.run == JOURNAL_RUN:
             store, _, number = entry.key.partition("/")
@@ -181,7 +160,6 @@ def history_of(events: Iterable[Happened], counts: Mapping[str, int] = MappingPr
     """Put together what events of any number of stores tell; one that comes twice counts once.
 
     Args:
-        events: The events.
         counts: How many events some stores ever had, as far as that is known.
 
     Raises:

@@ -83,11 +83,6 @@ FIRST_STRICT: Final = (3, 37, 0)
 
 
 def statements(step: int, sqlite_version: tuple[int, ...]) -> list[str]:
-    """Return the statements of a step as this SQLite understands them, the last of which counts the step.
-
-    Args:
-        step: The version that the file has before it.
-        sqlite_version: Such as (3, 40, 1).
-    """
+    """Return the statements of a step as this SQLite understands them, the last of which counts the step."""
     text = SCHEMA_STEPS[step].replace("{strict}", "STRICT" if sqlite_version >= FIRST_STRICT else "")
     return [*filter(None, map(str.strip, text.split(";"))), f"PRAGMA user_version = {step + 1}"]

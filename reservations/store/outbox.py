@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from interlock.reservations.answers import iso
-from interlock.reservations.store.contract import Store
+from interlock.reservations.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from interlock.journal import Journal
@@ -16,17 +16,14 @@ BATCH: Final = 500
 """So many events go into the journal at once."""
 
 
-def drain_events(store: Store, root: str, journal: "Journal | None" = None, limit: int = 10_000) -> int:
+def drain_events(store: SqliteStore, root: str, journal: "Journal | None" = None, limit: int = 10_000) -> int:
     """Write queued events of a checkout into its journal, and take them out of the queue.
 
     The key of a line is `<store id>/<event id>`: a drain that was killed before the queue was emptied is repeated
     without a second line, and two at once write the same lines. Hooks never call this, for the journal is slow to load.
 
     Args:
-        store: Where they are queued.
-        root: The checkout.
         journal: Its journal; default: `journal_of` the root, which is read from its beginning.
-        limit: At most so many events.
 
     Returns:
         How many were written and taken out of the queue.

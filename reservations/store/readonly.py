@@ -20,9 +20,6 @@ def to_read(path: str) -> Generator[str]:
     """Yield a path at which an SQLite file can be opened: its own, or that of a copy where it cannot be written.
 
     The copy is gone afterwards. It has the file's journal beside it, so that what was cut off is rolled back there.
-
-    Raises:
-        OSError: It cannot be read.
     """
     if is_writable(path):
         yield path

@@ -48,14 +48,11 @@ class Agent(NamedTuple):
     """Who may hold leases.
 
     Args:
-        name: The name as it was first given.
         kind: `person` for `user@host`: silence alone does not make a person dead.
         host: Where its process runs.
         pid: Its process: the client (Claude Code, a shell, …), not one of our short-lived programs; None when unknown.
         started: What tells this process from a later one with the same number; empty when unknown.
         client: What it came through first: `mcp`, `http`, `hook`, `cli`, `git`, `run`.
-        joined_at: When it was registered.
-        last_seen: When it last called through any door.
         cursor: The last message that its edit hook has told it about.
     """
 
@@ -75,16 +72,11 @@ class Lease(NamedTuple):
 
     Args:
         reservation_id: `rsv_` and 16 hex digits.
-        agent: The holder.
-        pattern: In canonical form.
         prefix: The literal beginning of the pattern that the index uses; see `patterns.index_prefix`.
         exclusive: Nobody else may hold an overlapping lease; shared leases overlap each other.
         no_force: Never taken by escalation.
         claim: Granted to somebody who waited and may be gone: short, until its holder reserves again.
-        reason: Why, in the holder's words.
         token: The fencing token: rises with every grant in the store.
-        granted_at: When it was granted.
-        renewed_at: When it was last renewed.
         expires_at: From then on it is void.
         held_until: Until then its holder acts under it (`guard.guarded`), and it is taken from nobody but the gone.
     """
@@ -109,13 +101,7 @@ class Waiter(NamedTuple):
 
     Args:
         waiter_id: Rises; the order of the line.
-        agent: Who waits.
         patterns: In canonical form, sorted.
-        exclusive: As for a lease.
-        no_force: As for a lease.
-        reason: As for a lease.
-        ttl_seconds: How long the leases are to live.
-        since: When it joined the line.
         until: When its place is given up; asking again moves it on.
         granted: The reservation ids it was granted; empty while it waits.
     """
@@ -137,15 +123,11 @@ class Message(NamedTuple):
 
     Args:
         message_id: Rises; the cursor of an inbox.
-        thread_id: The conversation.
         sender: Who wrote it; `interlock` for notices of the store itself.
-        recipient: Whom it is for.
         topic: A short subject; `release-request` and the like for typed bodies.
-        importance: How much it matters.
         ack_required: An answer is expected.
         acked_at: When it was answered; None before.
         body: Text; of a typed message, a JSON object.
-        sent_at: When.
         read_at: When `fetch_inbox` returned it; None before.
     """
 
@@ -168,19 +150,12 @@ class Negotiation(NamedTuple):
     Args:
         thread_id: `neg_` and 16 hex digits.
         reservation_id: The reservation that is asked for.
-        pattern: Its pattern.
-        holder: Who holds it.
-        requester: Who asks.
         file: What is asked for: a path or a pattern that overlaps `pattern`.
-        reason: Why.
         urgency: Sets the time limit.
         legacy: Made by `request_release`: never times out.
         state: See `NegotiationState`.
-        eta_minutes: Of a deferral.
         note: The reason of the answer.
-        created_at: When it was asked.
         deadline: When it times out; None for never. A deferral moves it to its ETA.
-        resolved_at: When it left `pending` and `deferred`.
     """
 
     thread_id: str
@@ -205,10 +180,8 @@ class Event(NamedTuple):
 
     Args:
         event_id: Rises; with the store's id it makes the key of the journal line.
-        root: The checkout whose journal it belongs into.
         type: The kind: `lease_granted`, `lease_released`, …
         data: JSON of the event's data.
-        at: When it happened.
     """
 
     event_id: int

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from interlock.reservations.errors import StoreBusyError, StoreDamagedError, StoreUnwrittenError
 from interlock.reservations.store import migrations
-from interlock.reservations.store.sqlite_rows import SqliteTransaction
+from interlock.reservations.store.sqlite_rows import Transaction
 
 IN_MEMORY: Final = ":memory:"
 
@@ -42,11 +42,7 @@ _FIX: Final = "move the file away to start with an empty store; the leases and m
 
 
 def journal_mode(sqlite_version: tuple[int, ...] = sqlite3.sqlite_version_info) -> tuple[str, str]:
-    """Return the journal mode for a new store, and why: what `interlock doctor` prints.
-
-    Args:
-        sqlite_version: Such as (3, 40, 1).
-    """
+    """Return the journal mode for a new store, and why: what `interlock doctor` prints."""
     number = ".".join(map(str, sqlite_version))
     if sqlite_version < FIRST_SOUND_WAL:
         sound = ".".join(map(str, FIRST_SOUND_WAL))
@@ -55,12 +51,7 @@ def journal_mode(sqlite_version: tuple[int, ...] = sqlite3.sqlite_version_info) 
 
 
 class _Link:
-    """One connection, opened at its first use and used by one thread at a time.
-
-    Args:
-        path: The file.
-        patience: Seconds to wait for another thread, and for another process.
-    """
+    """One connection, opened at its first use and used by one thread at a time."""
 
     def __init__(self, path: str, patience: float) -> None:
         self.path = path
@@ -218,7 +209,7 @@ class SqliteStore:
         self._watcher = _Link(self.path, patience_seconds)
 
     @contextmanager
-    def transaction(self) -> Generator[SqliteTransaction]:
+    def transaction(self) -> Generator[Transaction]:
         """Open the one transaction that may read and write now.
 
         Raises:
@@ -229,7 +220,7 @@ class SqliteStore:
         """
         with self._writer.taken() as link:
             connection = link.begin()
-            rows = SqliteTransaction(connection)
+            rows = Transaction(connection)
             changes = connection.total_changes
             try:
                 _migrate(connection, self.path)

@@ -114,8 +114,10 @@ def near_query(ancestors: Sequence[str], prefix: str) -> tuple[str, list[str]]:
     return f"{_SELECT_LEASE} WHERE prefix IN ({', '.join('?' * len(above))}) UNION ALL {below}", values
 
 
-class SqliteTransaction:
-    """The rows inside one open transaction; see `store.Transaction` for the promises.
+class Transaction:
+    """Rows as of one moment. Nobody else writes until it ends; an exception undoes everything.
+
+    Names of agents are looked up by `key_of`. What is not there is None or an empty list, never an error.
 
     Args:
         connection: With a transaction under way that may write.
@@ -140,12 +142,12 @@ class SqliteTransaction:
         return self._run("SELECT value FROM meta WHERE name = 'store_id'").fetchone()[0]
 
     def next_number(self, counter: str) -> int:
-        """Return the next number of a counter."""
+        """Return 1, 2, 3 … of a counter (`token`); a number is never given twice, a rolled back one may be."""
         self._run("INSERT INTO counter VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1", (counter,))
         return self._run("SELECT value FROM counter WHERE name = ?", (counter,)).fetchone()[0]
 
     def bind_process(self, host: str, pid: int, started: str, agent: str, at: float) -> None:
-        """Remember which agent a client process is."""
+        """Remember which agent a client process is; the last one counts."""
         self._run("INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?, ?)", (host, pid, started, agent, at))
 
     def agent_of_process(self, host: str, pid: int, started: str) -> str | None:
@@ -162,7 +164,7 @@ class SqliteTransaction:
         return row and Agent(*row)
 
     def put_agent(self, agent: Agent) -> None:
-        """Add an agent, or replace all but the name of the one that is there."""
+        """Add an agent, or replace the one of that name; the name as it was first given stays."""
         self._run(_PUT_AGENT, (*_agent_values(agent), key_of(agent.name)))
 
     def agents(self) -> list[Agent]:
@@ -172,53 +174,57 @@ class SqliteTransaction:
     # -- leases ----------------------------------------------------------------------------------------------------
 
     def lease(self, reservation_id: str) -> Lease | None:
-        """Return a lease."""
+        """Return a lease that has not ended, expired or not."""
         row = self._run(f"{_SELECT_LEASE} WHERE reservation_id = ?", (reservation_id,)).fetchone()
         return row and _lease(row)
 
     def put_lease(self, lease: Lease) -> None:
-        """Add or replace a lease."""
+        """Add a lease, or replace the one of that id."""
         self._run(_PUT_LEASE, (*_lease_values(lease), key_of(lease.agent)))
 
     def drop_lease(self, reservation_id: str) -> None:
-        """End a lease."""
+        """End a lease; without one of that id, nothing happens."""
         self._run("DELETE FROM lease WHERE reservation_id = ?", (reservation_id,))
 
     def leases_of(self, agent: str) -> list[Lease]:
-        """Return the leases of an agent."""
+        """Return the leases of an agent, the oldest first."""
         query = f"{_SELECT_LEASE} WHERE agent_key = ? ORDER BY granted_at, token"
         return [_lease(row) for row in self._run(query, (key_of(agent),))]
 
     def leases(self) -> list[Lease]:
-        """Return all leases."""
+        """Return all leases, the oldest first."""
         return [_lease(row) for row in self._run(f"{_SELECT_LEASE} ORDER BY granted_at, token")]
 
     def others_hold(self, agent: str) -> bool:
-        """Return whether another agent has a lease; names on either side of its own are two looks into the index."""
+        """Return whether any other agent has a lease; cheap however many there are."""
         other = "EXISTS (SELECT 1 FROM lease WHERE agent_key {} ?1)"
         query = f"SELECT {other.format('<')} OR {other.format('>')}"
         return bool(self._run(query, (key_of(agent),)).fetchone()[0])
 
     def near(self, ancestors: Sequence[str], prefix: str) -> list[Lease]:
-        """Return the leases that may overlap by their prefix."""
+        """Return the leases that a pattern may overlap by the literal beginnings alone, the oldest first.
+
+        Those whose prefix is one of `ancestors`, and those whose prefix begins with `prefix` (`patterns.ancestors`,
+        `patterns.index_prefix`). It must use the index: its cost grows with what it returns, not with all leases.
+        """
         found = [_lease(row) for row in self._run(*near_query(ancestors, prefix))]
         return sorted(found, key=lambda lease: (lease.granted_at, lease.token))
 
     def expired(self, now: float) -> list[Lease]:
-        """Return the leases that are void."""
+        """Return the leases with `expires_at <= now`, by `expires_at`."""
         query = f"{_SELECT_LEASE} WHERE expires_at <= ? ORDER BY expires_at, token"
         return [_lease(row) for row in self._run(query, (now,))]
 
     # -- the line --------------------------------------------------------------------------------------------------
 
     def add_waiter(self, waiter: Waiter) -> Waiter:
-        """Put a waiter at the end of the line."""
+        """Put a waiter at the end of the line; `waiter_id` is given by the store."""
         number = self._run(_ADD_WAITER, _waiter_values(waiter)[1:]).lastrowid
         assert number is not None
         return replace(waiter, waiter_id=number)
 
     def put_waiter(self, waiter: Waiter) -> None:
-        """Replace a waiter."""
+        """Replace the waiter of that id."""
         self._run(_CHANGE_WAITER, _waiter_values(waiter))
 
     def drop_waiter(self, waiter_id: int) -> None:
@@ -231,24 +237,24 @@ class SqliteTransaction:
         return row and _waiter(row)
 
     def waiters(self) -> list[Waiter]:
-        """Return the line."""
+        """Return the line in its order, granted ones included until they are dropped."""
         return [_waiter(row) for row in self._run(f"{_SELECT_WAITER} ORDER BY waiter_id")]
 
     # -- messages --------------------------------------------------------------------------------------------------
 
     def add_message(self, message: Message) -> Message:
-        """Keep a message."""
+        """Keep a message; `message_id` is given by the store."""
         values = (*_message_values(message)[1:], key_of(message.recipient))
         number = self._run(_ADD_MESSAGE, values).lastrowid
         assert number is not None
         return replace(message, message_id=number)
 
     def put_message(self, message: Message) -> None:
-        """Replace a message."""
+        """Replace the message of that id."""
         self._run(_CHANGE_MESSAGE, (*_message_values(message), key_of(message.recipient)))
 
     def inbox(self, agent: str, *, after: int, unread_only: bool, limit: int) -> list[Message]:
-        """Return messages to an agent."""
+        """Return the messages to an agent with an id above `after`, in order, at most `limit`."""
         unread = "AND read_at IS NULL" if unread_only else ""
         query = f"{_SELECT_MESSAGE} WHERE recipient_key = ? AND message_id > ? {unread} ORDER BY message_id LIMIT ?"
         values = (key_of(agent), *(min(max(number, 0), _MAX_INTEGER) for number in (after, limit)))
@@ -260,7 +266,7 @@ class SqliteTransaction:
         return self._run(query, (key_of(agent),)).fetchone()[0]
 
     def thread(self, thread_id: str) -> list[Message]:
-        """Return the messages of a thread."""
+        """Return the messages of a thread, in order."""
         query = f"{_SELECT_MESSAGE} WHERE thread_id = ? ORDER BY message_id"
         return [_message(row) for row in self._run(query, (thread_id,))]
 
@@ -272,13 +278,13 @@ class SqliteTransaction:
         return row and _negotiation(row)
 
     def put_negotiation(self, negotiation: Negotiation) -> None:
-        """Add or replace a negotiation."""
+        """Add a negotiation, or replace the one of that thread."""
         keys = key_of(negotiation.holder), key_of(negotiation.requester)
         self._run(_PUT_NEGOTIATION, (*_negotiation_values(negotiation), *keys))
 
     def open_negotiations(self, *, reservation_id: str | None = None, requester: str | None = None,
                           holder: str | None = None) -> list[Negotiation]:  # fmt: skip
-        """Return the open negotiations that fit."""
+        """Return the pending and deferred negotiations that fit every given filter, the oldest first."""
         given = {
             "reservation_id": reservation_id,
             "requester_key": requester and key_of(requester),
@@ -290,23 +296,23 @@ class SqliteTransaction:
         return [_negotiation(row) for row in self._run(query, tuple(filters.values()))]
 
     def negotiations_since(self, at: float) -> list[Negotiation]:
-        """Return the negotiations that are open or recent."""
+        """Return the negotiations that are open, or were created or resolved at or after a time, the oldest first."""
         query = f"{_SELECT_NEGOTIATION} WHERE number IN ({_RECENT}) ORDER BY created_at, number"
         return [_negotiation(row) for row in self._run(query, (at,))]
 
     # -- repetition and the journal --------------------------------------------------------------------------------
 
     def remembered(self, agent: str, key: str) -> tuple[str, str] | None:
-        """Return what was remembered for an idempotency key."""
+        """Return the digest of the arguments and the JSON answer that were remembered for an idempotency key."""
         query = "SELECT digest, answer FROM answer WHERE agent_key = ? AND key = ?"
         return self._run(query, (key_of(agent), key)).fetchone()
 
     def remember(self, agent: str, key: str, digest: str, answer: str, at: float) -> None:
-        """Remember the answer to a call."""
+        """Remember the answer to a call with an idempotency key."""
         self._run("INSERT OR REPLACE INTO answer VALUES (?, ?, ?, ?, ?)", (key_of(agent), key, digest, answer, at))
 
     def add_event(self, root: str, type: str, data: str, at: float) -> None:  # noqa: A002
-        """Queue an event."""
+        """Queue an event for the journal of a checkout."""
         self._run("INSERT INTO event (root, type, data, at) VALUES (?, ?, ?, ?)", (root, type, data, at))
 
     def events(self, root: str, limit: int) -> list[Event]:
@@ -315,12 +321,12 @@ class SqliteTransaction:
         return [Event(*row) for row in self._run(query, (root, limit))]
 
     def drop_events(self, event_ids: Iterable[int]) -> None:
-        """Take events out of the queue."""
+        """Take events out of the queue that are in the journal."""
         for event_id in event_ids:
             self._run("DELETE FROM event WHERE event_id = ?", (event_id,))
 
     def forget(self, before: float) -> None:
-        """Remove what nobody asks for any more."""
+        """Remove what nobody asks for: remembered answers, read messages, resolved negotiations older than a time."""
         self._run("DELETE FROM answer WHERE at < ?", (before,))
         self._run("DELETE FROM message WHERE read_at < ?", (before,))
         self._run(f"DELETE FROM negotiation WHERE resolved_at < ? AND NOT {_OPEN}", (before,))

@@ -2,13 +2,13 @@
 
 from typing import Any, Protocol
 
-from interlock.reservations import Agent, Lease, Message, Negotiation, Store, Waiter, replace
+from interlock.reservations import Agent, Lease, Message, Negotiation, SqliteStore, Waiter, replace
 
 
 class Backend(Protocol):
     """One empty store, to be opened as often as a test wants."""
 
-    def open(self, patience_seconds: float = 15) -> Store:
+    def open(self, patience_seconds: float = 15) -> SqliteStore:
         """Return a handle on the rows, another at each call where the store allows several."""
         ...
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.reservations import SqliteStore, Store
+from interlock.reservations import SqliteStore
 from tests.conformance.stores import SharedStoreContract, StoreContract
 
 
@@ -14,7 +14,7 @@ class SqliteBackend:
     def __init__(self, path: Path) -> None:
         self._path = str(path)
 
-    def open(self, patience_seconds: float = 15) -> Store:
+    def open(self, patience_seconds: float = 15) -> SqliteStore:
         return SqliteStore(self._path, patience_seconds)
 
     def program(self) -> str:
@@ -27,7 +27,7 @@ class MemoryBackend:
     def __init__(self) -> None:
         self._store = SqliteStore(":memory:")
 
-    def open(self, patience_seconds: float = 15) -> Store:
+    def open(self, patience_seconds: float = 15) -> SqliteStore:
         self._store._writer._patience = patience_seconds  # pyright: ignore[reportPrivateUsage]
         return self._store
 

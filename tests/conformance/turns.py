@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from interlock.reservations import Store, Transaction
+from interlock.reservations import SqliteStore, Transaction
 from interlock.reservations.errors import StoreBusyError
 from tests.conformance.rows import Backend, SharedBackend, agent, lease, message, negotiation, waiter
 
@@ -87,7 +87,7 @@ def change(tx: Transaction) -> None:
     tx.forget(before=1e12)
 
 
-def undo(store: Store, work: Callable[[Transaction], None], error: BaseException | None = None) -> None:
+def undo(store: SqliteStore, work: Callable[[Transaction], None], error: BaseException | None = None) -> None:
     """Do some work in a transaction that ends in an exception, and see that very exception come out."""
     error = error or ValueError("no")
 

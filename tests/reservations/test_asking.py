@@ -96,10 +96,10 @@ def test_urgency_sets_the_importance_of_a_request_and_whether_it_is_to_be_acknow
 def test_more_urgency_is_a_new_message_to_a_holder_whose_edit_hook_has_told_of_the_request() -> None:
     _, ada, bob = holding()
     bob.negotiate_release(FILE, "need it")
-    assert hook_look(ada.runtime, ada.caller).new
-    assert not hook_look(ada.runtime, ada.caller).new
+    assert hook_look(ada).new
+    assert not hook_look(ada).new
     thread = thread_of(bob.negotiate_release(FILE, "now", urgency="urgent"))
-    assert hook_look(ada.runtime, ada.caller).new == {thread}
+    assert hook_look(ada).new == {thread}
     assert [row["importance"] for row in ada.fetch_inbox()["messages"]] == ["urgent"]
 
 

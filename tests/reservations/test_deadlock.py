@@ -56,7 +56,7 @@ def test_a_chain_is_no_circle(world: World) -> None:
     hold(world, ann="a", bob="b", cid="c")
     wait(world, "ann", "b")
     wait(world, "bob", "c")
-    with calls.entered(world.runtime, world.caller("dee")) as entry:
+    with calls.entered(world.agent("dee")) as entry:
         assert deadlock.circle(entry, ["ann"]) == ()
     assert codes(world.agent("dee").reserve_files(["a"], wait_seconds=1)) == ["RSV201"]
 
@@ -65,7 +65,7 @@ def test_the_circle_begins_with_the_caller_and_names_everybody_in_order(world: W
     hold(world, ann="a", bob="b", cid="c")
     wait(world, "ann", "b")
     wait(world, "bob", "c")
-    with calls.entered(world.runtime, world.caller("cid")) as entry:
+    with calls.entered(world.agent("cid")) as entry:
         assert deadlock.circle(entry, ["ann"]) == ("cid", "ann", "bob")
 
 

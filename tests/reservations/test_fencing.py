@@ -20,7 +20,7 @@ from tests.table import each_row
 
 
 def act(world: World, name: str, *paths: str, hold_seconds: float | None = None) -> dict[str, int]:
-    with guarded(world.runtime, world.caller(name), paths, hold_seconds=hold_seconds) as guard:
+    with guarded(world.agent(name), paths, hold_seconds=hold_seconds) as guard:
         return guard.tokens
 
 
@@ -48,7 +48,7 @@ def test_a_path_without_an_own_exclusive_lease_is_refused_and_the_action_never_r
     ran: list[bool] = []
     with (
         pytest.raises(NotCoveredError) as caught,
-        guarded(world.runtime, world.caller("ann"), ["a", "shared", "b", "free", "../x"], hold_seconds=hold_seconds),
+        guarded(world.agent("ann"), ["a", "shared", "b", "free", "../x"], hold_seconds=hold_seconds),
     ):
         ran.append(True)
     assert ran == []
@@ -79,7 +79,7 @@ def test_a_lease_that_ended_covers_nothing_though_its_holder_believes_in_it(worl
 
 def test_nobody_gets_into_the_store_while_a_short_action_runs(world: World) -> None:
     world.agent("ann").reserve_files(["a"])
-    with guarded(world.runtime, world.caller("ann"), ["a"]), pytest.raises(RuntimeError, match="transaction is open"):
+    with guarded(world.agent("ann"), ["a"]), pytest.raises(RuntimeError, match="transaction is open"):
         world.agent("bob").reserve_files(["a"])
 
 
@@ -89,7 +89,7 @@ def test_an_action_that_fails_leaves_the_store_as_it_was_and_its_error_comes_out
     for hold_seconds in (None, 9000.0):
         with (
             pytest.raises(ZeroDivisionError),
-            guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=hold_seconds),
+            guarded(world.agent("ann"), ["a"], hold_seconds=hold_seconds),
         ):
             _ = 1 / 0
     assert [replace(lease, expires_at=0) for lease in world.leases()] == [replace(before[0], expires_at=0)]
@@ -99,7 +99,7 @@ def test_a_held_lease_outlives_its_time_and_is_not_taken_by_force_or_from_the_si
     world = World(settings=Settings(escalation="force"))
     world.agent("ann").reserve_files(["a"], ttl_minutes=1)
     world.agent("bob").negotiate_release("a", "please", "urgent")
-    with guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=3600) as guard:
+    with guarded(world.agent("ann"), ["a"], hold_seconds=3600) as guard:
         world.now += 1000
         world.agent("bob").fetch_inbox()
         assert codes(world.agent("bob").reserve_files(["a"])) == ["RSV201"]
@@ -115,7 +115,7 @@ def test_a_lease_that_had_no_force_keeps_it(world: World) -> None:
 
 def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world: World) -> None:
     world.agent("ann").reserve_files(["a"], ttl_minutes=1)
-    with guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=60) as guard:
+    with guarded(world.agent("ann"), ["a"], hold_seconds=60) as guard:
         world.now += 61
         world.agent("bob").reserve_files(["a"])
         with pytest.raises(NotCoveredError) as caught:
@@ -126,16 +126,15 @@ def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world:
 
 def test_only_the_token_of_a_lease_that_stands_is_good(world: World) -> None:
     ann = world.agent("ann")
-    runtime, caller = world.runtime, world.caller("ann")
     old = ann.reserve_files(["a"], ttl_minutes=1)["reservations"][0]
-    assert check_token(runtime, caller, old["reservation_id"], old["token"])
-    assert not check_token(runtime, caller, old["reservation_id"], old["token"] + 1)
-    assert not check_token(runtime, world.caller("bob"), old["reservation_id"], old["token"])
-    assert not check_token(runtime, caller, "rsv_unknown", old["token"])
+    assert check_token(ann, old["reservation_id"], old["token"])
+    assert not check_token(ann, old["reservation_id"], old["token"] + 1)
+    assert not check_token(world.agent("bob"), old["reservation_id"], old["token"])
+    assert not check_token(ann, "rsv_unknown", old["token"])
     world.now += 60
     new = ann.reserve_files(["a"])["reservations"][0]
-    assert not check_token(runtime, caller, old["reservation_id"], old["token"])
-    assert check_token(runtime, caller, new["reservation_id"], new["token"])
+    assert not check_token(ann, old["reservation_id"], old["token"])
+    assert check_token(ann, new["reservation_id"], new["token"])
 
 
 PAUSED = """
@@ -146,12 +145,12 @@ from interlock.reservations.leases.fencing import NotCoveredError, guarded
 from interlock.reservations.service import Reservations
 from interlock.reservations import SqliteStore
 
-runtime, caller = Runtime(SqliteStore(sys.argv[1])), Caller("paused", "agent", sys.argv[2], "run")
-answer = Reservations(runtime, caller).reserve_files(["file"], ttl_minutes=0.02)
+mine = Reservations(Runtime(SqliteStore(sys.argv[1])), Caller("paused", "agent", sys.argv[2], "run"))
+answer = mine.reserve_files(["file"], ttl_minutes=0.02)
 print("reserved", len(answer["reservations"]), flush=True)
 sys.stdin.readline()
 try:
-    with guarded(runtime, caller, ["file"]):
+    with guarded(mine, ["file"]):
         open(sys.argv[2] + "/file", "w").write("paused")
     print("written", flush=True)
 except NotCoveredError as error:
@@ -188,7 +187,7 @@ def test_of_two_actions_under_one_lease_each_is_protected_until_it_has_ended(
 ) -> None:
     world = World(settings=Settings(escalation="force", urgent_timeout_minutes=1))
     world.agent("ann").reserve_files(["a"])
-    actions = [guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=each) for each in seconds]
+    actions = [guarded(world.agent("ann"), ["a"], hold_seconds=each) for each in seconds]
     for action in actions:
         action.__enter__()
     actions.pop(ends_first).__exit__(None, None, None)
@@ -213,7 +212,7 @@ def test_an_action_that_was_killed_protects_its_lease_no_longer_than_it_said() -
     world = World(settings=Settings(escalation="force", urgent_timeout_minutes=1))
     ann = world.agent("ann")
     ann.reserve_files(["a"], ttl_minutes=60)
-    killed = guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=90)
+    killed = guarded(world.agent("ann"), ["a"], hold_seconds=90)
     killed.__enter__()
     world.agent("bob").negotiate_release("a", "why", "urgent")
     states: list[str] = []
@@ -249,7 +248,7 @@ def test_who_acts_for_longer_than_its_claim_lasts_has_an_ordinary_lease(world: W
 def test_an_action_leaves_no_force_as_its_holder_has_it(world: World) -> None:
     ann = world.agent("ann")
     ann.reserve_files(["a"])
-    with guarded(world.runtime, world.caller("ann"), ["a"], hold_seconds=60):
+    with guarded(world.agent("ann"), ["a"], hold_seconds=60):
         assert [row["no_force"] for row in ann.my_reservations()["reservations"]] == [False]
         ann.reserve_files(["a"], no_force=True)
     assert [row["no_force"] for row in ann.my_reservations()["reservations"]] == [True]

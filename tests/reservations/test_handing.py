@@ -70,7 +70,7 @@ def test_who_still_holds_a_file_by_another_lease_or_only_shared_it_has_given_not
 def test_git_is_not_asked_by_those_who_give_up_what_they_know_to_be_clean() -> None:
     world = World(unsaved={FILE})
     [own] = ids(world.agent("ann").reserve_files([FILE]))
-    assert "unsaved" not in calls.release(world.runtime, world.caller("ann"), [own])
+    assert "unsaved" not in calls.release(world.agent("ann"), [own], tell=False)
 
 
 def released(world: World) -> None:

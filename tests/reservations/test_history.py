@@ -76,7 +76,7 @@ class Play:
             calls.fetch_inbox()
         else:
             try:
-                with fencing.guarded(world.runtime, world.caller(name), [rest[0]], hold_seconds=rest[1]):
+                with fencing.guarded(world.agent(name), [rest[0]], hold_seconds=rest[1]):
                     pass
             except NotCoveredError:
                 pass

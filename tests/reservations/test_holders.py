@@ -24,7 +24,7 @@ def turns(world: World, *rows: tuple[str, str]) -> None:
 
 
 def missed(world: World, name: str, path: str = FILE) -> Missed | None:
-    with calls.entered(world.runtime, world.caller(name)) as entry:
+    with calls.entered(world.agent(name)) as entry:
         return grant_log.missed(entry, path)
 
 

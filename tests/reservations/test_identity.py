@@ -11,8 +11,7 @@ import pytest
 
 from interlock.reservations import identity, process
 from interlock.reservations.leases import calls
-from interlock.reservations.leases.runtime import Caller, Runtime
-from interlock.reservations.store.contract import Store
+from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.hooks.checkout import Checkout, environment, git
 from tests.table import each_row
@@ -27,7 +26,7 @@ print(json.dumps([known.name, known.kind, known.pid]))
 """
 
 
-def put(store: Store, name: str, pid: int, started: str, host: str = "") -> None:
+def put(store: SqliteStore, name: str, pid: int, started: str, host: str = "") -> None:
     with store.transaction() as tx:
         tx.bind_process(host or process.host(), pid, started, name, 0.0)
 
@@ -136,7 +135,7 @@ def test_what_a_client_without_a_name_starts_is_found_by_its_process() -> None:
     store = SqliteStore(":memory:")
     known = identity.who({}, store, door="mcp")
     caller = Caller(known.name, known.kind, "/", "mcp", process.host(), known.pid, known.started)
-    with calls.entered(Runtime(store), caller):
+    with calls.entered(Context(Runtime(store), caller)):
         pass
     assert identity.who({}, store) == known
     assert identity.who({"CLAUDE_SESSION_ID": "other"}, store).name == "claude-other"
@@ -180,7 +179,7 @@ def test_a_stored_person_stays_a_person() -> None:
     store = SqliteStore(":memory:")
     parent = next(iter(process.ancestors()))
     caller = Caller("ada@here", "person", "/", "mcp", process.host(), parent.pid, parent.started)
-    with calls.entered(Runtime(store), caller):
+    with calls.entered(Context(Runtime(store), caller)):
         pass
     assert identity.who({}, store)[:2] == ("ada@here", "person")
 

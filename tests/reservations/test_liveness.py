@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.reservations.leases import calls, liveness
-from interlock.reservations.leases.runtime import Caller
+from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.service import Reservations
 from interlock.reservations.store.records import Agent, replace
 from tests.reservations.world import HOST, ROOT, START, World
@@ -48,29 +48,29 @@ def test_a_clock_that_was_set_back_still_moves_the_sign_of_life(world: World) ->
 
 def test_a_program_that_calls_for_a_running_agent_does_not_become_its_process(world: World) -> None:
     world.look("ann")
-    calls.mine(world.runtime, replace(world.caller("ann"), pid=999))
+    calls.mine(Context(world.runtime, replace(world.caller("ann"), pid=999)))
     assert stored(world, "ann").pid == 100
     world.ended.add(999)
-    with calls.entered(world.runtime, world.caller("bob")) as entry:
+    with calls.entered(world.agent("bob")) as entry:
         assert liveness.state(entry, "ann") == "alive"
 
 
 def test_an_agent_whose_process_ended_lives_on_in_the_process_that_calls_next(world: World) -> None:
     world.look("ann")
     world.end_process("ann")
-    calls.mine(world.runtime, replace(world.caller("ann"), pid=999))
+    calls.mine(Context(world.runtime, replace(world.caller("ann"), pid=999)))
     assert stored(world, "ann").pid == 999
-    with calls.entered(world.runtime, world.caller("bob")) as entry:
+    with calls.entered(world.agent("bob")) as entry:
         assert liveness.state(entry, "ann") == "alive"
 
 
 def test_a_call_without_a_process_clears_one_that_ended(world: World) -> None:
     world.look("ann")
     over_http = replace(world.caller("ann"), host="", pid=None, started="")
-    calls.mine(world.runtime, over_http)
+    calls.mine(Context(world.runtime, over_http))
     assert stored(world, "ann").pid == 100
     world.end_process("ann")
-    calls.mine(world.runtime, over_http)
+    calls.mine(Context(world.runtime, over_http))
     assert stored(world, "ann").pid is None
 
 
@@ -101,7 +101,7 @@ def test_the_dead_are_those_whose_process_ended_and_agents_that_were_silent_for_
 def test_nobody_is_gone_who_calls(world: World) -> None:
     world.look("ann")
     world.end_process("ann")
-    with calls.entered(world.runtime, world.caller("ann")) as entry:
+    with calls.entered(world.agent("ann")) as entry:
         assert liveness.state(entry, "ANN") == "alive"
 
 
@@ -114,7 +114,7 @@ def test_each_process_is_asked_about_once_in_a_call(world: World) -> None:
 
     world.agent("ann").reserve_files([f"f{number}" for number in range(50)])
     runtime = replace(world.runtime, is_running=is_running)
-    calls.reserve(runtime, replace(world.caller("bob"), root=ROOT), ["**"])
+    calls.reserve(Context(runtime, replace(world.caller("bob"), root=ROOT)), ["**"])
     assert asked == [100]
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from interlock.reservations.leases.calls import entered
 from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import MAX_MESSAGE_BYTES, size
 from interlock.reservations.messages.sending import MAX_INBOX_BYTES
@@ -353,7 +354,7 @@ def test_a_notice_of_the_store_that_is_too_long_is_cut_and_never_stops_the_inbox
         entry.tell("Bob", "granted", "\x01" * 5000)
         entry.tell("Bob", "granted", "short")
 
-    with entered(team.runtime, bob.caller) as entry:
+    with entered(Context(team.runtime, bob.caller)) as entry:
         tell(entry)
     found = inbox(bob)
     assert (len(found), found[2]["body"]) == (3, "short")

@@ -149,7 +149,7 @@ def test_a_path_that_is_no_text_is_refused_by_the_guard_with_a_name_that_can_be_
 
     world = World()
     assert len(ids(world.agent("ann").reserve_files(["a"]))) == 1
-    with pytest.raises(NotCoveredError) as caught, guarded(world.runtime, world.caller("ann"), ["a\udc80.py"]):
+    with pytest.raises(NotCoveredError) as caught, guarded(world.agent("ann"), ["a\udc80.py"]):
         pass
     assert json.dumps(caught.value.errors, ensure_ascii=False).encode()
     assert [row["code"] for row in caught.value.errors] == ["RSV206"]

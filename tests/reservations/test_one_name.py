@@ -54,7 +54,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def typed(project: Path) -> Callable[[str], Pattern | Finding]:
     mine = open_reservations(str(project), name="ann")
-    return lambda text: arguments.typed(mine.runtime, mine.caller, text)
+    return lambda text: arguments.typed(mine, text)
 
 
 def hooked(project: Path, path: str, cwd: str = ".") -> list[str]:
@@ -231,7 +231,7 @@ def test_who_names_the_workspace_does_not_pass_by_leases_of_a_repository_in_it(
 
 def test_commit_of_ours_in_a_workspace_says_how_to_commit(workspace: Path) -> None:
     ann = open_reservations(str(workspace / "one"), name="ann")
-    (refusal,) = commit(ann.runtime, ann.caller, "x")["errors"]
+    (refusal,) = commit(ann, "x")["errors"]
     assert (refusal["code"], refusal["found"]) == ("RSV208", str(workspace))
     assert "git commit -m MESSAGE -- PATHS" in refusal["fix"]
 

@@ -12,9 +12,8 @@ import pytest
 
 from interlock.reservations.errors import ReservationError, StoreDamagedError, StoreUnwrittenError
 from interlock.reservations.store import migrations, sqlite
-from interlock.reservations.store.contract import Transaction
 from interlock.reservations.store.sqlite import SqliteStore, journal_mode
-from interlock.reservations.store.sqlite_rows import SqliteTransaction, near_query
+from interlock.reservations.store.sqlite_rows import Transaction, near_query
 from tests.conformance.rows import agent, lease, message, negotiation, waiter
 
 OPENING = "import sys\nfrom interlock.reservations.store.sqlite import SqliteStore\nstore = SqliteStore(sys.argv[1])\n"
@@ -161,7 +160,7 @@ def test_every_connection_writes_through_to_the_disk(store: SqliteStore) -> None
         assert pragma(tx, "journal_mode") == journal_mode()[0]
 
 
-def pragma(tx: SqliteTransaction, name: str) -> object:
+def pragma(tx: Transaction, name: str) -> object:
     return tx._run(f"PRAGMA {name}").fetchone()[0]  # pyright: ignore[reportPrivateUsage]
 
 

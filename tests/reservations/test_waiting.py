@@ -16,7 +16,7 @@ from tests.reservations.world import HOST, ROOT, World, codes, ids
 def wait(world: World, name: str, *patterns: str, seconds: float = 60) -> None:
     """Put an agent at the end of the line, as a call does that gave up at once."""
     wanted = Wanted(tuple(map(granting.pattern_of, sorted(patterns))), True, False, "", 900)
-    with leases.entered(world.runtime, world.caller(name)) as entry:
+    with leases.entered(world.agent(name)) as entry:
         wait_queue.join(entry, wanted, world.now + seconds)
 
 

@@ -9,7 +9,6 @@ from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
-from interlock.reservations.store.contract import Store
 from interlock.reservations.store.records import AgentKind, Event, Lease, Message
 from interlock.reservations.store.sqlite import SqliteStore
 
@@ -32,7 +31,7 @@ class World:
         pauses: What happens while a call waits, one function a pause; then only time passes.
     """
 
-    store: Store = field(default_factory=lambda: SqliteStore(":memory:"))
+    store: SqliteStore = field(default_factory=lambda: SqliteStore(":memory:"))
     settings: Settings = field(default_factory=Settings)
     now: float = START
     waited: float = 0.0
@@ -89,7 +88,7 @@ class World:
 
     def look(self, name: str = "observer") -> None:
         """Let somebody call who wants nothing: what is over ends, and the line moves."""
-        calls.mine(self.runtime, self.caller(name))
+        calls.mine(self.agent(name))
 
     def _is_running(self, host: str, pid: int, started: str) -> bool | None:
         return None if host != HOST else pid not in self.ended

@@ -14,7 +14,7 @@ from interlock.reservations.git.hook_scripts import GIT_HOOKS, git_hook
 from interlock.reservations.git.uncommitted import unsaved
 from interlock.reservations.guard.check import check_command
 from interlock.reservations.leases import calls
-from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
 
 COMMAND = [sys.executable, "-m", "interlock"]
@@ -44,13 +44,16 @@ class Checkout:
     def caller(self, name: str) -> Caller:
         return Caller(name, "agent", str(self.root), "cli")
 
+    def agent(self, name: str) -> Context:
+        return Context(self.runtime, self.caller(name))
+
     def reserve(self, name: str, *patterns: str, exclusive: bool = True, reason: str = "rewriting it") -> ReserveAnswer:
-        answer = calls.reserve(self.runtime, self.caller(name), list(patterns), reason=reason, exclusive=exclusive)
+        answer = calls.reserve(self.agent(name), list(patterns), reason=reason, exclusive=exclusive)
         assert answer["errors"] == []
         return answer
 
     def release(self, name: str) -> None:
-        calls.release_all(self.runtime, self.caller(name))
+        calls.release_all(self.agent(name))
 
     def env(self, name: str) -> dict[str, str]:
         """The environment of an agent; nothing of the developer's git or agent gets in."""

@@ -17,13 +17,13 @@ from interlock.reservations.git.foreign_leases import foreign, touched
 from interlock.reservations.git.left_out import MAX_LEFT
 from interlock.reservations.hooks import pre_edit
 from interlock.reservations.leases import calls
-from interlock.reservations.leases.runtime import Runtime
+from interlock.reservations.leases.runtime import Context, Runtime
 from interlock.reservations.messages import negotiation, sending
 from tests.reservations.git.checkout import Checkout
 
 
 def committed(checkout: Checkout, name: str, *paths: str, release: bool = False) -> CommitAnswer:
-    return commit(checkout.runtime, checkout.caller(name), f"work of {name}", list(paths), release=release)
+    return commit(checkout.agent(name), f"work of {name}", list(paths), release=release)
 
 
 def codes(answer: CommitAnswer) -> list[str]:
@@ -261,7 +261,7 @@ def test_held_index_is_waited_for(shared: Checkout) -> None:
         lock.unlink(missing_ok=True)
 
     object.__setattr__(runtime, "pause", pause)
-    assert commit(runtime, shared.caller("bob"), "x")["errors"] == []
+    assert commit(Context(runtime, shared.caller("bob")), "x")["errors"] == []
     assert pauses
 
 
@@ -296,7 +296,7 @@ def test_commit_that_another_made_by_git_while_it_was_waited_for_is_not_taken_fo
     while_waiting(
         runtime, shared.root / ".git" / "index.lock", lambda: shared.must("ann", "commit", "-qm", "a", "--", "ann.py")
     )
-    answer = commit(runtime, shared.caller("bob"), "work of bob")
+    answer = commit(Context(runtime, shared.caller("bob")), "work of bob")
     assert answer["errors"] == []
     assert (answer["commit"], answer["paths"]) == (shared.head(), ["bob.py", "src/bob.py"])
     assert shared.files_of("HEAD~1") == {"ann.py"}
@@ -345,30 +345,30 @@ def test_unsaved_work_that_a_hook_set_aside_is_told_once_to_both(shared: Checkou
     assert (answer["errors"], answer.get("disturbed")) == ([], ["ann.py", "src/ann.py"])
     assert shared.read("ann.py") == "ann.py two\n"
     assert [row["path"] for row in events(shared, "surprise_write")] == ["ann.py", "src/ann.py"]
-    told = sending.fetch(shared.runtime, shared.caller("ann"))["messages"]
+    told = sending.fetch(shared.agent("ann"))["messages"]
     assert [row["topic"] for row in told] == ["surprise-write"]
     assert "ann.py" in told[0]["body"]
     assert committed(shared, "bob").get("disturbed") == ["ann.py", "src/ann.py"]
-    assert sending.fetch(shared.runtime, shared.caller("ann"))["messages"] == []
+    assert sending.fetch(shared.agent("ann"))["messages"] == []
 
 
 def test_what_another_agent_wrote_over_is_committed_when_its_holder_has_read_of_it(shared: Checkout) -> None:
-    hits = touched(foreign(shared.runtime, shared.caller("bob")), ["ann.py", "src/ann.py"])
-    overwritten.tell(shared.runtime, shared.caller("bob"), hits[:1], "while git reset ran", "git")
+    hits = touched(foreign(shared.agent("bob")), ["ann.py", "src/ann.py"])
+    overwritten.tell(shared.agent("bob"), hits[:1], "while git reset ran", "git")
     shared.write("ann.py", "of bob\n")
     refused = committed(shared, "ann")
     assert (codes(refused), refused["commit"], refused["errors"][0]["found"]) == (["RSV208"], None, "ann.py")
     assert committed(shared, "ann", "src/ann.py")["paths"] == ["src/ann.py"]
-    assert sending.send(shared.runtime, shared.caller("bob"), "ann", "src/ann.py", topic="surprise-write")["sent"]
-    sending.fetch(shared.runtime, shared.caller("ann"))
+    assert sending.send(shared.agent("bob"), "ann", "src/ann.py", topic="surprise-write")["sent"]
+    sending.fetch(shared.agent("ann"))
     assert committed(shared, "ann")["paths"] == ["ann.py"]
 
 
 def test_damage_that_is_known_is_committed_anyway(shared: Checkout) -> None:
-    hits = touched(foreign(shared.runtime, shared.caller("bob")), ["ann.py"])
-    overwritten.tell(shared.runtime, shared.caller("bob"), hits * 9, "while git reset ran", "git")
+    hits = touched(foreign(shared.agent("bob")), ["ann.py"])
+    overwritten.tell(shared.agent("bob"), hits * 9, "while git reset ran", "git")
     assert codes(committed(shared, "ann", "src/ann.py")) == ["RSV208"], "the message names not all"
-    answer = commit(shared.runtime, shared.caller("ann"), "mine", anyway=True)
+    answer = commit(shared.agent("ann"), "mine", anyway=True)
     assert answer["paths"] == ["ann.py", "src/ann.py"]
 
 
@@ -389,7 +389,7 @@ def test_edit_waits_while_the_hooks_of_a_commit_are_at_work_in_the_same_checkout
         lambda: seen.extend(at_work(common, str(root), 0.0) for root in (shared.root, tmp_path / "other")),
     )  # fmt: skip
     assert at_work(common, str(shared.root), 0.0) == ""
-    assert commit(runtime, shared.caller("bob"), "x")["errors"] == []
+    assert commit(Context(runtime, shared.caller("bob")), "x")["errors"] == []
     assert seen == ["bob", ""]
     assert at_work(common, str(shared.root), 0.0) == ""
 
@@ -403,10 +403,10 @@ def test_edit_does_not_wait_for_a_commit_without_hooks_of_the_user(shared: Check
         seen.append(at_work(str(shared.root / ".git"), root, 0.0))
 
     while_waiting(runtime, shared.root / ".git" / "index.lock", look)
-    assert commit(runtime, shared.caller("bob"), "x", ["bob.py"])["errors"] == []
+    assert commit(Context(runtime, shared.caller("bob")), "x", ["bob.py"])["errors"] == []
     (folder / "pre-commit.before-interlock").symlink_to("/bin/true")
     while_waiting(runtime, shared.root / ".git" / "index.lock", look)
-    assert commit(runtime, shared.caller("bob"), "x", ["src/bob.py"])["errors"] == []
+    assert commit(Context(runtime, shared.caller("bob")), "x", ["src/bob.py"])["errors"] == []
     assert seen == ["", "bob"]
 
 
@@ -461,12 +461,12 @@ def test_own_journal_is_no_change_of_anybody_and_is_committed_when_it_is_named(b
 
 def test_release_with_a_commit_hands_the_file_to_who_waits_and_tells_them(shared: Checkout) -> None:
     runtime = shared.runtime
-    asked = negotiation.negotiate(runtime, shared.caller("ann"), "bob.py", "needs it")
+    asked = negotiation.negotiate(Context(runtime, shared.caller("ann")), "bob.py", "needs it")
     assert asked["errors"] == []
     answer = committed(shared, "bob", "bob.py", release=True)
     assert len(answer["released"]) == 1
-    assert "bob.py" in [row["pattern"] for row in calls.mine(runtime, shared.caller("ann"))["reservations"]]
-    told = sending.fetch(runtime, shared.caller("ann"))["messages"]
+    assert "bob.py" in [row["pattern"] for row in calls.mine(Context(runtime, shared.caller("ann")))["reservations"]]
+    told = sending.fetch(Context(runtime, shared.caller("ann")))["messages"]
     assert [(row["topic"], "bob.py" in row["body"]) for row in told] == [("granted", True)]
 
 
@@ -475,5 +475,5 @@ def test_lease_below_which_another_worktree_has_unsaved_work_is_not_released(sha
     shared.must("bob", "worktree", "add", "-q", "--detach", str(other))
     (other / "bob.py").write_text("unsaved\n")
     answer = committed(shared, "bob", release=True)
-    kept = [row["pattern"] for row in calls.mine(shared.runtime, shared.caller("bob"))["reservations"]]
+    kept = [row["pattern"] for row in calls.mine(shared.agent("bob"))["reservations"]]
     assert (len(answer["released"]), kept) == (1, ["bob.py", "new/**"])

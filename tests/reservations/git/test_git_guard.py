@@ -13,6 +13,7 @@ from interlock.reservations.errors import StoreDamagedError
 from interlock.reservations.git import commands
 from interlock.reservations.guard import prefilter
 from interlock.reservations.guard.check import check_command
+from interlock.reservations.leases import calls
 from interlock.reservations.patterns import canonical, prefix_index
 from interlock.reservations.store.records import replace
 from tests.reservations.git.checkout import Checkout, copied, make
@@ -293,6 +294,15 @@ def test_refusal_quotes_the_command_as_it_was_written(standing: Checkout, comman
     assert f"`{quoted}`" in lines_of(standing.guard("bob", command))[0]
 
 
+@each_row(
+    ("pattern", "codes"),
+    [(".git/config", ["RSV213"]), (".git/hooks/**", ["RSV213"]), (".git/info/exclude", []), (".gitignore", [])],
+)
+def test_what_no_edit_may_change_is_not_reserved(guarded: Checkout, pattern: str, codes: list[str]) -> None:
+    answer = calls.reserve(guarded.agent("ann"), [pattern])
+    assert [row["code"] for row in answer["errors"]] == codes
+
+
 def test_dead_store_is_an_error_for_what_it_would_have_judged_and_none_for_the_rest(guarded: Checkout) -> None:
     (guarded.root / ".git" / "interlock" / "reservations.sqlite").write_bytes(b"garbage" * 1000)
     assert guarded.guard("bob", "ls -l") is None
@@ -350,13 +360,10 @@ def test_most_commands_need_no_parser(command: str) -> None:
     assert prefilter.is_plain(command)
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["interlock hook stop", "cd src && int''erlock hook session-start < x", "for x in 1; do interlock hook stop; done"],
-)
-def test_hook_called_by_hand_is_refused_though_nobody_holds_anything(guarded: Checkout, command: str) -> None:
+def test_hook_called_by_hand_is_refused_though_nobody_holds_anything(guarded: Checkout) -> None:
     guarded.release("ann")
-    assert guarded.guard("bob", command) is not None
+    for line in ("cd src && int''erlock hook session-start < x", "for x in 1; do interlock hook stop; done"):
+        assert guarded.guard("bob", line) is not None, line
 
 
 def test_speaking_of_hooks_is_free_where_nobody_holds_anything(guarded: Checkout) -> None:

@@ -172,7 +172,7 @@ def test_holder_is_told_of_what_git_had_written_before_it_was_refused(
     done = branches.git("bob", *command.split())
     assert done.status != 0
     assert ("written already: ann.py" in done.err) == told
-    found = sending.fetch(branches.runtime, branches.caller("ann"))["messages"]
+    found = sending.fetch(branches.agent("ann"))["messages"]
     assert [("bob" in row["body"], "ann.py" in row["body"]) for row in found] == ([(True, True)] if told else [])
 
 
@@ -337,7 +337,7 @@ def test_project_named_by_the_environment_does_not_reach_into_other_repositories
 
 @pytest.mark.parametrize(
     "module",
-    ["hooks.pre_commit", "hooks.reference_transaction", "hooks.pre_rebase", "hooks.applypatch_msg", "guard.walk"],
+    ["hooks.git_hook", "hooks.reference_transaction", "guard.walk"],
 )
 def test_hook_imports_nothing_slow(module: str, bare: Checkout) -> None:
     slow = ("click", "pydantic", "langgraph", "mcp", "pathlib", "subprocess", "tomllib", "hashlib", "shlex", "asyncio")

@@ -59,7 +59,7 @@ def test_a_commit_of_what_nobody_held_is_free(bare: Checkout) -> None:
 
 def test_a_commit_by_interlock_commit_is_proven(bare: Checkout) -> None:
     bare.write("ann.py", "ann\n")
-    made = interlock_commit(bare.runtime, bare.caller("ann"), "work")["commit"]
+    made = interlock_commit(bare.agent("ann"), "work")["commit"]
     assert checked(bare).verdicts == {made: "proven"}
 
 
@@ -232,7 +232,7 @@ def test_a_journal_that_was_cut_off_is_noticed_where_the_store_is(bare: Checkout
 def test_a_recorded_commit_is_proven_whatever_else_is_missing(bare: Checkout, tmp_path: Path) -> None:
     outbox.drain_events(bare.runtime.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
     bare.write("ann.py", "ann\n")
-    made = interlock_commit(bare.runtime, bare.caller("ann"), "work")["commit"]
+    made = interlock_commit(bare.agent("ann"), "work")["commit"]
     assert checked(bare).verdicts == {made: "proven"}
 
 

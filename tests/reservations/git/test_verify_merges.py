@@ -21,7 +21,7 @@ def forked(checkout: Checkout, *, other: str = "other\n", path: str = "ann.py") 
     """Let ann commit a held file on `theirs` and bob change it on `main`; return ann's commit."""
     checkout.must("ann", "switch", "-q", "-c", "theirs")
     checkout.write(path, "first\nby ann\nlast\n")
-    made = interlock_commit(checkout.runtime, checkout.caller("ann"), "ann's work")["commit"]
+    made = interlock_commit(checkout.agent("ann"), "ann's work")["commit"]
     checkout.release("ann")
     assert made is not None
     checkout.must("bob", "switch", "-q", "main")
@@ -101,7 +101,7 @@ def test_an_evil_merge_is_held_to_the_lines_of_the_holder(bare: Checkout, text: 
 def test_a_merge_that_git_makes_by_itself_is_clean(bare: Checkout) -> None:
     bare.must("ann", "switch", "-q", "-c", "theirs")
     bare.write("ann.py", "by ann\n")
-    interlock_commit(bare.runtime, bare.caller("ann"), "ann's work")
+    interlock_commit(bare.agent("ann"), "ann's work")
     bare.must("bob", "switch", "-q", "main")
     bare.write("bob.py", "by bob\n")
     bare.must("bob", "commit", "-q", "--no-verify", "-a", "-m", "bob's work")
@@ -113,7 +113,7 @@ def test_a_deletion_that_a_merge_takes_back_is_found(bare: Checkout) -> None:
     bare.must("ann", "switch", "-q", "-c", "theirs")
     bare.must("ann", "rm", "-q", "--cached", "ann.py")
     (bare.root / "ann.py").unlink()
-    interlock_commit(bare.runtime, bare.caller("ann"), "gone")
+    interlock_commit(bare.agent("ann"), "gone")
     bare.must("bob", "switch", "-q", "main")
     bare.write("bob.py", "by bob\n")
     bare.must("bob", "commit", "-q", "--no-verify", "-a", "-m", "bob's work")

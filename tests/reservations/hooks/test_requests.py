@@ -194,8 +194,8 @@ def test_looking_for_requests_costs_less_than_200_ms(checkout: Checkout) -> None
     took: list[float] = []
     for _ in range(5):
         begin = time.perf_counter()
-        waiting = look(ada.runtime, ada.caller)
-        handle(ada.runtime, ada.caller, waiting, "1")
+        waiting = look(ada)
+        handle(ada, waiting, "1")
         took.append(time.perf_counter() - begin)
         assert len(waiting.open) == 10
     assert min(took) < 0.2

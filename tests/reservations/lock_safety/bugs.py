@@ -12,7 +12,7 @@ from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.granting import Look, Wanted
 from interlock.reservations.store.records import Lease, Waiter, replace
 from interlock.reservations.store.sqlite import SqliteStore
-from interlock.reservations.store.sqlite_rows import SqliteTransaction
+from interlock.reservations.store.sqlite_rows import Transaction
 
 if TYPE_CHECKING:
     from tests.reservations.lock_safety.worker import Worker
@@ -42,9 +42,9 @@ def no_transaction(worker: "Worker") -> None:
     """Every statement is a transaction of its own: nobody waits for a turn."""
 
     @contextmanager
-    def transaction(self: SqliteStore) -> Generator[SqliteTransaction]:
+    def transaction(self: SqliteStore) -> Generator[Transaction]:
         with self._writer.taken() as link:  # pyright: ignore[reportPrivateUsage]
-            rows = SqliteTransaction(link.current())
+            rows = Transaction(link.current())
             yield rows
             rows.end()
 
@@ -61,15 +61,15 @@ def check_before(worker: "Worker") -> None:
             return known[wanted.texts]
         return real_look(entry, agent, wanted, ahead, **more)
 
-    def once(runtime: Any, caller: Any, asked: Any, *more: Any) -> Any:
-        with calls.entered(runtime, caller) as entry:
+    def once(ctx: Any, asked: Any, *more: Any) -> Any:
+        with calls.entered(ctx) as entry:
             place = wait_queue.place_of(entry, asked.wanted)
-            front = wait_queue.ahead(entry, caller.name, place)
-            found = real_look(entry, caller.name, asked.wanted, front)
+            front = wait_queue.ahead(entry, ctx.caller.name, place)
+            found = real_look(entry, ctx.caller.name, asked.wanted, front)
         time.sleep(SLIP_SECONDS)
         known[asked.wanted.texts] = found
         try:
-            return real_once(runtime, caller, asked, *more)
+            return real_once(ctx, asked, *more)
         finally:
             known.clear()
 
@@ -78,13 +78,13 @@ def check_before(worker: "Worker") -> None:
 
 def token_twice(worker: "Worker") -> None:
     """Now and then a token is given a second time."""
-    real = SqliteTransaction.next_number
+    real = Transaction.next_number
 
-    def next_number(self: SqliteTransaction, counter: str) -> int:
+    def next_number(self: Transaction, counter: str) -> int:
         number = real(self, counter)
         return max(1, number - random.randint(0, 2))
 
-    SqliteTransaction.next_number = next_number
+    Transaction.next_number = next_number
 
 
 def guard_remembers(worker: "Worker") -> None:
@@ -135,7 +135,7 @@ def renews_ended(worker: "Worker") -> None:
             return
         row = worker.ended[-1]
         start = worker.note("call", call="reserve", asked=[row["pattern"]], exclusive=True, ttl=2.0, wait=0)
-        with calls.entered(worker.runtime, worker.caller) as entry:
+        with calls.entered(worker.calls) as entry:
             lease = _as_remembered(worker, row, entry.now)
             entry.tx.put_lease(lease)
             entry.event("lease_renewed", **granting.facts(lease))
@@ -157,13 +157,13 @@ def jumps_the_line(worker: "Worker") -> None:
 
 def keeps_released(worker: "Worker") -> None:
     """A release is acknowledged, and half of them are forgotten."""
-    real = SqliteTransaction.drop_lease
+    real = Transaction.drop_lease
 
-    def drop_lease(self: SqliteTransaction, reservation_id: str) -> None:
+    def drop_lease(self: Transaction, reservation_id: str) -> None:
         if int(reservation_id[-1], 16) % 2:
             real(self, reservation_id)
 
-    SqliteTransaction.drop_lease = drop_lease
+    Transaction.drop_lease = drop_lease
 
 
 def expires_early(worker: "Worker") -> None:

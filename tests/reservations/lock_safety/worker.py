@@ -145,7 +145,7 @@ class Worker:
         seconds = HOLD_SECONDS if self.rng.random() < self.holds else None
         start = self.note("call", call="use", path=path, hold=seconds is not None)
         try:
-            with guarded(self.runtime, self.caller, [path], hold_seconds=seconds) as guard:
+            with guarded(self.calls, [path], hold_seconds=seconds) as guard:
                 if seconds is not None:
                     guard.confirm()
                 self._write(guard, path, start)
@@ -171,7 +171,7 @@ class Worker:
         if rows:
             row = self.rng.choice(rows)
             start = self.note("call", call="check", reservation_id=row["reservation_id"])
-            valid = check_token(self.runtime, self.caller, row["reservation_id"], row["token"])
+            valid = check_token(self.calls, row["reservation_id"], row["token"])
             self.note("checked", start=start, valid=valid, reservation_id=row["reservation_id"], token=row["token"])
 
 
