@@ -3,13 +3,14 @@
 import os.path
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 from interlock.reservations import place
 from interlock.reservations.guard import git_verbs, listings, refusals
 from interlock.reservations.guard.git_lines import GitLines
 from interlock.reservations.guard.judge import Spot, shown
-from interlock.reservations.guard.prefilter import NAMES, RUN, names
+from interlock.reservations.guard.prefilter import CODE, LANGUAGES, NAMES, OUTPUTS, RUN, names
 from interlock.reservations.guard.programs import (
     FILES,
     FOLLOWING,
@@ -32,6 +33,12 @@ _EVALUATING: Final = names("test [ [[ printf read mapfile readarray wait")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _SPELLED: Final = "a command that is spelled out"
 _PROGRAM: Final = re.compile(r"[\w./-]+")
+_STRING: Final = re.compile(r"""'([^'\n]+)'|"([^"\n]+)\"""")
+_WRITING: Final = re.compile(
+    r"""['"][wax]b?\+?t?['"]|(?<!stdout\.)[wW]rite|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir)|truncate"""
+    r"""|[cC]opy|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`|open.*['"][+>]|\.dump\("""
+)
+"""What code says that may write a file, or run a command."""
 _OPENS: Final = r"[ugoa]*\+r?w?x"
 """A mode that turns no hook off."""
 
@@ -111,16 +118,22 @@ class Commands(GitLines):
 
     def _write(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge a program of the table of those that write files."""
+        self._code(spot, name, rest)
         (way, row), said = FILES[name], [word.text for word in rest if word.known]
         written = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
-        self.files(spot, shown(name, rest), [*written, *row(rest, spot.here or self.cwd)], follow=way in FOLLOWING)
+        written += row(rest, spot.here or self.cwd) if rest else []
+        self.files(spot, shown(name, rest), written, follow=way in FOLLOWING)
         self.wrote = True
         for match in (each for text in said for each in re.finditer(RUNS[way], text)) if way in RUNS else ():
             self.loosely(spot, match[match.lastindex or 0])
 
     def _other(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge a program that is in no table: what it is given may be a command, or the store."""
+        self._code(spot, name, rest)
         texts = [word.text for word in rest]
+        written = [after for option, after in pairwise(rest) if option.text in OUTPUTS and after.known]
+        written += [Word(word.partition("=")[2]) for word in rest if word.known and word.startswith("--output=")]
+        self.files(spot, name, written, follow=True)
         if name.startswith("python") and ["-m", "interlock"] in (texts[at : at + 2] for at in range(len(texts))):
             self._interlock(spot, rest[texts.index("interlock") + 1 :])
         for at, word in enumerate(rest):
@@ -134,6 +147,24 @@ class Commands(GitLines):
             world = self.worlds.at(spot.here or self.cwd)
             if place.inside(world.store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
                 self.anything(f"{name} {word.text}", refusals.STORE, spot.here, "may take away what guards")
+
+    def _code(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
+        """Judge code of another language in the line: the files that it names and may write, and commands in it."""
+        if LANGUAGES.fullmatch(name) is None:
+            return
+        said = [word.text for word in rest if word.known]
+        given = [after for option, after in pairwise(said) if option in CODE]
+        given += [word.text for word in spot.feed or () if word.known] if not plain(rest) or said[-1:] == ["-"] else []
+        code = "\n".join(given)
+        strings = [first or second for first, second in _STRING.findall(code)]
+        if _WRITING.search(code) is None and RUN.isdisjoint(map(os.path.basename, strings)):
+            return
+        paths = {text: os.path.join(spot.here or self.cwd, text) for text in strings}
+        named = [Word(text) for text, path in paths.items() if os.path.lexists(path) and not os.path.isdir(path)]
+        self.files(spot, f"{name} …", named, follow=True)
+        for text in strings:
+            if " " in text:
+                self.loosely(spot, text)
 
     def loosely(self, spot: Spot, text: str) -> None:
         """Judge a text that may be a command: refused for what it would touch, not for what cannot be read."""

@@ -31,8 +31,15 @@ FILE_WRITERS: Final[dict[str, str]] = {
     "pack": "gzip gunzip bzip2 bunzip2 xz unxz zstd",
     "-o": "sort curl",
     "-O": "wget",
-    "second": "uniq",
-    "tar": "tar",
+    "second": "uniq xxd",
+    "tar": "tar bsdtar",
+    "unzip": "unzip",
+    "cpio": "cpio",
+    "7z": "7z 7za 7zz",
+    "rewrite": "black isort pyupgrade rustfmt dos2unix unix2dos",
+    "rewrite -i": "autopep8 yapf clang-format yq",
+    "rewrite -w": "prettier gofmt goimports gofumpt shfmt 2to3",
+    "rewrite --fix": "eslint stylelint ruff biome",
 }
 """What programs do to the files that they are given; `programs.FILES` has a row for each way."""
 
@@ -55,6 +62,13 @@ JUDGED: Final = frozenset({
     "setfacl", "chattr",
 })  # fmt: skip
 """Programs whose arguments the guard reads."""
+
+LANGUAGES: Final = re.compile(r"(?:python|node|nodejs|deno|bun|ruby|perl|php|lua)[\d.]*")
+"""Programs that run code of another language."""
+OUTPUTS: Final = names("-o -out --out --output --output-file --outfile")
+"""Options of programs that are in no table, which name a file that is written."""
+CODE: Final = names("-c -e -p -pe -r -ne eval --eval --print")
+"""Options behind which that code stands in the line."""
 
 NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
 """Variables that say who is who; see `check_names`."""
@@ -91,7 +105,9 @@ def is_plain(command: str) -> bool:
         return False
     programs = [name.rpartition("/")[2] for name in _FIRST.findall(_QUOTED.sub("x", command))]
     arguments = {word.rpartition("/")[2] for word in unquoted(command).split()}
-    if {"-m", "interlock"} <= arguments:
+    if {"-m", "interlock"} <= arguments or not OUTPUTS.isdisjoint(arguments):
+        return False
+    if CODE & arguments and any(map(LANGUAGES.fullmatch, arguments)):
         return False
     return (
         _UNREAD.isdisjoint(programs)

@@ -1,6 +1,7 @@
 """Programs that run other programs, and programs that write, move or remove the files that they are given."""
 
 import os.path
+import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
@@ -210,20 +211,54 @@ def _option(short: str, long: str) -> Callable[[Sequence[Word], str], list[Word]
     return row
 
 
+def _tar(words: Sequence[Word], here: str) -> list[Word]:
+    """Return the folder that `tar x` writes, with everything below it, and what `tar --remove-files` packs away."""
+    if any(word.startswith("--remove-f") for word in words):
+        return plain(words)
+    letters = [re.split("[fCI]", word.text)[0] for word in words if is_short(word) or word is words[0]]
+    said = {word.text for word in words}
+    is_unpacking = any("x" in each and each[:2] != "--" for each in letters) or said & {"--extract", "--get"}
+    return _into("C", "--directory")(words, here) if is_unpacking else []
+
+
+def _into(short: str, long: str) -> Callable[[Sequence[Word], str], list[Word]]:
+    """Return a row for a program that fills the folder which an option names, by default the present one."""
+    named = _option(short, long)
+    return lambda words, here: named(words, here) or [Word(".")]
+
+
+def _rewriting(short: str, *options: str) -> Callable[[Sequence[Word], str], list[Word]]:
+    """Return a row for a formatter: it rewrites what it is given, by default all, where one of some options says so."""
+
+    def row(words: Sequence[Word], _here: str) -> list[Word]:
+        said = {word.partition("=")[0] for word in words}
+        asked = not (short or options) or not said.isdisjoint(options) or (short and _has(words, "", short))
+        if not asked or not said.isdisjoint({"--check", "--diff", "--check-only", "-"}):
+            return []
+        named = [word for word in plain(words) if word.text not in {"format", "check", "lint"}]
+        return named or ([Word(".")] if options else [])
+
+    return row
+
+
 _ROWS: Final[dict[str, Callable[[Sequence[Word], str], list[Word]]]] = {
     "remove": lambda words, _: plain(words), "write": lambda words, _: plain(words), "copy": _target, "link": _target,
     "move": lambda words, here: [*_split(words)[0], *_target(words, here)],
     "rename": lambda words, _: plain(words)[1:], "second": lambda words, _: plain(words)[1:2],
     "dump": lambda words, _: [Word(word[3:]) for word in words if word[:3] == "of="],
     "pack": lambda words, _: [] if any(_has(words, each, "cklt") for each in _KEEPING) else plain(words),
-    "tar": lambda words, _: plain(words) if any(word.startswith("--remove-f") for word in words) else [],
+    "tar": _tar, "unzip": lambda words, here: [] if _has(words, "", "ltvpZz") else _into("d", "--exdir")(words, here),
+    "cpio": lambda words, here: _into("D", "--directory")(words, here) if _has(words, "--extract", "ip") else [],
+    "7z": lambda words, here: _into("o", "--o")(words, here) if words and words[0].text in {"x", "e"} else plain(words),
+    "rewrite": _rewriting(""), "rewrite -i": _rewriting("i", "--in-place", "--inplace"),
+    "rewrite -w": _rewriting("w", "--write"), "rewrite --fix": _rewriting("", "--fix", "--write", "format"),
     "sync": lambda words, _: _sync(words), "in place": lambda words, _: _in_place(words),
     "awk": lambda words, _: _awk(words), "-o": _option("o", "--output"), "-O": _option("O", "--output-document"),
 }  # fmt: skip
 _KEEPING: Final = ("--stdout", "--keep", "--to-stdout", "--list", "--test")
 FILES: Final = {name: (way, _ROWS[way]) for way, names in FILE_WRITERS.items() for name in names.split()}
 """Program to its way, and the files that it writes, moves or removes."""
-FOLLOWING: Final = frozenset({"write", "copy", "second", "dump", "sync", "in place", "awk", "-o", "-O"})
+FOLLOWING: Final = frozenset(FILE_WRITERS) - {"remove", "move", "rename", "link", "pack"}
 """Ways that write where a symbolic link leads; the others remove or replace the link."""
 WRITES: Final = {
     "in place": r"(?:^|[\s;{}/|,#\d$!gpI])[wW]\s+([^\s;}]+)", "awk": r'>\s*"([^"]+)"',
@@ -231,6 +266,7 @@ WRITES: Final = {
 """What a script of `sed` or `awk` writes."""
 RUNS: Final = {
     "in place": r"(?:^|[;{\n\d])\s*e\s+([^\n]+)", "awk": r'(?:system\s*\(|\|&?)\s*"([^"]+)"|"([^"]+)"\s*\|',
+    "tar": r"(?:exec|-command|-program)=(.+)|^([^-\s]\S*\s.+)$",
 }  # fmt: skip
 """What it runs."""
 
@@ -239,7 +275,7 @@ READERS: Final = names(
     "dirname basename readlink mkdir touch lsof fuser diff cmp comm less more man which type whereis command jq yq "
     "column cut "
     "tr nl od xxd strings sleep true false test [ date gh docker podman kubectl ssh scp curl wget apt apt-get brew "
-    "pip pip3 "
+    "pip pip3 apk dnf yum pacman zypper snap "
     "interlock printenv ps pgrep pkill kill killall history help export cargo go make"
 )
 """Programs that run none of their arguments here: what is named there is read, or meant for another machine."""
