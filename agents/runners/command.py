@@ -1,24 +1,22 @@
 """The `command` runner: an agent that is a program, such as Claude Code, Codex or Gemini CLI."""
 
 import errno
-import os
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from interlock.agents.answer import Answer
 from interlock.agents.ask import Ask, RunnerError
-from interlock.agents.runners.child import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, run_child
 from interlock.agents.runners.command_table import PLACEHOLDER, Command
 from interlock.agents.runners.conversation import Conversations
 from interlock.agents.runners.permissions import command_lines
 from interlock.agents.runners.presets import Figure
 from interlock.agents.runners.printed import Form, UnreadableOutput, read_output, session_of
 from interlock.agents.usage import Usage
+from interlock.core.process import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, capture, environment_of
 from interlock.redaction import redact
 
 _SHOWN_CHARS: Final = 1000
@@ -75,7 +73,7 @@ class CommandRunner:
             argv = [*_argv(ask, command, words, Path(folder)), *(fill(part, words) for part in command.last)]
             stdin = fill(command.stdin if session is None else "{prompt}", words).encode("utf-8", "surrogatepass")
             try:
-                ended = run_child(
+                ended = capture(
                     argv,
                     stdin=stdin,
                     cwd=Path(ask.root),
@@ -143,11 +141,6 @@ def _words(ask: Ask, command: Command, folder: Path, session: str) -> dict[str, 
 def fill(text: str, words: Mapping[str, str]) -> str:
     """Put words in place of their names in braces."""
     return PLACEHOLDER.sub(lambda found: found[0][0] if found[1] is None else words[found[1]], text)
-
-
-def environment_of(names: tuple[str, ...]) -> dict[str, str]:
-    """Return the variables of this process that are named; `*` at the end of a name stands for any ending."""
-    return {name: value for name, value in os.environ.items() if any(fnmatchcase(name, each) for each in names)}
 
 
 def _spent(ended: Ended, command: Command) -> Usage:

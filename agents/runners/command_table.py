@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Final, cast
 
 from interlock.agents.runners.permissions import Permit
-from interlock.agents.runners.presets import COMMON_ENVIRONMENT, PRESETS, WHOLE, Figure
+from interlock.agents.runners.presets import PRESETS, WHOLE, Figure
 from interlock.agents.runners.printed import FORMS, Form
 from interlock.agents.tables import Table, type_name
+from interlock.core.process import COMMON_ENVIRONMENT
 from interlock.core.text import closest
 
 KEYS: Final = ("preset", "argv", "arguments", "model", "stdin", "output", "timeout_seconds", "environment")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from interlock.agents.ask import RunnerError
+from interlock.core.process import start
 
 CONTEXT: Final = 24576
 """Tokens of prompt and answer together, for each ask that is worked on."""
@@ -147,14 +148,12 @@ def _start(file: Path, context: int, threads: int) -> _Running:
         "cache_mib": _CACHE_MIB,
     }
     with tempfile.TemporaryFile() as log:
-        # A session of its own: Ctrl-C in the terminal is for us, who end it.
-        child = subprocess.Popen(
+        child = start(
             [sys.executable, "-P", str(_CHILD), json.dumps(settings)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            start_new_session=True,
         )
         atexit.register(_end, child)
         late = threading.Timer(START_SECONDS, child.kill)

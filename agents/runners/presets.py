@@ -7,14 +7,6 @@ from typing import Final, Literal, TypeAlias
 from interlock.agents.runners.permissions import Permit, allow_in_claude, allow_in_gemini
 from interlock.agents.runners.printed import Form
 
-COMMON_ENVIRONMENT: Final = (
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TERM", "TMPDIR", "TZ", "XDG_*",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
-    "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-)  # fmt: skip
-"""What every program is given of the environment; `*` at the end stands for any ending."""
-
-
 Figure: TypeAlias = Literal["input_tokens", "output_tokens", "usd"]
 
 
@@ -29,7 +21,7 @@ class Preset:
         model: Arguments when a model is named.
         stdin: What it reads.
         form: How its output is written.
-        environment: What it is given of the environment, besides `COMMON_ENVIRONMENT`.
+        environment: What it is given of the environment, besides `core.process.COMMON_ENVIRONMENT`.
         resume: Arguments with which it goes on with a conversation; `{session}` stands for its name.
         last: Arguments that stand behind all others.
         totals: What it tells as the sum over a whole conversation: fields of `Usage`.

@@ -10,10 +10,8 @@ from pydantic import Field, create_model
 from interlock.agents.file_refusals import Answer, answering, refusal
 from interlock.agents.fitting import ROOM_BYTES, ends, taken
 from interlock.agents.quoting import bullets
-from interlock.agents.runners.child import Ended, run_child
-from interlock.agents.runners.command import environment_of
-from interlock.agents.runners.presets import COMMON_ENVIRONMENT
 from interlock.agents.tools.making import Arguments, make_tool
+from interlock.core.process import COMMON_ENVIRONMENT, Ended, capture, environment_of
 from interlock.reservations.rules import shown
 
 TIMEOUT_SECONDS: Final = 600.0
@@ -79,7 +77,7 @@ def command_tool(
 def _ended(name: str, argv: Sequence[str], root: str, env: Mapping[str, str], timeout_seconds: float) -> Ended:
     given = {**environment_of(_ENVIRONMENT), **env}
     try:
-        return run_child(argv, stdin=b"", cwd=Path(root), env=given, timeout_seconds=timeout_seconds)
+        return capture(argv, cwd=Path(root), env=given, timeout_seconds=timeout_seconds)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise refusal(
