@@ -159,7 +159,7 @@ def plain_segments(argument: str, path: str) -> tuple[str, ...]:
 
 
 def is_never(segments: Sequence[str]) -> bool:
-    """Say whether a path is Interlock's or git's, also in a spelling that some file system takes for theirs."""
+    """Return whether a path is Interlock's or git's, also in a spelling that some file system takes for theirs."""
     names = [_folded(segment) for segment in segments]
     return names[0] in _NEVER or any(name == _GIT or _SHORT.match(name) for name in names)
 
@@ -223,7 +223,7 @@ class _Walk:
 
 
 def _can_be_named(path: str) -> bool:
-    """Say whether an agent could name a path to us, and may."""
+    """Return whether an agent could name a path to us, and may."""
     try:
         return not is_never(split_path(path))
     except RunnerError:

@@ -71,11 +71,6 @@ def parse_role(text: str, *, path: str, role: str) -> RoleFile:
 def role_file(role: Role, *, page: bool, prompt: str | Path | None = None) -> RoleFile:
     """Return the prompt file of a role: the project's, else that of its name for a page, else that of its kind.
 
-    Args:
-        role: The role.
-        page: Whether the work is on a page, for which roles of some names have a text of their own.
-        prompt: The project's file, which comes before every shipped one.
-
     Raises:
         AgentConfigError: When the file cannot be used, or the role is the orchestrator, which is code.
     """
@@ -142,7 +137,7 @@ def _front_matter(head: str, path: str) -> Mapping[str, list[str]]:
         if not colon or not key.replace("-", "").replace("_", "").isalnum():
             raise AgentConfigError(path, f"line {number}", "not a `key: value` line", "Write `key: value`.")
         if key in values:
-            raise AgentConfigError(path, key, f"`{key}` stands twice", "Remove one of the two.")
+            raise AgentConfigError(path, key, f"`{key}` is there twice", "Remove one of the two.")
         near = closest(key, FIELDS, 0.75)
         if key not in FIELDS and near:
             raise AgentConfigError(path, key, f"unknown key `{key}`", f"Write `{near}`.")

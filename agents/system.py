@@ -1,6 +1,6 @@
 """The prompt of a role: its text for a runner, and the text with its contract for whom no assignment follows.
 
-The contract stands in every assignment, so that each agent sees it once, whatever its runner hands on. A prompt alone,
+The contract is part of every assignment, so that each agent sees it once, whatever its runner hands on. A prompt alone,
 as an agent file of a client or over MCP, holds it in its own text.
 """
 
@@ -23,11 +23,6 @@ _PLACE: Final = re.compile(rf"\s*{re.escape(CONTRACT_MARK)}(?:.*?{re.escape(CONT
 def role_text(role: Role, *, page: bool, prompt: str | Path | None = None) -> str:
     """Return what a role is and does, without its contract: the system prompt of every ask.
 
-    Args:
-        role: The role.
-        page: Whether the task is about a page.
-        prompt: The project's file; None for the shipped text.
-
     Raises:
         AgentConfigError: When the role's file cannot be used.
     """
@@ -36,12 +31,6 @@ def role_text(role: Role, *, page: bool, prompt: str | Path | None = None) -> st
 
 def system_prompt(role: str, protocol: Protocol, *, page: bool = True, prompt: str | Path | None = None) -> str:
     """Return the prompt of a role with its contract filled in, for an agent that is given no assignment.
-
-    Args:
-        role: A role of the roster.
-        protocol: The tables that the contract is written from.
-        page: Whether the work is on a page.
-        prompt: The project's file; None for the shipped text.
 
     Raises:
         AgentConfigError: When the role's file cannot be used.

@@ -23,13 +23,7 @@ def type_name(value: object) -> str:
 
 
 class Table:
-    """One table of a configuration file, which knows where it stands.
-
-    Args:
-        values: The keys and values as read.
-        path: The file, for messages.
-        where: The table's own key, such as `agents.visual-qa`; empty for the whole file.
-    """
+    """One table of a configuration file, which knows its key: `agents.visual-qa`, or nothing for the whole file."""
 
     def __init__(self, values: Mapping[str, object], path: str, where: str) -> None:
         self._values = values
@@ -63,7 +57,7 @@ class Table:
             raise self.error(name, f"unknown key `{name}`", fix)
 
     def has(self, name: str) -> bool:
-        """Say whether a key is given."""
+        """Return whether a key is given."""
         return name in self._values
 
     def raw(self, name: str) -> object:

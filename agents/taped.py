@@ -10,8 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Final, Self, cast
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import AgentConfigError, Ask, RunnerError
+from interlock.agents.ask import AgentConfigError, Answer, Ask, RunnerError
 from interlock.agents.confined import read_confined
 from interlock.agents.usage import Usage
 from interlock.redaction import Redactor
@@ -216,14 +215,7 @@ def _bad(path: Path, line: int, message: str) -> AgentConfigError:
 
 
 def change_at(root: str, path: str, value: str, redactor: Redactor) -> Change:
-    """Return a change as it is recorded: with the bytes that stand there now, without keys.
-
-    Args:
-        root: The folder that the path is relative to.
-        path: The file.
-        value: `<mode> <sha256>` as it was listed; empty when it was deleted.
-        redactor: Takes keys out.
-    """
+    """Return a change as it is recorded: with the bytes that stand there now, without keys."""
     if not value:
         return Change(path, "")
     if not value.startswith("100"):
@@ -247,7 +239,7 @@ def apply(files: dict[str, str], changes: tuple[Change, ...]) -> None:
 
 
 def is_report(path: str) -> bool:
-    """Say whether a path is one of a report: nothing below `artifacts` is in any scope."""
+    """Return whether a path is one of a report: nothing below `artifacts` is in any scope."""
     return path.startswith("artifacts/")
 
 

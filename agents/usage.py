@@ -1,4 +1,4 @@
-"""What answers cost, and how much of that a task or a role may spend."""
+"""What answers cost, how much of that a task or a role may spend, and what tokens cost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -6,6 +6,9 @@ from typing import Any, Final
 
 LIMIT_NAMES: Final = ("calls", "tokens", "seconds", "usd")
 """The keys of a `budget` table, in the order in which a spent one is looked for."""
+
+
+_MILLION: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,8 @@ class Limits:
 
     def spent(self, used: Usage) -> str:
         """Name the first limit that is used up, with both figures; empty when something is left of each."""
-        amounts = {"calls": used.calls, "tokens": used.tokens, "seconds": used.seconds, "usd": used.usd}
         for name in LIMIT_NAMES:
-            limit, amount = getattr(self, name), amounts[name]
+            limit, amount = getattr(self, name), getattr(used, name)
             if limit is None:
                 continue
             if amount is None:
@@ -111,3 +113,30 @@ class Limits:
 
 def _shown(amount: float) -> str:
     return f"{amount:.4g}" if isinstance(amount, float) else str(amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one model costs, in US dollars per million tokens: a row of `[prices]` in `interlock.toml`.
+
+    A model without a row there has no price, and its use no money.
+
+    Args:
+        input: For tokens that are sent.
+        output: For tokens that come back, hidden reasoning included.
+        cached_input: For those of the sent ones that the provider had kept; None: they cost what others do.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+    def usd(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """Return what so many tokens cost; the cached ones are among those that are sent."""
+        cached = self.input if self.cached_input is None else self.cached_input
+        sent = (input_tokens - cached_tokens) * self.input + cached_tokens * cached
+        return (sent + output_tokens * self.output) / _MILLION
+
+
+FREE = Price(0.0, 0.0)
+"""What a model on this machine costs."""

@@ -37,7 +37,8 @@ from interlock import __version__
 from interlock.redaction import KeyRefused, Redactor, clean_arguments, redact, redactor_for
 from interlock.server import prompts
 from interlock.server.arguments import check_arguments, key_problem, refined, unknown_tool
-from interlock.server.places import READS, Places
+from interlock.server.places import READS as READING_CALLS
+from interlock.server.places import Places
 from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call, sentences, without_keys
 from interlock.server.rules import refusal_data
 from interlock.server.schemas import answer_schema, trimmed
@@ -62,6 +63,15 @@ by the ticket that comes back.
 3. On `retry`, fix what `gate_result.issues` names and send again. On `stop`, report `reason` and \
 `invalidation_report`, and end.
 4. Change no file of the project before the plan has passed."""
+
+# Every hint that counts is given, for a client takes what is left out for the worst: without `destructiveHint` and
+# `openWorldHint` Codex asks a person before each call, and `codex exec` has nobody to ask.
+READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+"""Changes nothing."""
+WRITES: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+"""Adds to what is kept; the same call again changes nothing more."""
+SENDS: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+"""Adds to what is kept, each time."""
 
 TICKET_URI: Final = "interlock://runs/{run_id}/ticket"
 EVENTS_URI: Final = "interlock://runs/{run_id}/events"
@@ -93,7 +103,7 @@ class InterlockServer(MCPServer[Any]):
         self._tickets: Tickets | None = None
         self.on_close: Callable[[], object] = lambda: None
         self._subscribers = Subscribers()
-        self._reading = Places(READS, READS, leave=True)
+        self._reading = Places(READING_CALLS, READING_CALLS, leave=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._telling: set[asyncio.Task[None]] = set()
         low = self._lowlevel_server
@@ -241,7 +251,7 @@ class InterlockServer(MCPServer[Any]):
             raise _protocol_error(_described(cause, f"resource {uri}")) from error
 
     async def list_prompts(self) -> list[Prompt]:
-        """Return the prompts: one for each role of the roster as it stands now, and those of the ticket workflow."""
+        """Return the prompts: one for each role of the present roster, and those of the ticket workflow."""
         with _told("prompts"):
             return await self.reading(lambda: prompts.listing(self.root))
 

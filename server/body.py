@@ -1,4 +1,4 @@
-"""The last part of the door: a whole body within its bounds, looked at before anything reads it."""
+"""The last check of a request: a whole body within its bounds, looked at before anything reads it."""
 
 from collections.abc import Callable
 
@@ -11,13 +11,7 @@ from interlock.server.rules import BadMessage
 
 
 class BodyGate:
-    """Reads the whole body within its bounds, looks at it, and hands it on.
-
-    Args:
-        inner: What comes next.
-        limits: How large a body may be and how long it may take.
-        inspect: Gives what keeps the body of a POST from being read, or None.
-    """
+    """Reads the whole body within its bounds, looks at it, and hands it on."""
 
     def __init__(self, inner: ASGIApp, limits: Limits, inspect: Callable[[bytes], BadMessage | None]) -> None:
         self._inner = inner

@@ -73,13 +73,7 @@ class Bucket:
 
 
 class TooMuch(InterlockError):  # noqa: N818 - reads as what it says at the place that catches it
-    """A caller asked for more than it may; nothing was taken from its share.
-
-    Args:
-        found: What was counted.
-        expected: What is allowed.
-        retry_seconds: When it is worth trying again.
-    """
+    """A caller asked for more than it may; nothing was taken from its share."""
 
     def __init__(self, found: str, expected: str, retry_seconds: float) -> None:
         super().__init__(found, f"Ask again in {retry_seconds:g} s.")

@@ -7,37 +7,20 @@ from typing import Annotated, Any, Final, TypedDict, TypeVar
 from pydantic import Field
 
 from interlock.agents.contract import contract
-from interlock.core.errors import InterlockError
 from interlock.core.text import closest
 from interlock.envelope import Status, Verdict
 from interlock.envelope.template import template
 from interlock.gates.response import Expected, distinct_gates
 from interlock.graph import JudgeContext, judge
-from interlock.server.annotations import READS
-from interlock.server.app import InterlockServer
+from interlock.server.app import READS, InterlockServer
 from interlock.server.places import Places
 from interlock.server.project import tables
+from interlock.server.rules import CallError
 
 AnswerT = TypeVar("AnswerT")
 
 CALLS: Final = 1
 """How many calls of one caller are at work at once: a long text is judged for seconds, by the processor alone."""
-
-
-class UnknownRoleError(InterlockError):
-    """A role is named that the roster does not have.
-
-    Args:
-        role: The name.
-        roles: The names of the roster.
-    """
-
-    code = "MCP302"
-
-    def __init__(self, role: str, roles: list[str]) -> None:
-        near = closest(role, roles)
-        fix = f"Write `{near}`." if near else f"Name one of {', '.join(roles)}."
-        super().__init__(f"the roster has no role `{role[:80]}`", fix)
 
 
 class Judged(TypedDict):
@@ -106,5 +89,7 @@ def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_
 def _form(root: Path, role: str, task_id: str | None) -> Form:
     _, protocol = tables(root)
     if role not in protocol.roles:
-        raise UnknownRoleError(role, list(protocol.roles))
+        near = closest(role, protocol.roles)
+        fix = f"Write `{near}`." if near else f"Name one of {', '.join(protocol.roles)}."
+        raise CallError("MCP302", f"the roster has no role `{role[:80]}`", fix)
     return Form(text=template(role, protocol, task_id=task_id), contract=contract(role, protocol, examples=False))

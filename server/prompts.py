@@ -38,7 +38,7 @@ ticket.
 7. Repeat while `continue` is true. `complete` is the good end, `fail_closed` the other one.
 
 A submission that you are not sure arrived can be sent again as it was: the first answer comes back and nothing \
-happens twice. `interlock_run_status(run_id)` says where a run stands."""
+happens twice. `interlock_run_status(run_id)` says where a run is."""
 
 COORDINATE_TEXT: Final = """\
 Other agents work in this checkout at the same time. Nobody edits a file that somebody else holds.

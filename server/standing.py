@@ -135,14 +135,7 @@ def open_asks(view: "RunView") -> dict[str, AskObject]:
 
 
 def judged(view: "RunView", root: Path, role: str, ask_id: str | None) -> Judged | None:
-    """Return what came of the answer to an ask, or None when it has none that was judged.
-
-    Args:
-        view: The run.
-        root: The project's root.
-        role: Who was asked.
-        ask_id: The ask; None: the role's last one that was answered.
-    """
+    """Return what came of the answer to an ask, or to the last one without `ask_id`; None where none was judged."""
     last: Answered | None = view.values.get("answers", {}).get(role)
     place = None if last is None else (last["attempt"], last["turn"], last["reask"])
     if ask_id is not None:

@@ -14,10 +14,10 @@ from interlock.graph import UNANSWERED, AnswerError, Drives, TaskError
 from interlock.redaction import redactor_for
 from interlock.server.collected import Collected, collected, made_by_a_run, made_by_hand
 from interlock.server.project import tables
+from interlock.server.rules import CallError
 from interlock.server.standing import Abandoned, Judged, Standing, Step, Submitted, judged, open_asks, standing
 from interlock.server.tokens import RESERVED
 from interlock.server.trust import (
-    TaskCallError,
     no_task_file,
     own_files,
     own_inputs,
@@ -41,12 +41,7 @@ _REMOTE: Final = {"runner": "remote"}
 
 
 class TaskCalls:
-    """The calls on the task runs of one root.
-
-    Args:
-        root: The project's root.
-        drives: What drives the runs of this process.
-    """
+    """The calls on the task runs of one root."""
 
     def __init__(self, root: Path, drives: Drives) -> None:
         self.root = root
@@ -58,7 +53,7 @@ class TaskCalls:
         Raises:
             TaskError, ConfigError, AgentConfigError: The task cannot start.
             RunBusyError: The run id is taken by another task.
-            TaskCallError: The task names a runner that a task over MCP may not name.
+            CallError: The task names a runner that a task over MCP may not name.
         """
         from interlock.graph import RunStore, start_run, view_run  # noqa: PLC0415 - LangGraph takes a second to import
 
@@ -78,11 +73,11 @@ class TaskCalls:
         """Take a run on, and return who acts now; with a role, once that role is asked or the time is over.
 
         Raises:
-            TaskCallError: The role is not the caller's, not of this run, or the time is no time.
+            CallError: The role is not the caller's, not of this run, or the time is no time.
             UnknownRunError, RunDamagedError, RunnerError: The run cannot be taken on.
         """
         if not 0 <= wait_seconds <= MAX_WAIT_SECONDS:
-            raise TaskCallError(
+            raise CallError(
                 "MCP404",
                 f"`wait_seconds` is {wait_seconds}; it is from 0 to {MAX_WAIT_SECONDS:.0f}",
                 "Wait less, and call again.",
@@ -111,7 +106,7 @@ class TaskCalls:
         One to a re-ask that the run has not come to yet is kept, and judged when it does.
 
         Raises:
-            TaskCallError: The role is not the caller's, or not of this run.
+            CallError: The role is not the caller's, or not of this run.
             AnswerError: The run does not wait for this role, or asks something else by now; nothing was done.
             RunBusyError: The run was driven all the time; nothing was done.
         """
@@ -159,14 +154,14 @@ class TaskCalls:
         """End a run for good, as `interlock abandon` does.
 
         Raises:
-            TaskCallError: Another caller began it.
+            CallError: Another caller began it.
             UnknownRunError, RunBusyError, RunDamagedError: It cannot be ended.
         """
         from interlock.graph import RunStore, abandon  # noqa: PLC0415
 
         store = RunStore(self.root, run_id)
         if caller and store.exists() and store.owner() != caller:
-            raise TaskCallError(
+            raise CallError(
                 "MCP409",
                 f"run {run_id} was not begun with a token of {caller}",
                 "Have whoever began it end it, or end it where the server runs: `interlock abandon`.",
@@ -185,13 +180,13 @@ class TaskCalls:
         """Collect evidence of a page by hand, or return what a run collected in its present attempt.
 
         Raises:
-            TaskCallError: Neither or both are named, or the evidence would stand in the place of a run's.
+            CallError: Neither or both are named, or the evidence would stand in the place of a run's.
             CollectorError, TreeError: There is no evidence.
             UnknownRunError, RunDamagedError: The run cannot be read.
         """
         if (page is None) == (run_id is None):
             found = "neither" if page is None else "both"
-            raise TaskCallError(
+            raise CallError(
                 "MCP405", f"`page` and `run_id`: found {found}, expected one of them", "Name a page, or a run."
             )
         if run_id is not None:
@@ -203,7 +198,7 @@ class TaskCalls:
         from interlock.graph import find_run  # noqa: PLC0415
 
         if find_run(self.root, "runs", task_id) is not None:
-            raise TaskCallError(
+            raise CallError(
                 "MCP406",
                 f"the task `{task_id[:80]}` has runs here, which make their own evidence in the same place",
                 "Leave `task_id` out, or choose one that no run has.",
@@ -271,7 +266,7 @@ def _own_role(root: Path, role: str | None, caller: str) -> str | None:
     """Return the role that a call is for: a known caller acts as itself alone."""
     if caller and role not in (None, caller):
         _, protocol = tables(root)
-        raise TaskCallError(
+        raise CallError(
             "MCP401",
             f"the token is {caller}'s, and the call is for the role `{str(role)[:80]}`",
             f"Name the role {caller}, or call with the token of that role."
@@ -282,13 +277,7 @@ def _own_role(root: Path, role: str | None, caller: str) -> str | None:
 
 
 def _no_role(caller: str, roles: Iterable[str], role: str | None = None) -> str:
-    """Return what a caller can do whose token stands for no role.
-
-    Args:
-        caller: The agent of the token.
-        roles: The roles that there are.
-        role: The one that it asked for, if any.
-    """
+    """Return what a caller can do whose token stands for no role."""
     named = [name for name in roles if name not in RESERVED]
     wanted = role if role in named else "ROLE"
     which = "" if wanted == role else f", with one of {', '.join(named)}"
@@ -301,14 +290,14 @@ def _no_role(caller: str, roles: Iterable[str], role: str | None = None) -> str:
 def _known_role(role: str, view: "RunView", caller: str) -> None:
     roles = view.policy.protocol.roles
     if role not in roles and caller:
-        raise TaskCallError(
+        raise CallError(
             "MCP402",
             f"run {view.run_id} has no role `{role[:80]}`, whose token this is; its roles are {', '.join(roles)}",
             _no_role(caller, roles),
         )
     if role not in roles:
         near = closest(role, list(roles))
-        raise TaskCallError(
+        raise CallError(
             "MCP402",
             f"run {view.run_id} has no role `{role[:80]}`; its roles are {', '.join(roles)}",
             f"Write `{near}`." if near else "Name one of them.",

@@ -1,15 +1,12 @@
 """The toolset `tasks`: the steps of the status machine, so that an agent host drives a task with its own agents."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from mcp.server import MCPServer
 from pydantic import Field
 
 from interlock.gates.by_hand import TASK_ID
-from interlock.graph import Drives
-from interlock.server.annotations import READS, WRITES
+from interlock.server.app import READS, WRITES, InterlockServer
 from interlock.server.collected import Collected
 from interlock.server.places import Places
 from interlock.server.standing import Abandoned, Standing, Step, Submitted
@@ -42,23 +39,16 @@ KindsArgument = Annotated[
 ]
 
 
-def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callable[[], str]) -> None:
-    """Add the tools to a server.
-
-    Args:
-        server: The server.
-        root: The project's root.
-        drives: What drives the runs of this process.
-        caller: Gives the agent that the present request comes from; empty where the client is trusted.
-    """
-    calls = TaskCalls(root, drives)
+def register(server: InterlockServer) -> None:
+    """Add the tools to a server."""
+    calls = TaskCalls(server.root, server.drives)
     # A call whose client went away is left to its thread: what it began goes on without it.
     acting = Places(CALLS, CALLS_ON_A_RUN, leave=True)
     waiting = Places(WAITING_CALLS, WAITING_CALLS_ON_A_RUN, leave=True)
     collecting = Places(COLLECTING_CALLS, COLLECTING_CALLS, leave=True)
 
     async def at_work(places: Places, run_id: str | None, work: Callable[[str], ResultT]) -> ResultT:
-        who = caller()
+        who = server.caller()
         return await places.work(lambda: work(who), who, run_id or "")
 
     @server.tool(annotations=WRITES)

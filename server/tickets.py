@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
 from pydantic import Field
 
 from interlock.graph import MinimalResponse, MinimalTicket, RunBusyError, RunStatus, SentTicket, TicketResponse
-from interlock.server.annotations import READS, WRITES
-from interlock.server.app import InterlockServer, run_uris
+from interlock.server.app import READS, WRITES, InterlockServer, run_uris
 from interlock.server.places import Places
 
 if TYPE_CHECKING:
@@ -28,12 +27,7 @@ MAX_TOLD: Final = 1000
 
 
 def register(server: InterlockServer, *, single: bool = False) -> None:
-    """Add the tools to a server.
-
-    Args:
-        server: The server.
-        single: `interlock_next_step` alone: the toolset `poc` (Governance Design §MCP Server).
-    """
+    """Add the tools to a server; the toolset `poc` (Governance Design §MCP Server) is a `single` one."""
     told: dict[str, int] = {}
     places = Places(CALLS, CALLS_ON_A_RUN)
 

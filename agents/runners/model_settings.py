@@ -146,9 +146,7 @@ OTHER: Final = Provider("langchain", (), {"max_retries": 0})
 def read_model(table: Table, *, base: Path | None = None) -> ModelSettings:
     """Return the model that a table with `runner = "chat"` or `runner = "local"` asks for.
 
-    Args:
-        table: The table. Which keys it may hold is for the caller to say: `CHAT_KEYS` or `LOCAL_KEYS`.
-        base: The folder that `model_file` is relative to.
+    Which keys it may hold is for the caller to say; `model_file` is relative to `base`.
 
     Raises:
         AgentConfigError: When a value cannot be used.
@@ -210,7 +208,7 @@ def _api_key_env(table: Table) -> str:
         raise table.error("api_key", "a key does not belong into a file", fix)
     name = table.text("api_key_env", "")
     if name and not _NAME.fullmatch(name):
-        # What stands here may be the key itself, so it is not repeated.
+        # What is here may be the key itself, so it is not repeated.
         fix = 'Write the name of the variable alone, such as `api_key_env = "MY_KEY"`.'
         raise table.error("api_key_env", "this is no name of a variable", fix)
     return name

@@ -4,8 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import Ask, RunnerError
+from interlock.agents.ask import Answer, Ask, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
 from interlock.agents.files import ScopedFiles, files_of
 from interlock.agents.runners.script import Script, Turn, Write, expand, read_script
@@ -17,9 +16,6 @@ class ReplayRunner:
 
     A build role of a run that holds its files edits under the run's leases; reports below `artifacts` need none.
     Asking twice for the same turn leaves the same files and gives the same text.
-
-    Args:
-        script: The turns.
     """
 
     def __init__(self, script: Script) -> None:

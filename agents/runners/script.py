@@ -47,7 +47,7 @@ class Turn:
     response: str
 
     def answers(self, ask: Ask) -> bool:
-        """Say whether this turn is the one for an ask."""
+        """Return whether this turn is the one for an ask."""
         return (
             ask.attempt in self.attempts
             and ask.reask == self.reask
@@ -56,7 +56,7 @@ class Turn:
         )
 
     def meets(self, other: "Turn") -> bool:
-        """Say whether one ask could have both turns."""
+        """Return whether one ask could have both turns."""
         return (
             not set(self.attempts).isdisjoint(other.attempts)
             and self.reask == other.reask
@@ -116,14 +116,7 @@ def expand(text: str, ask: Ask) -> str:
     """
     files: dict[str, tuple[str, ...]] = {key: ask.evidence.get(key, ()) for key in EVIDENCE_KEYS}
     values: dict[str, str] = {
-        "run_id": ask.run_id,
-        "task_id": ask.task_id,
-        "role": ask.role,
-        "attempt": str(ask.attempt),
-        "turn": str(ask.turn),
-        "reask": str(ask.reask),
-        "tree": ask.tree,
-        "reports_dir": ask.reports_dir,
+        **{name: str(getattr(ask, name)) for name in _WORDS},
         **{f"evidence.{key}": f"[{', '.join(paths)}]" for key, paths in files.items()},
     }
 

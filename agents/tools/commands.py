@@ -33,12 +33,6 @@ def command_tool(
 
     A command runs in the root, without a shell, in a process group that is ended with it. One that fails is no
     refusal: its exit status says so.
-
-    Args:
-        commands: argv by name, at least one.
-        root: Where they run.
-        env: Variables that they are given beside the few that every program is.
-        timeout_seconds: How long each may take.
     """
 
     def run(name: str) -> Answer:

@@ -1,4 +1,4 @@
-"""The door of the server over HTTP: who may come in, from where, and how often.
+"""Access to the server over HTTP: who may call, from where, and how often.
 
 Small ASGI applications, each around the next. What they refuse never reaches the MCP server.
 """
@@ -27,10 +27,7 @@ _CHALLENGE: Final = 'Bearer realm="interlock"'
 def served_hosts(address: str, port: int, extra: Iterable[str] = ()) -> frozenset[str]:
     """Return every Host header that is accepted: bytes must be equal, no pattern is.
 
-    Args:
-        address: The address that the socket is bound to, IPv6 without brackets.
-        port: The port that it is bound to.
-        extra: Further values in full, such as `interlock.example.org` behind a proxy.
+    Besides those of the bound address (IPv6 without brackets) the `extra` ones, such as `interlock.example.org`.
     """
     names = {f"[{address}]" if ":" in address else address}
     if is_loopback(address):
@@ -39,7 +36,7 @@ def served_hosts(address: str, port: int, extra: Iterable[str] = ()) -> frozense
 
 
 def is_loopback(address: str) -> bool:
-    """Tell whether an address reaches this machine alone."""
+    """Return whether an address reaches this machine alone."""
     return address in {"::1", "localhost"} or address.startswith("127.")
 
 
@@ -52,11 +49,6 @@ class AddressGate:
 
     A page in a browser whose name was rebound to this machine still sends its own name as Host, so one exact comparison
     shuts it out. `/health` is answered here, and anything but `/mcp` is not found.
-
-    Args:
-        inner: What comes next.
-        hosts: Every Host header that is accepted.
-        origins: Every Origin that is accepted; a request without one comes from no page.
     """
 
     def __init__(self, inner: ASGIApp, hosts: frozenset[str], origins: frozenset[str]) -> None:
@@ -109,15 +101,8 @@ class AddressGate:
 class TokenGate:
     """Lets in who has a token, as the agent that it stands for and at the pace that its limits allow.
 
-    A stream that is open when its token is revoked ends before its next byte.
-
-    Args:
-        inner: What comes next; finds the caller in `scope["user"]`.
-        tokens: The tokens of the project.
-        limits: What one token may use.
-        clock: Seconds, rising.
-        sleep: Waits so many seconds.
-        complain: Takes one line for the operator.
+    A stream that is open when its token is revoked ends before its next byte. What comes next finds the caller in
+    `scope["user"]`.
     """
 
     def __init__(
@@ -222,7 +207,7 @@ class TokenGate:
 
 
 def _instead_of_bearer(given: str) -> str:
-    """Say what stands in an Authorization header that does not read `Bearer TOKEN`; never any part of a token."""
+    """Return what is in an Authorization header that does not read `Bearer TOKEN`; never any part of a token."""
     scheme, blank, _ = given.partition(" ")
     if scheme.lower() == "bearer":
         return "the scheme `Bearer` without a token"
