@@ -34,6 +34,11 @@ def agent_of_run(run_id: str) -> str:
     return f"{name[: _MAX_NAME_CHARS - 17]}-{sha256(run_id.encode()).hexdigest()[:16]}"
 
 
+def name_of(role: str, attempt: int, turn: int, reask: int) -> str:
+    """Return the name of an ask within its run."""
+    return f"{role}/{attempt}.{turn}/{reask}"
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One request for one answer of one role.
@@ -97,9 +102,14 @@ class Ask:
         return {"INTERLOCK_AGENT_ID": self.agent} if self.agent else {}
 
     @property
+    def name(self) -> str:
+        """Return the name of this ask within its run, the same in every run of the task."""
+        return name_of(self.role, self.attempt, self.turn, self.reask)
+
+    @property
     def ask_id(self) -> str:
         """Return the name of this ask, the same in every process that makes it again."""
-        return f"{self.run_id}/{self.task_id}/{self.role}/{self.attempt}.{self.turn}/{self.reask}"
+        return f"{self.run_id}/{self.task_id}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

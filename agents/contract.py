@@ -132,7 +132,7 @@ def _statuses(role: Role, protocol: Protocol) -> list[str]:
     ]
     echo = ECHO.get(role.kind)
     if echo is not None:
-        rows.append(f"`{echo}` is yours to repeat while the task has it; it moves nothing.")
+        rows.append(f"`{echo}` is yours to repeat while the task has that status; it moves nothing.")
     refused: list[Status] = [status for status in STATUSES if not protocol.may_set(role, status) and status != echo]
     rows += [f"`{status}` is refused from you; it belongs to {_owner(status, protocol)}." for status in refused]
     return rows

@@ -31,11 +31,7 @@ RULES: Final = rules({
 
 
 class Refused(AgentsError):  # noqa: N818 - never leaves the tools
-    """Ends a call.
-
-    Args:
-        errors: Its refusals, at least one.
-    """
+    """Ends a call with its refusals, at least one."""
 
     def __init__(self, *errors: Mapping[str, Any]) -> None:
         super().__init__(str(errors[0]["message"]), str(errors[0]["fix"]))

@@ -44,12 +44,7 @@ _SHORT: Final = re.compile(r"(?:git|interl|artifa)~\d", re.ASCII)
 
 
 class ReadableFiles:
-    """What an agent may do with files that it reads. Every answer is JSON; what is refused is in its `errors`.
-
-    Args:
-        root: The folder that paths are relative to.
-        readable: Says whether a path relative to the root may be read.
-    """
+    """What an agent may do with files that it reads. Every answer is JSON; what is refused is in its `errors`."""
 
     def __init__(self, root: str, readable: Callable[[str], bool]) -> None:
         self._root = os.path.realpath(root)
@@ -182,9 +177,7 @@ def _start(folder: object) -> str:
 class _Walk:
     """The plain files below a folder, sorted, relative to the root; links and what agents never see are left out.
 
-    Args:
-        root: The root.
-        start: The folder, relative to it; empty for the root. One that is not there, or is a link, is refused.
+    A folder that is not there, or is a link, is refused.
     """
 
     def __init__(self, root: str, start: str) -> None:

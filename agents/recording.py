@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any, Self, TypeAlias
 
 from interlock.agents.ask import AgentConfigError, Answer, Ask, RunnerError
-from interlock.agents.taped import SCHEMA, Row, apply, change_at, is_report, name_of_ask, read_recording
+from interlock.agents.taped import SCHEMA, Row, apply, change_at, is_report, read_recording
 from interlock.redaction import Redactor
 
 Listing: TypeAlias = Callable[[str], Mapping[str, str]]
@@ -104,7 +104,7 @@ class Recording(Tape):
         """See whether files in scope changed without an agent that the recording knows of."""
         now = self._listing(ask.reports_dir)
         changed = _changed(self._known, now, ask.reports_dir)
-        self._touched[name_of_ask(ask)] = any(not is_report(path) for path in changed)
+        self._touched[ask.name] = any(not is_report(path) for path in changed)
 
     def answered(self, ask: Ask, answer: Answer) -> None:
         """Write one line.
@@ -116,10 +116,10 @@ class Recording(Tape):
         paths = _changed(self._known, now, ask.reports_dir)
         changes = tuple(change_at(ask.root, path, now.get(path, ""), self._redactor) for path in paths)
         row = Row(
-            name_of_ask(ask),
+            ask.name,
             ask.step,
             ask.tree,
-            self._touched.pop(name_of_ask(ask), False),
+            self._touched.pop(ask.name, False),
             self._redactor.text(ask.system),
             self._redactor.text(ask.prompt),
             answer,

@@ -19,13 +19,7 @@ FIELDS: Final = ("name", "description", "model", "tools")
 class RoleFile:
     """A role prompt as its file has it, the contract not yet filled in.
 
-    Args:
-        name: The role.
-        description: When to use it, one line.
-        model: The model that the client should use, or empty.
-        tools: The tools that the client should allow; empty for all.
-        body: The Markdown below the front matter.
-        front_matter: The front matter as written, without its fences.
+    No model or no tools mean the client's own; `body` is the Markdown below the front matter, kept without fences.
     """
 
     name: str

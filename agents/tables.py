@@ -27,13 +27,8 @@ class Table:
 
     def __init__(self, values: Mapping[str, object], path: str, where: str) -> None:
         self._values = values
-        self._path = path
+        self.path = path
         self._where = where
-
-    @property
-    def path(self) -> str:
-        """The file, for messages."""
-        return self._path
 
     def key(self, name: str) -> str:
         """Return the full key of a name in this table."""
@@ -41,7 +36,7 @@ class Table:
 
     def error(self, name: str, message: str, fix: str) -> AgentConfigError:
         """Return the error that a key of this table causes."""
-        return AgentConfigError(self._path, self.key(name), message, fix)
+        return AgentConfigError(self.path, self.key(name), message, fix)
 
     def close(self, known: Collection[str]) -> None:
         """Refuse keys that are not known.
@@ -103,7 +98,7 @@ class Table:
         if not isinstance(value, dict):
             message = f"`{name}` is {type_name(value)}, not a table"
             raise self.error(name, message, f"Write its keys below `[{self._heading(name)}]`.")
-        return Table(cast("dict[str, object]", value), self._path, self.key(name))
+        return Table(cast("dict[str, object]", value), self.path, self.key(name))
 
     def tables(self, name: str) -> list["Table"]:
         """Return the tables of an array of tables; a missing key has none.
@@ -119,7 +114,7 @@ class Table:
         for number, row in enumerate(cast("list[object]", value), start=1):
             if not isinstance(row, dict):
                 raise self.error(name, f"item {number} of `{name}` is {type_name(row)}, not a table", fix)
-            rows.append(Table(cast("dict[str, object]", row), self._path, f"{self.key(name)}[{number}]"))
+            rows.append(Table(cast("dict[str, object]", row), self.path, f"{self.key(name)}[{number}]"))
         return rows
 
     def _heading(self, name: str) -> str:

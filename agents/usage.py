@@ -15,12 +15,8 @@ _MILLION: Final = 1_000_000
 class Usage:
     """What one or several answers cost.
 
-    Args:
-        calls: Requests to a model, or starts of a program.
-        input_tokens: Tokens that were sent, cached ones included.
-        output_tokens: Tokens that came back, hidden reasoning included.
-        seconds: Time that the agent worked.
-        usd: Money in US dollars; None when the price of any of it is not known.
+    Calls are requests to a model, or starts of a program. Cached tokens are among those that were sent, and hidden
+    reasoning among those that came back. `usd` is None when the price of any of it is not known.
     """
 
     calls: int = 0
@@ -70,14 +66,7 @@ def usage_row(used: Usage, limits: "Limits") -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may be spent; None is without limit. The names are those of a `budget` table.
-
-    Args:
-        calls: Requests to a model, or starts of a program.
-        tokens: Tokens, sent and received.
-        seconds: Time that agents work.
-        usd: Money in US dollars.
-    """
+    """How much may be spent, as `Usage` counts it; None is without limit. The names are those of a `budget` table."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -119,12 +108,8 @@ def _shown(amount: float) -> str:
 class Price:
     """What one model costs, in US dollars per million tokens: a row of `[prices]` in `interlock.toml`.
 
-    A model without a row there has no price, and its use no money.
-
-    Args:
-        input: For tokens that are sent.
-        output: For tokens that come back, hidden reasoning included.
-        cached_input: For those of the sent ones that the provider had kept; None: they cost what others do.
+    A model without a row there has no price, and its use no money. Without `cached_input`, tokens that the provider had
+    kept cost what others do.
     """
 
     input: float

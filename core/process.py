@@ -68,11 +68,7 @@ class Ended(NamedTuple):
 
 
 class Channel:
-    """Two pipes to and from a program, open before the command is put together that names their numbers.
-
-    Args:
-        stream: Takes what the program writes.
-    """
+    """Two pipes to and from a program, open before the command is put together that names their numbers."""
 
     def __init__(self, stream: Sink) -> None:
         self.stream = stream

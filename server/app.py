@@ -114,6 +114,11 @@ class InterlockServer(MCPServer[Any]):
         """Run what reads for a resource, a prompt or a completion in a thread, when its caller has a place for it."""
         return await self._reading.work(work, self.caller())
 
+    async def at_work(self, places: Places, work: Callable[[str], ReadT], run_id: str | None = None) -> ReadT:
+        """Run a call in a thread, when its caller, whom it is called with, has a place for it and for the run."""
+        who = self.caller()
+        return await places.work(lambda: work(who), who, run_id or "")
+
     def redactor(self) -> Redactor:
         """Return what takes out the keys that the environment and the configuration know now."""
         return redactor_for(self.root)
@@ -272,11 +277,7 @@ class InterlockServer(MCPServer[Any]):
     # -- transports ----------------------------------------------------------------------------------------------
 
     async def run_stdio_async(self, *, leaving: Callable[[], None] = lambda: None) -> None:
-        """Serve one client on standard input and output, every line inspected before it is parsed.
-
-        Args:
-            leaving: Called when the service begins to end.
-        """
+        """Serve one client on standard input and output, every line inspected before it is parsed."""
         try:
             await serve_stdio(self._lowlevel_server, leaving=leaving)
         finally:

@@ -16,12 +16,7 @@ MAX_PROBLEMS: Final = 20
 
 
 def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Return what is wrong with the arguments of a call, by the tool's own schema: everything, up to `MAX_PROBLEMS`.
-
-    Args:
-        schema: The input schema of the tool, an object schema whose properties are scalars, arrays or objects.
-        arguments: The arguments as they came.
-    """
+    """Return what is wrong with the arguments of a call, by the tool's own schema: everything, up to `MAX_PROBLEMS`."""
     known: Mapping[str, Any] = schema.get("properties", {})
     required: Sequence[str] = schema.get("required", ())
     given = [name for name in arguments if name in known and not (arguments[name] is None and name not in required)]

@@ -47,10 +47,7 @@ class Limits:
 class Bucket:
     """A token bucket that may be overdrawn: what is owed is the time to wait. Pure; the caller brings the time.
 
-    Args:
-        rate: Refill for each second.
-        size: The most that it holds, and what it starts with.
-        filled_at: When it was last filled, in seconds of the caller's clock.
+    It is filled by `rate` each second up to `size`, with which it starts.
     """
 
     rate: float
@@ -83,12 +80,7 @@ class TooMuch(InterlockError):  # noqa: N818 - reads as what it says at the plac
 
 
 class Meter:
-    """Counts what each caller uses.
-
-    Args:
-        limits: What is allowed.
-        clock: Seconds, rising; `time.monotonic` outside tests.
-    """
+    """Counts what each caller uses."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         self._limits = limits

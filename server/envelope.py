@@ -1,8 +1,7 @@
 """The toolset `envelope`: check an agent's response before it is handed in, and get a form to fill in."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, TypedDict, TypeVar
+from typing import Annotated, Any, Final, TypedDict
 
 from pydantic import Field
 
@@ -16,8 +15,6 @@ from interlock.server.app import READS, InterlockServer
 from interlock.server.places import Places
 from interlock.server.project import tables
 from interlock.server.rules import CallError
-
-AnswerT = TypeVar("AnswerT")
 
 CALLS: Final = 1
 """How many calls of one caller are at work at once: a long text is judged for seconds, by the processor alone."""
@@ -49,10 +46,6 @@ def register(server: InterlockServer) -> None:
     """Add the tools to a server."""
     places = Places(CALLS, CALLS, leave=True)
 
-    async def at_work(work: Callable[[str], AnswerT]) -> AnswerT:
-        who = server.caller()
-        return await places.work(lambda: work(who), who)
-
     @server.tool(annotations=READS)
     async def validate_envelope(
         text: Annotated[str, Field(description="The whole response.")],
@@ -64,12 +57,14 @@ def register(server: InterlockServer) -> None:
     ) -> Judged:
         """Check a response and its evidence, by default as the open run of its task would; changes nothing."""
         expected = Expected(agent, task_id, distinct_gates(gates), current_status)
-        return await at_work(lambda who: _judged(server.root, text, expected, extract=extract, shared_only=bool(who)))
+        return await server.at_work(
+            places, lambda who: _judged(server.root, text, expected, extract=extract, shared_only=bool(who))
+        )
 
     @server.tool(annotations=READS)
     async def envelope_template(role: str, task_id: str | None = None) -> Form:
         """Get an envelope to fill in, and what a role may say in it."""
-        return await at_work(lambda _who: _form(server.root, role, task_id))
+        return await server.at_work(places, lambda _who: _form(server.root, role, task_id))
 
 
 def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_only: bool) -> Judged:

@@ -30,11 +30,9 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def inspect(raw: bytes) -> BadMessage | None:
-    """Return what keeps a raw message from being acted on, or None.
+    """Return what keeps a line of standard input, or the body of a request, from being acted on, or None.
 
-    Args:
-        raw: One line of standard input, or the body of one HTTP request. Of one that is longer than
-            `MAX_MESSAGE_BYTES` the middle may be missing: its id is looked for at both ends.
+    Of one that is longer than `MAX_MESSAGE_BYTES` the middle may be missing: its id is looked for at both ends.
     """
     message = read_message(raw)
     return message if isinstance(message, BadMessage) else None

@@ -106,12 +106,7 @@ class CallError(InterlockError):
 
 
 class BadMessage(NamedTuple):
-    """A message that is refused.
-
-    Args:
-        finding: Why; its field is `params.arguments.revision`, or `character 17`.
-        request_id: The id to answer with, where it could be read.
-    """
+    """A message that is refused, and the id to answer with, where it could be read."""
 
     finding: Finding
     request_id: RequestId | None = None

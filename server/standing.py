@@ -1,5 +1,6 @@
 """Where a task run stands, in the shapes that the tools of the toolset `tasks` answer."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,35 +138,24 @@ def open_asks(view: "RunView") -> dict[str, AskObject]:
 def judged(view: "RunView", root: Path, role: str, ask_id: str | None) -> Judged | None:
     """Return what came of the answer to an ask, or to the last one without `ask_id`; None where none was judged."""
     last: Answered | None = view.values.get("answers", {}).get(role)
-    place = None if last is None else (last["attempt"], last["turn"], last["reask"])
-    if ask_id is not None:
-        place = _place_of(view, role, ask_id)
-    if place is None:
-        return None
-    attempt, turn, reask = place
-    event = _event(view, root, f"{attempt}.{turn}/{role}/answer/{reask}")
+    answered = None if last is None else (last["attempt"], last["turn"], last["reask"])
+    place = answered if ask_id is None else _place_of(view, role, ask_id)
+    event = None if place is None else _event(view, root, "{}.{}/{role}/answer/{}".format(*place, role=role))
     if event is None or "response_sha256" not in event:
         return None
-    is_last = last is not None and (last["attempt"], last["turn"], last["reask"]) == place
     return Judged(
         outcome=event["outcome"],
         sha256=event["response_sha256"],
         findings=[dict(item) for item in event["findings"]],
-        reask=last["findings_text"] if last is not None and is_last else "",
+        reask=last["findings_text"] if last is not None and place == answered else "",
     )
 
 
-def _place_of(view: "RunView", role: str, ask_id: str) -> tuple[int, int, int] | None:
+def _place_of(view: "RunView", role: str, ask_id: str) -> tuple[int, ...] | None:
     """Return attempt, turn and re-ask of an ask id; None for one that no ask of this role has."""
-    prefix = f"{view.run_id}/{view.task.task_id}/{role}/"
-    hand, _, reask = ask_id.removeprefix(prefix).partition("/")
-    attempt, _, turn = hand.partition(".")
-    numbers = (attempt, turn, reask)
-    if not ask_id.startswith(prefix) or not all(
-        each.isascii() and each.isdigit() and len(each) < 6 for each in numbers
-    ):
-        return None
-    return int(attempt), int(turn), int(reask)
+    name = re.escape(f"{view.run_id}/{view.task.task_id}/{role}/")
+    found = re.fullmatch(name + r"(\d{1,5})\.(\d{1,5})/(\d{1,5})", ask_id, re.ASCII)
+    return found and tuple(map(int, found.groups()))
 
 
 def _event(view: "RunView", root: Path, key: str) -> Mapping[str, Any] | None:

@@ -35,9 +35,8 @@ def register(server: InterlockServer, *, single: bool = False) -> None:
         run_id: str, work: "Callable[[Tickets, str], AnswerT]", *, minimal: bool = False
     ) -> AnswerT | TicketResponse:
         """Run one call in a thread: the first one imports the graph, and each waits for the disk."""
-        who = server.caller()
         try:
-            return await places.work(lambda: work(server.tickets, who), who, run_id)
+            return await server.at_work(places, lambda who: work(server.tickets, who), run_id)
         except RunBusyError as error:
             from interlock.graph import busy_answer  # noqa: PLC0415 - the graph is imported when it is used
 

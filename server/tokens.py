@@ -80,11 +80,7 @@ def checked_agent(name: str) -> str:
 
 
 class TokenStore:
-    """The tokens of one root; every method reads the file again when it was changed.
-
-    Args:
-        root: The project's root.
-    """
+    """The tokens of one root; every method reads the file again when it was changed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -44,14 +44,14 @@ _OWNED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Which model is asked, and how.
+    """Which model is asked, and how; None stands for a default of the provider or of the server.
 
     Args:
         model: `provider:name`; `local:` and the name of the file for a model on this machine.
         base_url: Where it is asked; empty for the provider's own address.
         api_key_env: The variable that holds the key; empty for the provider's usual one.
-        temperature: As the provider counts it; None for its default.
-        max_tokens: The most that one call may answer; None for the provider's default.
+        temperature: As the provider counts it.
+        max_tokens: The most that one call may answer.
         timeout_seconds: How long the provider may be silent.
         retries: How often a call is made again after a fault of the transport.
         constrain: Whether the answer is held to the grammar where the provider can do that.
@@ -60,8 +60,8 @@ class ModelSettings:
         images: Whether it is shown pictures; None for what is known of the model.
         options: More arguments of LangChain's class.
         model_file: The GGUF file of a local model; None for the packaged one.
-        context: Its context in tokens; None for the server's default.
-        threads: Its threads; None for the server's default.
+        context: Its context in tokens.
+        threads: Its threads.
         source: The file that says all this, for messages.
     """
 

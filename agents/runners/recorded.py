@@ -17,7 +17,7 @@ from interlock.agents.failures import MEASURED
 from interlock.agents.files import ScopedFiles, files_of
 from interlock.agents.quoting import visible
 from interlock.agents.recording import Listing, Tape
-from interlock.agents.taped import Change, Recorded, Row, apply, is_report, name_of_ask, read_recording
+from interlock.agents.taped import Change, Recorded, Row, apply, is_report, read_recording
 from interlock.redaction import Redactor
 
 ORDER_SECONDS: Final = 5.0
@@ -100,7 +100,7 @@ class RecordedRunner(Tape):
         Raises:
             RunnerError: The ask differs or was not recorded, or a file cannot be put.
         """
-        name = name_of_ask(ask)
+        name = ask.name
         places = self._rows.get(name)
         if places is None:
             message = f"{_who(ask)} was not asked in the recording; it has {len(self._recorded.rows)} answers"
