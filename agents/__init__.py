@@ -14,6 +14,6 @@ __all__ = [
 PUBLIC_MODULES: Final = (
     "ask", "changes", "confined", "contract", "failures", "file_refusals", "files", "model_spec", "prompt", "quoting",
     "recording", "role_file", "runners", "runners.model_settings", "runners.models", "runners.recorded", "runners.turn",
-    "system", "tables", "taped", "tools", "usage",
+    "tables", "taped", "tools", "usage",
 )  # fmt: skip
 """What others import besides the names above: the parts of an ask, of its records and of a runner's settings."""

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from interlock.agents.ask import AgentConfigError
 from interlock.agents.usage import LIMIT_NAMES, Limits
 from interlock.core.text import closest
+
+_Default = TypeVar("_Default", int, bool, None)
+_Choice = TypeVar("_Choice", bound=str)
 
 _TYPE_NAMES: dict[type, str] = {
     str: "a string",
@@ -76,17 +79,57 @@ class Table:
             raise self.error(name, f"`{name}` is empty", "Give it a value or remove it.")
         return value
 
-    def number(self, name: str, default: int, *, least: int) -> int:
+    def number(self, name: str, default: _Default, *, least: int) -> int | _Default:
         """Return a whole number of at least `least`.
 
         Raises:
             AgentConfigError: When it is no whole number or too small.
         """
-        value = self._values.get(name, default)
+        if name not in self._values:
+            return default
+        value = self._values[name]
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             message = f"`{name}` is not a whole number from {least}"
-            raise self.error(name, message, f"Write `{name} = {max(default, least)}` or another whole number.")
+            raise self.error(name, message, f"Write `{name} = {max(default or 1, least)}` or another whole number.")
         return value
+
+    def flag(self, name: str, default: _Default) -> bool | _Default:
+        """Return true or false.
+
+        Raises:
+            AgentConfigError: When it is neither.
+        """
+        value = self._values.get(name, default)
+        if name in self._values and not isinstance(value, bool):
+            raise self.error(name, f"`{name}` is {type_name(value)}, not true or false", f"Write `{name} = true`.")
+        return cast("bool | _Default", value)
+
+    def choice(self, name: str, choices: Collection[_Choice], default: _Choice) -> _Choice:
+        """Return one of several texts.
+
+        Raises:
+            AgentConfigError: When it is none of them.
+        """
+        text = self.text(name, default)
+        for each in choices:
+            if text == each:
+                return each
+        known = ", ".join(f'"{each}"' for each in choices)
+        raise self.error(name, f"`{name}` is `{text}`, which is none of those that are known", f"Write one of {known}.")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of strings; a missing one is empty.
+
+        Raises:
+            AgentConfigError: When it is no list, or holds something else.
+        """
+        value: object = self._values.get(name, [])
+        rows = cast("list[object]", value) if isinstance(value, list) else [None]
+        texts = [each for each in rows if isinstance(each, str)]
+        if len(texts) < len(rows):
+            message = f"`{name}` is {type_name(self.raw(name))}, not a list of strings"
+            raise self.error(name, message, f'Write `{name} = ["…", "…"]`.')
+        return tuple(texts)
 
     def table(self, name: str) -> "Table":
         """Return a table in this table; a missing one is empty.

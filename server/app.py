@@ -33,7 +33,7 @@ from mcp_types import (
 )
 from pydantic import AnyUrl, ValidationError
 
-from interlock import __version__
+from interlock import __version__, graph
 from interlock.redaction import KeyRefused, Redactor, clean_arguments, redact, redactor_for
 from interlock.server import prompts
 from interlock.server.arguments import check_arguments, key_problem, refined, unknown_tool
@@ -48,7 +48,6 @@ from interlock.server.subscribers import Subscribers
 if TYPE_CHECKING:
     from mcp.server.lowlevel.helper_types import ReadResourceContents
 
-    from interlock.graph import Drives, Tickets
 
 ReadT = TypeVar("ReadT")
 
@@ -99,8 +98,8 @@ class InterlockServer(MCPServer[Any]):
         self.root = root
         self.caller = caller
         self._opening = threading.RLock()
-        self._drives: Drives | None = None
-        self._tickets: Tickets | None = None
+        self._drives: graph.Drives | None = None
+        self._tickets: graph.Tickets | None = None
         self.on_close: Callable[[], object] = lambda: None
         self._subscribers = Subscribers()
         self._reading = Places(READING_CALLS, READING_CALLS, leave=True)
@@ -124,23 +123,19 @@ class InterlockServer(MCPServer[Any]):
         return redactor_for(self.root)
 
     @property
-    def drives(self) -> "Drives":
+    def drives(self) -> "graph.Drives":
         """What drives the task runs of this process, made on first use."""
-        from interlock.graph import Drives  # noqa: PLC0415
-
         with self._opening:
             if self._drives is None:
-                self._drives = Drives(self.root, watcher=self._watch)
+                self._drives = graph.Drives(self.root, watcher=self._watch)
             return self._drives
 
     @property
-    def tickets(self) -> "Tickets":
+    def tickets(self) -> "graph.Tickets":
         """The ticket runs, imported and opened on first use: that takes a second, and not every client needs them."""
         with self._opening:
             if self._tickets is None:
-                from interlock.graph import Tickets  # noqa: PLC0415
-
-                self._tickets = Tickets(self.root, drives=self.drives)
+                self._tickets = graph.Tickets(self.root, drives=self.drives)
             return self._tickets
 
     def _watch(self, run_id: str, step: Mapping[str, Any]) -> None:
@@ -302,9 +297,7 @@ def task_uris(root: Path, run_id: str, step: Mapping[str, Any]) -> tuple[str, ..
 
 @lru_cache(maxsize=1000)
 def _task_of(root: Path, run_id: str) -> str:
-    from interlock.graph import RunStore  # noqa: PLC0415 - the graph is imported when it is used
-
-    return RunStore(root, run_id).load()[0].task_id
+    return graph.RunStore(root, run_id).load()[0].task_id
 
 
 def _is_object(shape: Any) -> bool:

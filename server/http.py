@@ -19,8 +19,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from interlock.server.access import PATH, AddressGate, TokenGate, served_hosts
-from interlock.server.body import BodyGate
+from interlock.server.access import PATH, AddressGate, BodyGate, TokenGate, served_hosts
 from interlock.server.bounds import Limits
 from interlock.server.guard import inspect
 from interlock.server.heads import timed_protocol

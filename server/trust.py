@@ -5,6 +5,7 @@ from pathlib import Path
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
+from interlock import graph
 from interlock.envelope import EVIDENCE_KEYS, validate
 from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.shared import reaches_more, shared
@@ -13,7 +14,6 @@ from interlock.server.rules import CallError
 
 if TYPE_CHECKING:
     from interlock.gates.config import Config
-    from interlock.graph import Task
 
 _SHARED = "what git tracks, or neither tracks nor ignores, below the root, without links and untracked names with a dot"
 
@@ -46,7 +46,7 @@ def _is_elsewhere(root: Path, page: str) -> bool:
         return isinstance(error.__cause__, ValueError)
 
 
-def refuse_power(task: "Task", config: "Config") -> None:
+def refuse_power(task: "graph.Task", config: "Config") -> None:
     """Refuse a task that starts programs, spends, or takes a role from whom the configuration gave it to.
 
     Who acts, which commands agents may run and what a run may spend is for the owner of the machine to say: in
@@ -74,7 +74,7 @@ def refuse_power(task: "Task", config: "Config") -> None:
             )
 
 
-def own_files(root: Path, task: "Task") -> None:
+def own_files(root: Path, task: "graph.Task") -> None:
     """Refuse a task of a caller with a token that reaches files which such a caller is not told of.
 
     Raises:

@@ -4,11 +4,11 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from interlock.agents.runners.presets import PRESETS, WHOLE, Command
-from interlock.agents.runners.printed import FORMS, Form
-from interlock.agents.tables import Table, type_name
+from interlock.agents.runners.printed import FORMS
+from interlock.agents.tables import Table
 from interlock.core.process import COMMON_ENVIRONMENT
 from interlock.core.text import closest
 
@@ -39,8 +39,8 @@ def read_command(table: Table) -> Command:
     model = table.text("model", "")
     row = replace(
         row,
-        argv=(*row.argv, *(row.naming if model else ()), *_strings(table, "arguments")),
-        form=_form(table, row.form),
+        argv=(*row.argv, *(row.naming if model else ()), *table.texts("arguments")),
+        form=table.choice("output", FORMS, row.form),
         timeout_seconds=table.number("timeout_seconds", row.timeout_seconds, least=1),
         environment=(*COMMON_ENVIRONMENT, *row.environment, *_names(table)),
         model=model,
@@ -56,7 +56,7 @@ def read_command(table: Table) -> Command:
 
 
 def _own(table: Table) -> Command:
-    argv = _strings(table, "argv")
+    argv = table.texts("argv")
     if not argv:
         raise table.error("argv", "`argv` is empty", 'Write `argv = ["program", "argument"]`.')
     return Command(argv)
@@ -83,31 +83,13 @@ def check_program(table: Table, command: Command, root: Path) -> None:
         raise table.error(key, f"there is no program `{program}`", fix)
 
 
-def _strings(table: Table, key: str) -> tuple[str, ...]:
-    value: object = table.raw(key) if table.has(key) else ()
-    rows = cast("list[object]", value) if isinstance(value, list) else [] if value == () else [None]
-    texts = [each for each in rows if isinstance(each, str)]
-    if len(texts) < len(rows):
-        message = f"`{key}` is {type_name(table.raw(key))}, not a list of strings"
-        raise table.error(key, message, f'Write `{key} = ["…", "…"]`.')
-    return tuple(texts)
-
-
 def _names(table: Table) -> tuple[str, ...]:
-    names = _strings(table, "environment")
+    names = table.texts("environment")
     for name in names:
         if not _NAME.fullmatch(name):
             fix = 'Write names of variables alone, such as "MY_KEY" or "MY_*"; their values stay in the environment.'
             raise table.error("environment", f"`{name.partition('=')[0]}` is no name of a variable", fix)
     return names
-
-
-def _form(table: Table, default: Form) -> Form:
-    name = table.text("output", default)
-    if name not in FORMS:
-        choices = ", ".join(f'"{form}"' for form in FORMS)
-        raise table.error("output", f"there is no output form `{name}`", f"Write one of {choices}.")
-    return name
 
 
 def _check_placeholders(table: Table, key: str, parts: tuple[str, ...], model: str) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 from interlock.agents.tables import Table, type_name
@@ -25,7 +25,6 @@ MAX_CALLS: Final = 100
 LOCAL_MAX_TOKENS: Final = 1024
 """How much a local model may write that no grammar ends."""
 
-_Flag = TypeVar("_Flag", bool, None)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _SECRET: Final = re.compile(r"(^|_)(key|token|secret|password|credentials?|authorization)$", re.ASCII)
 _OWNED: Final[Mapping[str, str]] = {
@@ -158,17 +157,17 @@ def read_model(table: Table, *, base: Path | None = None) -> ModelSettings:
         base_url="" if local else _base_url(table),
         api_key_env="" if local else _api_key_env(table),
         temperature=_temperature(table),
-        max_tokens=_number(table, "max_tokens"),
+        max_tokens=table.number("max_tokens", None, least=1),
         timeout_seconds=table.number("timeout_seconds", TIMEOUT_SECONDS, least=1),
         retries=table.number("retries", RETRIES, least=0),
-        constrain=_constrain(table),
+        constrain=table.choice("constrain", get_args(Constrain), "auto"),
         max_calls=table.number("max_calls", MAX_CALLS, least=1),
-        tools=_flag(table, "tools", not local),
-        images=_flag(table, "images", None),
+        tools=table.flag("tools", not local),
+        images=table.flag("images", None),
         options=_options(table),
         model_file=file,
-        context=_number(table, "context"),
-        threads=_number(table, "threads"),
+        context=table.number("context", None, least=1),
+        threads=table.number("threads", None, least=1),
         source=table.path,
     )
 
@@ -221,29 +220,6 @@ def _temperature(table: Table) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 2:
         raise table.error("temperature", "`temperature` is no number from 0 to 2", "Write `temperature = 0.2`.")
     return float(value)
-
-
-def _number(table: Table, name: str) -> int | None:
-    return table.number(name, 1, least=1) if table.has(name) else None
-
-
-def _flag(table: Table, name: str, default: _Flag) -> bool | _Flag:
-    if not table.has(name):
-        return default
-    value = table.raw(name)
-    if not isinstance(value, bool):
-        raise table.error(name, f"`{name}` is {type_name(value)}, not true or false", f"Write `{name} = true`.")
-    return value
-
-
-def _constrain(table: Table) -> Constrain:
-    match table.text("constrain", "auto"):
-        case "auto":
-            return "auto"
-        case "off":
-            return "off"
-        case other:
-            raise table.error("constrain", f"`{other}` is no way to constrain", 'Write "auto" or "off".')
 
 
 def _options(table: Table) -> Mapping[str, Any]:

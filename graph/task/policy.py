@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from interlock.agents.role_file import prompt_path
-from interlock.agents.system import role_text
+from interlock.agents.role_file import prompt_path, role_text
 from interlock.agents.tables import Table, read_limits
 from interlock.agents.usage import Limits, Price, Usage, total
 from interlock.envelope.protocol import GateSpec, Protocol, Role

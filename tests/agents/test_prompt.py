@@ -15,8 +15,7 @@ from interlock.agents.contract import contract
 from interlock.agents.failures import FailedGate, FailedTest
 from interlock.agents.prompt import KIB, MAX_ASSIGNMENT_BYTES, MAX_REASK_BYTES, MAX_REFUSED_BYTES, assignment, reask
 from interlock.agents.quoting import bounded, bullets, data_block, visible
-from interlock.agents.role_file import prompt_path
-from interlock.agents.system import role_text
+from interlock.agents.role_file import prompt_path, role_text
 from interlock.core.finding import Finding
 from interlock.envelope import validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES, GateSpec, Protocol

@@ -9,8 +9,7 @@ import anyio
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.server.access import AddressGate, TokenGate, is_loopback, served_hosts
-from interlock.server.body import BodyGate
+from interlock.server.access import AddressGate, BodyGate, TokenGate, is_loopback, served_hosts
 from interlock.server.bounds import Limits
 from interlock.server.guard import inspect
 from interlock.server.tokens import TokenStore
