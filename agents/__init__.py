@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import REMOTE, AgentConfigError, Ask, Remote, Runner, RunnerError
+from interlock.agents.ask import REMOTE, AgentConfigError, Answer, Ask, Remote, Runner, RunnerError
 from interlock.agents.reply import reply
 from interlock.agents.runners import make_runner, remote_request
 
@@ -13,9 +12,8 @@ __all__ = [
 ]  # fmt: skip
 
 PUBLIC_MODULES: Final = (
-    "answer", "ask", "changes", "confined", "contract", "failures", "file_refusals", "files", "model_spec", "prices",
-    "prompt", "quoting", "recording", "role_file", "runners", "runners.model_settings", "runners.models",
-    "runners.recorded",
-    "runners.remote", "runners.turn", "secrets", "system", "tables", "taped", "tools", "usage",
+    "ask", "changes", "confined", "contract", "failures", "file_refusals", "files", "model_spec", "prompt", "quoting",
+    "recording", "role_file", "runners", "runners.model_settings", "runners.models", "runners.recorded", "runners.turn",
+    "tables", "taped", "tools", "usage",
 )  # fmt: skip
 """What others import besides the names above: the parts of an ask, of its records and of a runner's settings."""

@@ -1,4 +1,4 @@
-"""The ask: everything that an agent is given for one answer, and the runner that turns it into text."""
+"""The ask: everything that an agent is given for one answer; the answer; and the runner between the two."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,6 @@ from enum import Enum
 from hashlib import sha256
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
-from interlock.agents.answer import Answer
 from interlock.agents.usage import Limits, Usage
 from interlock.core.errors import InterlockError
 from interlock.envelope.protocol import EvidenceKey
@@ -17,7 +16,14 @@ Step: TypeAlias = Literal["build", "qa", "review"]
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Takes a step of a run as it happens, also from other threads."""
 
+REQUEST_SCHEMA: Final = "interlock.ask/1"
+
 _MAX_NAME_CHARS: Final = 100
+_PUBLIC: Final = (
+    "ask_id", "run_id", "task_id", "role", "step", "attempt", "turn", "reask", "tree", "evidence", "reports_dir",
+    "system", "prompt",
+)  # fmt: skip
+"""What of an ask is told to an agent in another process."""
 
 
 def agent_of_run(run_id: str) -> str:
@@ -28,12 +34,9 @@ def agent_of_run(run_id: str) -> str:
     return f"{name[: _MAX_NAME_CHARS - 17]}-{sha256(run_id.encode()).hexdigest()[:16]}"
 
 
-def _nothing(_path: str) -> bool:
-    return False
-
-
-def _nobody(_step: Mapping[str, Any]) -> None:
-    pass
+def name_of(role: str, attempt: int, turn: int, reask: int) -> str:
+    """Return the name of an ask within its run."""
+    return f"{role}/{attempt}.{turn}/{reask}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Ask:
         tree: Digest of the files in scope when the ask was made.
         evidence: Files that Interlock collected for this role, by EVIDENCE key, relative to the root.
         reports_dir: Folder for the reports of this agent, relative to the root; it may not exist yet.
-        system: The prompt of the role; its contract stands in `prompt`.
+        system: The prompt of the role; its contract is in `prompt`.
         turn: Which hand of the build phase this is within the attempt, from 1; progress reports make it grow.
         agent: The name under which the run holds its files; empty when it holds none.
         task: What is to be done, one line: TASK.
@@ -86,12 +89,12 @@ class Ask:
     required: tuple[str, ...] = ()
     status: str = ""
     protocol: EnvelopeProtocol | None = field(default=None, compare=False, repr=False)
-    in_scope: Callable[[str], bool] = field(default=_nothing, compare=False, repr=False)
+    in_scope: Callable[[str], bool] = field(default=lambda _path: False, compare=False, repr=False)
     inputs: tuple[str, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     correction: str = ""
     limits: Limits = field(default_factory=Limits)
-    notice: Notice = field(default=_nobody, compare=False, repr=False)
+    notice: Notice = field(default=lambda _step: None, compare=False, repr=False)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -99,9 +102,49 @@ class Ask:
         return {"INTERLOCK_AGENT_ID": self.agent} if self.agent else {}
 
     @property
+    def name(self) -> str:
+        """Return the name of this ask within its run, the same in every run of the task."""
+        return name_of(self.role, self.attempt, self.turn, self.reask)
+
+    @property
     def ask_id(self) -> str:
         """Return the name of this ask, the same in every process that makes it again."""
-        return f"{self.run_id}/{self.task_id}/{self.role}/{self.attempt}.{self.turn}/{self.reask}"
+        return f"{self.run_id}/{self.task_id}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One response of an agent.
+
+    A runner may return the bare text instead; then nothing is known but that.
+
+    Args:
+        text: What the agent said; it is judged like any other text.
+        usage: What it cost.
+        model: The model that said it, as its provider calls it; empty when that is not known.
+        tool_calls: How many tools the agent called; None when that cannot be known.
+        stopped: The limit that ended the work before there was an answer, with its figures; empty when there is one.
+        told: The runner told what it cost; False when that was measured around it.
+        opened: The files that tools of ours showed the agent or wrote for it, relative to the root; None when that is
+            not known.
+    """
+
+    text: str
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    tool_calls: int | None = None
+    stopped: str = ""
+    told: bool = True
+    opened: tuple[str, ...] | None = None
+
+
+def remote_request(ask: Ask) -> dict[str, object]:
+    """Return what an agent outside this process is shown while the run waits for its answer, as JSON types.
+
+    The root stays out: a remote agent may work in another checkout, and every path is relative to it.
+    """
+    row: dict[str, object] = {"schema": REQUEST_SCHEMA, **{name: getattr(ask, name) for name in _PUBLIC}}
+    return row | {"evidence": {key: list(paths) for key, paths in ask.evidence.items()}}
 
 
 class Runner(Protocol):
@@ -123,7 +166,7 @@ class Remote(Enum):
 
 
 REMOTE: Final = Remote.REMOTE
-"""Stands where a runner would when the answer comes from outside: the run waits until it is handed in."""
+"""In place of a runner when the answer comes from outside: the run waits until it is handed in."""
 
 
 class AgentsError(InterlockError):
@@ -133,12 +176,9 @@ class AgentsError(InterlockError):
 
 
 class RunnerError(AgentsError):
-    """There is no response to an ask. The runner, its script or its surroundings must be mended.
+    """There is no response to an ask. The runner, its script or its surroundings must be fixed.
 
-    Args:
-        message: What is wrong, in one sentence.
-        fix: What to do, in the imperative.
-        spent: What was spent before, as far as the runner knows it; None when it knows nothing.
+    `spent` is what was spent before, as far as the runner knows it; None when it knows nothing.
     """
 
     code = "AGT902"
@@ -149,14 +189,9 @@ class RunnerError(AgentsError):
 
 
 class AgentConfigError(AgentsError):
-    """The user's configuration of an agent cannot be used.
+    """The user's configuration of an agent cannot be used: `key` (`agents.visual-qa.script`) of a file is wrong.
 
-    Args:
-        path: The file that holds the mistake.
-        key: The place in it, such as `agents.visual-qa.script`.
-        message: What is wrong, in one sentence.
-        fix: What to do, in the imperative.
-        problems: Every problem found, this one first, where there are more.
+    `problems` are all that were found, this one first, where there are more.
     """
 
     code = "AGT901"

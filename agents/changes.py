@@ -44,9 +44,6 @@ def changed_files(files: Sequence[ChangedFile]) -> str:
     """Return Markdown about changed files: those outside the scope first, then one quotation of all diffs.
 
     Every file has its fair part of the diff: short ones are whole, and long ones are cut.
-
-    Args:
-        files: The files; none is said too.
     """
     rows = sorted(files, key=lambda file: (file.in_scope, file.path))
     listed = bullets([f"{file.kind} {file.path} ({_whose(file)})" for file in rows], MAX_LISTED_BYTES)
@@ -62,10 +59,7 @@ def changed_files(files: Sequence[ChangedFile]) -> str:
 def unified(path: str, old: bytes | None, new: bytes | None) -> str:
     """Return the unified diff of a file, or one line in brackets where lines cannot be compared.
 
-    Args:
-        path: The file.
-        old: What it held; None when it did not exist.
-        new: What it holds; None when it does not exist.
+    `old` and `new` are what it held and holds; None where it did not or does not exist.
     """
     texts = [_text(data) for data in (old, new)]
     if None in texts:

@@ -74,10 +74,6 @@ def read_confined(root: str, path: str, limit: int) -> bytes:
 def entries_confined(root: str, folder: str = "") -> tuple[list[str], list[str]]:
     """Return the names of the folders and of the plain files in a folder below the root, each sorted, without links.
 
-    Args:
-        root: The root.
-        folder: Relative to it; empty for the root itself.
-
     Raises:
         RunnerError: As for `write_confined`, or when there is no such folder.
     """
@@ -122,7 +118,7 @@ def _refusals(path: str, what: str = "written") -> Generator[None]:
 
 
 def _mode(folder: int, name: str) -> int | None:
-    """Return the mode of a plain file, None when nothing stands there; refuse every other kind."""
+    """Return the mode of a plain file, None when nothing is there; refuse every other kind."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:

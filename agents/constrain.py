@@ -45,13 +45,7 @@ _PROBE_BYTES: Final = 1_000_000
 def form_for(provider: str, model: str, base_url: str = "", *, key: str = "") -> Form | None:
     """Return the form that a model can be held to; None: it is asked plainly.
 
-    A server behind an address of the user's own is asked who it is.
-
-    Args:
-        provider: `openai`, `local`, or another one of LangChain's.
-        model: The name of the model.
-        base_url: Where it is asked; empty for the provider's own address.
-        key: What that server wants to see before it answers.
+    A server behind a `base_url` of the user's own is asked who it is, with the `key` that it wants to see.
     """
     if provider == "local":
         return "gbnf"
@@ -83,11 +77,6 @@ def constraint(form: Form, ask: Ask, bounds: Bounds = BOUNDS) -> dict[str, Any]:
 
     TASK_ID, TASK, ASSIGNED_AGENT, REPORTS_TO and GATES_REQUIRED are fixed, STATUS is one that the role may write, and
     GATES_PASSED holds required gates. The rest is the model's.
-
-    Args:
-        form: How the provider is told.
-        ask: The ask.
-        bounds: How much may be written.
     """
     known = _known(ask)
     dialect = "lark" if form == "lark-tool" else "gbnf"

@@ -1,19 +1,20 @@
 """The contract: what a role may say and how, written from the protocol tables for its prompt."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from interlock.agents.ask import Ask
 from interlock.envelope import render
 from interlock.envelope.outcomes import OutcomeName, outcomes
 from interlock.envelope.protocol import (
     ANYBODY,
+    DEFAULT_PROTOCOL,
     ECHO,
     EVIDENCE_KEYS,
     LABELS,
     STATUS_MEANING,
     STATUS_OWNER,
     STATUSES,
-    EvidenceKey,
     GateSpec,
     Protocol,
     Role,
@@ -43,11 +44,7 @@ written relative to the root.
 def contract(role: str, protocol: Protocol, *, examples: bool = True, page: bool = True) -> str:
     """Return the contract of a role as Markdown: layout, statuses, gates, verdict and a whole answer for each outcome.
 
-    Args:
-        role: A role of the roster.
-        protocol: The tables to write it from.
-        examples: Whether to show whole answers.
-        page: Whether these are filled in; the samples are about a page, so that others are shown with holes.
+    These examples are filled in for a page alone, which the samples are about; others are shown with holes.
     """
     row = protocol.roles[role]
     sections = [
@@ -63,46 +60,30 @@ def contract(role: str, protocol: Protocol, *, examples: bool = True, page: bool
     return "\n\n".join(sections)
 
 
-def answer_form(
-    role: Role,
-    protocol: Protocol,
-    *,
-    task_id: str,
-    task: str,
-    gates: Sequence[str],
-    evidence: Mapping[EvidenceKey, Sequence[str]],
-    reports_dir: str,
-) -> str:
+def answer_form(ask: Ask) -> str:
     """Return the forms of one ask: an envelope with holes for a good end of the turn, and one for a bad end.
 
-    Args:
-        role: Who must answer.
-        protocol: The tables.
-        task_id: The task.
-        task: The value of TASK.
-        gates: GATES_REQUIRED of the task.
-        evidence: What was collected for the role; a review role, which writes its own, has a hole in its reports
-            folder instead.
-        reports_dir: That folder.
+    They cite what was collected for the role; a review role, which writes its own, has a hole in its reports folder.
     """
-    entries: dict[str, Sequence[str]] = {**evidence}
+    protocol = ask.protocol or DEFAULT_PROTOCOL
+    role = protocol.roles[ask.role]
+    entries: dict[str, Sequence[str]] = {**ask.evidence}
     if not entries and role.certifies and protocol.gate(role.certifies).grade == "written":
         keys = protocol.gate(role.certifies).evidence or ("reports",)
-        entries = dict.fromkeys(keys, (f"{reports_dir}/<file>",))
-    good, bad = _ends(role)
+        entries = dict.fromkeys(keys, (f"{ask.reports_dir}/<file>",))
     forms = [
         f"<form outcome='{name}'>\n"
         + template(
             role.name,
             protocol,
             outcome=name,
-            task_id=task_id,
-            task=task,
-            gates=gates,
+            task_id=ask.task_id,
+            task=ask.task,
+            gates=ask.required,
             evidence=entries or None,
         )
         + "</form>"
-        for name in (good, bad)
+        for name in _ends(role)
     ]
     introduction = (
         "## Your answer\n\nTake the form that fits and replace each `<…>`; an empty list is `[]`. The lines "
@@ -151,7 +132,7 @@ def _statuses(role: Role, protocol: Protocol) -> list[str]:
     ]
     echo = ECHO.get(role.kind)
     if echo is not None:
-        rows.append(f"`{echo}` is yours to repeat while the task stands there; it moves nothing.")
+        rows.append(f"`{echo}` is yours to repeat while the task has that status; it moves nothing.")
     refused: list[Status] = [status for status in STATUSES if not protocol.may_set(role, status) and status != echo]
     rows += [f"`{status}` is refused from you; it belongs to {_owner(status, protocol)}." for status in refused]
     return rows

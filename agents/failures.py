@@ -45,11 +45,7 @@ class FailedGate:
 
 
 def failed_gates(rows: Sequence[FailedGate]) -> str:
-    """Return Markdown about failed gates, of `MAX_FAILED_BYTES` and the few lines between; names come before messages.
-
-    Args:
-        rows: At least one gate.
-    """
+    """Return Markdown about at least one failed gate, of about `MAX_FAILED_BYTES`; names come before messages."""
     share = MAX_FAILED_BYTES // min(len(rows), _MAX_GATES)
     parts = [_gate(row, share) for row in rows[:_MAX_GATES]]
     if len(rows) > _MAX_GATES:

@@ -20,7 +20,7 @@ RULES: Final = rules({
     "AGT913": "A path lies in the scope of the task.",
     "AGT914": "A path names a plain file, reached through plain folders.",
     "AGT915": "A file is UTF-8 text of a bounded size.",
-    "AGT916": "The text to replace stands in the file exactly once.",
+    "AGT916": "The text to replace is in the file exactly once.",
     "AGT917": "An argument has its type and lies in its bounds.",
     "AGT918": "A report lies in the reports folder of the ask, under a name of its own that evidence can have.",
     "AGT919": "What is looked at is evidence of the task.",
@@ -31,11 +31,7 @@ RULES: Final = rules({
 
 
 class Refused(AgentsError):  # noqa: N818 - never leaves the tools
-    """Ends a call.
-
-    Args:
-        errors: Its refusals, at least one.
-    """
+    """Ends a call with its refusals, at least one."""
 
     def __init__(self, *errors: Mapping[str, Any]) -> None:
         super().__init__(str(errors[0]["message"]), str(errors[0]["fix"]))

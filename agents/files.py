@@ -51,10 +51,6 @@ def _nowhere(_root: str, _path: str) -> str:
 def run_caller(root: str, agent: str) -> tuple[place.Place, Caller, str]:
     """Return the project around a run's folder, the run as an agent of this process, and where the folder lies in it.
 
-    Args:
-        root: The folder that the run works in.
-        agent: The name of the run among the reservations.
-
     Raises:
         NoProject: `INTERLOCK_PROJECT` names no folder, or one that the run does not work in.
     """
@@ -76,11 +72,6 @@ def files_of(
     ask: Ask, scope: Callable[[str], bool], readable: Callable[[str], bool] | None = None
 ) -> Generator["ScopedFiles"]:
     """Open the files of the run that asks, in the run's own name; without leases where the run holds none.
-
-    Args:
-        ask: A run's ask.
-        scope: See `ScopedFiles`.
-        readable: See `ScopedFiles`.
 
     Raises:
         RunnerError: The reservations cannot be used.
@@ -133,7 +124,7 @@ class ScopedFiles(ReadableFiles):
         return answer
 
     def edit(self, path: str, old: str, new: str) -> Answer:
-        """Replace the one place in a file where a text stands: `{path, bytes, errors}`.
+        """Replace the one place in a file that holds a text: `{path, bytes, errors}`.
 
         The file is read and written at once, so what others wrote before it is kept.
         """
@@ -183,16 +174,10 @@ class ScopedFiles(ReadableFiles):
 
 
 class LeasedFiles(ScopedFiles):
-    """The files of an agent that holds leases.
+    """The files of an agent that holds leases, in the checkout or a folder of it.
 
     A change takes a lease on its path, unless an own one covers it, and happens while nobody else can take that lease:
     a process that was stopped past its lease and goes on cannot write.
-
-    Args:
-        reservations: The calls of the agent.
-        root: The folder that paths are relative to: the checkout, or a folder in it.
-        scope: See `ScopedFiles`.
-        readable: See `ScopedFiles`.
     """
 
     def __init__(

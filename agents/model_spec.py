@@ -18,7 +18,7 @@ _FAMILIES: Final = {"claude-": "anthropic", "gpt-": "openai", "gemini-": "google
 """How the names of models begin whose provider goes without saying."""
 
 SPECS: Final = (*(f"{name}:" for name in PROVIDERS), LOCAL, f"{LOCAL}:", *(f"{COMMAND}:{name}" for name in PRESETS))
-"""What a shell completes; after the colon stands a name that only the user knows."""
+"""What a shell completes; after the colon comes a name that only the user knows."""
 
 
 def split_role(text: str) -> tuple[str, str]:

@@ -2,14 +2,23 @@
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
+from interlock.agents.ask import Ask
 from interlock.agents.changes import TITLE, ChangedFile, changed_files
 from interlock.agents.contract import answer_form, contract
 from interlock.agents.failures import FailedGate, failed_gates
 from interlock.agents.quoting import bounded, bullets, data_block, visible
 from interlock.core.finding import Finding
-from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, EvidenceKey, Protocol, Role, Status
+from interlock.envelope.protocol import (
+    ANYBODY,
+    DEFAULT_PROTOCOL,
+    STATUS_MEANING,
+    EvidenceKey,
+    Protocol,
+    Role,
+    Status,
+)
 
 KIB: Final = 1024
 MAX_ASSIGNMENT_BYTES: Final = 40 * KIB
@@ -28,106 +37,75 @@ _MAX_FOUND: Final = 3 * KIB // 2
 _MAX_OUTPUT: Final = 3 * KIB // 4
 _MAX_OUTPUTS: Final = 2
 _DIGITS: Final = 16
+_NONE: Final[Mapping[str, str]] = {}
 
 
 def assignment(
-    role: Role,
-    protocol: Protocol,
+    ask: Ask,
     *,
-    task_id: str,
-    task: str,
-    status: Status,
-    gates_required: Sequence[str],
-    attempt: int,
     attempts: int,
-    tree: str,
-    reports_dir: str,
-    inputs: Sequence[str] = (),
     scope: Sequence[str] = (),
     page: str | None = None,
-    evidence: Mapping[EvidenceKey, tuple[str, ...]] | None = None,
-    digests: Mapping[str, str] | None = None,
+    digests: Mapping[str, str] = _NONE,
     collected_findings: Sequence[Finding] = (),
     fail_reasons: Sequence[str] = (),
     failed: Sequence[FailedGate] = (),
     changes: Sequence[ChangedFile] | None = None,
     certified: Collection[str] = (),
-    gate_notes: Mapping[str, str] | None = None,
-    commands: Mapping[str, Sequence[str]] | None = None,
-    outputs: Mapping[str, str] | None = None,
+    gate_notes: Mapping[str, str] = _NONE,
+    outputs: Mapping[str, str] = _NONE,
 ) -> str:
     """Return the assignment of one ask, which holds the contract of the answer; the role's own prompt is not in it.
 
     Args:
-        role: Who must answer.
-        protocol: The tables of the run.
-        task_id: The task.
-        task: What is to be done, one line.
-        status: Where the task stands.
-        gates_required: Gate ids of the task.
-        attempt: The round of work, from 1.
+        ask: The ask, still without its prompt.
         attempts: How many rounds the budget allows.
-        tree: Digest of the files in scope.
-        reports_dir: Where this agent may write reports, relative to the root.
-        inputs: Files that the task names as its sources.
         scope: Patterns of the files that may be edited.
         page: The page under test; without one the role is given texts about software and its gates.
-        evidence: What Interlock collected for this role, by key.
-        digests: SHA-256 of these files in hexadecimal digits, by path; their first digits are named.
+        digests: SHA-256 of the collected files in hexadecimal digits, by path; their first digits are named.
         collected_findings: What the collectors found.
         fail_reasons: Why the round before failed, one line each.
         failed: The gates that Interlock measured to fail in the round before, with tests and logs.
         changes: The files that changed since the run began; None when that is not shown or not known.
         certified: Gates that hold for the present tree.
         gate_notes: How a gate is judged, one line, by its id.
-        commands: argv by name: what a build role may run.
         outputs: What other roles reported in this round, by role; the last two are quoted.
     """
+    protocol = ask.protocol or DEFAULT_PROTOCOL
+    role = protocol.roles[ask.role]
     rows = [
-        ("Task", bounded(visible(task), _MAX_TASK)),
+        ("Task", bounded(visible(ask.task), _MAX_TASK)),
         ("You are", role.name),
-        ("Status now", f"{status}: {STATUS_MEANING[status]}"),
-        ("Attempt", f"{attempt} of {attempts}"),
-        ("Tree", tree),
-        ("Your reports folder", reports_dir),
+        ("Status now", f"{ask.status}: {STATUS_MEANING[cast('Status', ask.status)]}"),
+        ("Attempt", f"{ask.attempt} of {attempts}"),
+        ("Tree", ask.tree),
+        ("Your reports folder", ask.reports_dir),
         *([] if page is None else [("Page", bounded(visible(page), _MAX_LIST // 2))]),
     ]
-    files: dict[EvidenceKey, tuple[str, ...]] = {key: paths for key, paths in (evidence or {}).items() if paths}
     sections = [
-        f"# Assignment {task_id}\n\n" + "\n".join(f"- {name}: {value}" for name, value in rows),
-        f"## What to do now\n\n{_order(role, protocol, rework=attempt > 1, page=page is not None)}",
-        f"## Gates of the task\n\n{_gates(protocol, role, gates_required, certified, gate_notes or {})}",
-        f"## Inputs\n\n{bullets(inputs, _MAX_LIST)}",
+        f"# Assignment {ask.task_id}\n\n" + "\n".join(f"- {name}: {value}" for name, value in rows),
+        f"## What to do now\n\n{_order(role, protocol, rework=ask.attempt > 1, page=page is not None)}",
+        f"## Gates of the task\n\n{_gates(protocol, role, ask.required, certified, gate_notes)}",
+        f"## Inputs\n\n{bullets(ask.inputs, _MAX_LIST)}",
         f"## Scope\n\n{bullets(scope, _MAX_LIST // 2)}",
     ]
-    if role.kind == "build" and commands:
-        sections.append(f"## Commands you may run\n\n{_commands(commands)}")
+    if role.kind == "build" and ask.commands:
+        sections.append(f"## Commands you may run\n\n{_commands(ask.commands)}")
     sections += _work(fail_reasons, failed, changes)
-    sections += _quotations(files, digests or {}, collected_findings, outputs or {}, page=page is not None)
-    form = answer_form(
-        role, protocol, task_id=task_id, task=task, gates=gates_required, evidence=files, reports_dir=reports_dir
-    )
-    return "\n\n".join([*sections, contract(role.name, protocol, examples=False), form])
+    sections += _quotations(ask.evidence, digests, collected_findings, outputs, page=page is not None)
+    return "\n\n".join([*sections, contract(role.name, protocol, examples=False), answer_form(ask)])
 
 
 def correction(findings: str) -> str:
-    """Return what an agent is told after a refusal, for one that has its assignment and its answer before it.
-
-    Args:
-        findings: What the validator says about the refused answer, ready to send.
-    """
+    """Return what an agent is told after a refusal, for one that has its assignment and its answer before it."""
     return f"# Your last answer was refused\n\n{bounded(findings.strip(), MAX_REASK_BYTES)}"
 
 
 def reask(prompt: str, findings: str, *, refused: str | None = None) -> str:
     """Return the prompt for the ask after a refusal: the assignment, the findings, and the refused answer as data.
 
-    It never grows with the number of refusals: `prompt` is the assignment itself, not the last re-ask.
-
-    Args:
-        prompt: The assignment.
-        findings: What the validator says about the refused answer, ready to send.
-        refused: The refused answer, for an agent that keeps no conversation.
+    It never grows with the number of refusals: `prompt` is the assignment itself, not the last re-ask. An agent that
+    keeps a conversation does not need the refused answer.
     """
     parts = [prompt, correction(findings)]
     if refused is not None:

@@ -44,12 +44,7 @@ _SHORT: Final = re.compile(r"(?:git|interl|artifa)~\d", re.ASCII)
 
 
 class ReadableFiles:
-    """What an agent may do with files that it reads. Every answer is JSON; what is refused is in its `errors`.
-
-    Args:
-        root: The folder that paths are relative to.
-        readable: Says whether a path relative to the root may be read.
-    """
+    """What an agent may do with files that it reads. Every answer is JSON; what is refused is in its `errors`."""
 
     def __init__(self, root: str, readable: Callable[[str], bool]) -> None:
         self._root = os.path.realpath(root)
@@ -159,7 +154,7 @@ def plain_segments(argument: str, path: str) -> tuple[str, ...]:
 
 
 def is_never(segments: Sequence[str]) -> bool:
-    """Say whether a path is Interlock's or git's, also in a spelling that some file system takes for theirs."""
+    """Return whether a path is Interlock's or git's, also in a spelling that some file system takes for theirs."""
     names = [_folded(segment) for segment in segments]
     return names[0] in _NEVER or any(name == _GIT or _SHORT.match(name) for name in names)
 
@@ -182,9 +177,7 @@ def _start(folder: object) -> str:
 class _Walk:
     """The plain files below a folder, sorted, relative to the root; links and what agents never see are left out.
 
-    Args:
-        root: The root.
-        start: The folder, relative to it; empty for the root. One that is not there, or is a link, is refused.
+    A folder that is not there, or is a link, is refused.
     """
 
     def __init__(self, root: str, start: str) -> None:
@@ -223,7 +216,7 @@ class _Walk:
 
 
 def _can_be_named(path: str) -> bool:
-    """Say whether an agent could name a path to us, and may."""
+    """Return whether an agent could name a path to us, and may."""
     try:
         return not is_never(split_path(path))
     except RunnerError:

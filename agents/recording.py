@@ -15,11 +15,10 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import AgentConfigError, Ask, RunnerError
-from interlock.agents.taped import SCHEMA, Row, apply, change_at, is_report, name_of_ask, read_recording
+from interlock.agents.ask import AgentConfigError, Answer, Ask, RunnerError
+from interlock.agents.taped import SCHEMA, Row, apply, change_at, is_report, read_recording
 from interlock.redaction import Redactor
 
 Listing: TypeAlias = Callable[[str], Mapping[str, str]]
@@ -29,46 +28,22 @@ Raises `RunnerError` when they cannot be listed.
 """
 
 
-class Tape(Protocol):
-    """What a run tells while its agents work, so that it can be recorded or played."""
-
-    def alone(self, name: str) -> AbstractContextManager[object]:
-        """Let the agent of an ask work, and its answer be judged, at its time."""
-        ...
-
-    def asked(self, ask: Ask) -> None:
-        """Take note that an agent is about to be asked; more than once where an answer comes from outside."""
-        ...
-
-    def answered(self, ask: Ask, answer: Answer) -> None:
-        """Take note of an answer, before it is stored."""
-        ...
-
-
-class NoTape:
-    """Does nothing."""
+class Tape:
+    """What a run reports while its agents work, so that it can be recorded or played; this one does nothing."""
 
     def alone(self, name: str) -> AbstractContextManager[object]:  # noqa: ARG002
-        """Let everybody work at once."""
+        """Let the agent of an ask work, and its answer be judged, at its time: here all at once."""
         return nullcontext()
 
     def asked(self, ask: Ask) -> None:
-        """Note nothing."""
+        """Take note that an agent is about to be asked; more than once where an answer comes from outside."""
 
     def answered(self, ask: Ask, answer: Answer) -> None:
-        """Note nothing."""
+        """Take note of an answer, before it is stored."""
 
 
-class Recording:
-    """Writes a recording while a run is driven.
-
-    Args:
-        path: The file.
-        size_bytes: How much of it is whole lines; what stands after them is written over.
-        known: The files as the last line left them.
-        listing: Lists them.
-        redactor: Takes keys out.
-    """
+class Recording(Tape):
+    """Writes a recording while a run is driven. Its file has `size_bytes` of whole lines; more is written over."""
 
     def __init__(
         self, path: Path, size_bytes: int, known: Mapping[str, str], listing: Listing, redactor: Redactor
@@ -129,7 +104,7 @@ class Recording:
         """See whether files in scope changed without an agent that the recording knows of."""
         now = self._listing(ask.reports_dir)
         changed = _changed(self._known, now, ask.reports_dir)
-        self._touched[name_of_ask(ask)] = any(not is_report(path) for path in changed)
+        self._touched[ask.name] = any(not is_report(path) for path in changed)
 
     def answered(self, ask: Ask, answer: Answer) -> None:
         """Write one line.
@@ -141,10 +116,10 @@ class Recording:
         paths = _changed(self._known, now, ask.reports_dir)
         changes = tuple(change_at(ask.root, path, now.get(path, ""), self._redactor) for path in paths)
         row = Row(
-            name_of_ask(ask),
+            ask.name,
             ask.step,
             ask.tree,
-            self._touched.pop(name_of_ask(ask), False),
+            self._touched.pop(ask.name, False),
             self._redactor.text(ask.system),
             self._redactor.text(ask.prompt),
             answer,

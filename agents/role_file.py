@@ -1,5 +1,10 @@
-"""Role prompts: Markdown files with front matter, the shipped ones and those of a project."""
+"""The prompt of a role: a Markdown file with front matter, the shipped one or that of a project, and its contract.
 
+The contract is part of every assignment, so that each agent sees it once, whatever its runner hands on. A prompt alone,
+as an agent file of a client or over MCP, holds it in its own text.
+"""
+
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -7,8 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from interlock.agents.ask import AgentConfigError
+from interlock.agents.contract import contract
 from interlock.core.text import closest
-from interlock.envelope.protocol import Role
+from interlock.envelope.protocol import Protocol, Role
 
 MAX_ROLE_BYTES: Final = 64 * 1024
 FIELDS: Final = ("name", "description", "model", "tools")
@@ -19,13 +25,7 @@ FIELDS: Final = ("name", "description", "model", "tools")
 class RoleFile:
     """A role prompt as its file has it, the contract not yet filled in.
 
-    Args:
-        name: The role.
-        description: When to use it, one line.
-        model: The model that the client should use, or empty.
-        tools: The tools that the client should allow; empty for all.
-        body: The Markdown below the front matter.
-        front_matter: The front matter as written, without its fences.
+    No model or no tools mean the client's own; `body` is the Markdown below the front matter, kept without fences.
     """
 
     name: str
@@ -70,11 +70,6 @@ def parse_role(text: str, *, path: str, role: str) -> RoleFile:
 
 def role_file(role: Role, *, page: bool, prompt: str | Path | None = None) -> RoleFile:
     """Return the prompt file of a role: the project's, else that of its name for a page, else that of its kind.
-
-    Args:
-        role: The role.
-        page: Whether the work is on a page, for which roles of some names have a text of their own.
-        prompt: The project's file, which comes before every shipped one.
 
     Raises:
         AgentConfigError: When the file cannot be used, or the role is the orchestrator, which is code.
@@ -142,7 +137,7 @@ def _front_matter(head: str, path: str) -> Mapping[str, list[str]]:
         if not colon or not key.replace("-", "").replace("_", "").isalnum():
             raise AgentConfigError(path, f"line {number}", "not a `key: value` line", "Write `key: value`.")
         if key in values:
-            raise AgentConfigError(path, key, f"`{key}` stands twice", "Remove one of the two.")
+            raise AgentConfigError(path, key, f"`{key}` is there twice", "Remove one of the two.")
         near = closest(key, FIELDS, 0.75)
         if key not in FIELDS and near:
             raise AgentConfigError(path, key, f"unknown key `{key}`", f"Write `{near}`.")
@@ -174,3 +169,47 @@ def _unquoted(text: str) -> str:
         if len(text) > 1 and text[0] == mark == text[-1]:
             return text[1:-1]
     return text
+
+
+CONTRACT_MARK: Final = "<!-- contract -->"
+"""Where the contract goes in a prompt alone; a file without the mark gets it at its end."""
+CONTRACT_END: Final = "<!-- end of the contract -->"
+"""Ends a contract that was filled in, so that a file that was printed once can be the prompt of a role."""
+
+_PLACE: Final = re.compile(rf"\s*{re.escape(CONTRACT_MARK)}(?:.*?{re.escape(CONTRACT_END)})?\s*", re.DOTALL)
+
+
+def role_text(role: Role, *, page: bool, prompt: str | Path | None = None) -> str:
+    """Return what a role is and does, without its contract: the system prompt of every ask.
+
+    Raises:
+        AgentConfigError: When the role's file cannot be used.
+    """
+    return _PLACE.sub("\n\n", role_file(role, page=page, prompt=prompt).body).strip("\n")
+
+
+def system_prompt(role: str, protocol: Protocol, *, page: bool = True, prompt: str | Path | None = None) -> str:
+    """Return the prompt of a role with its contract filled in, for an agent that is given no assignment.
+
+    Raises:
+        AgentConfigError: When the role's file cannot be used.
+    """
+    row = protocol.roles[role]
+    return _filled(role_file(row, page=page, prompt=prompt).body, row, protocol, page=page)
+
+
+def render_agent_file(role: str, protocol: Protocol, *, page: bool = True, prompt: str | Path | None = None) -> str:
+    """Return a complete Claude Code agent file of a role, the contract filled in. The arguments are `system_prompt`'s.
+
+    Raises:
+        AgentConfigError: When the role's file cannot be used, or the role is the orchestrator.
+    """
+    row = protocol.roles[role]
+    file = role_file(row, page=page, prompt=prompt)
+    return f"---\n{file.front_matter}\n---\n\n{_filled(file.body, row, protocol, page=page)}\n"
+
+
+def _filled(body: str, role: Role, protocol: Protocol, *, page: bool) -> str:
+    before, after = _PLACE.split(body, maxsplit=1) if CONTRACT_MARK in body else (body, "")
+    text = f"{CONTRACT_MARK}\n\n{contract(role.name, protocol, page=page)}\n\n{CONTRACT_END}"
+    return "\n\n".join(part.strip("\n") for part in (before, text, after) if part.strip())

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from interlock.agents.ask import AgentConfigError
 from interlock.agents.usage import LIMIT_NAMES, Limits
 from interlock.core.text import closest
+
+_Default = TypeVar("_Default", int, bool, None)
+_Choice = TypeVar("_Choice", bound=str)
 
 _TYPE_NAMES: dict[type, str] = {
     str: "a string",
@@ -23,23 +26,12 @@ def type_name(value: object) -> str:
 
 
 class Table:
-    """One table of a configuration file, which knows where it stands.
-
-    Args:
-        values: The keys and values as read.
-        path: The file, for messages.
-        where: The table's own key, such as `agents.visual-qa`; empty for the whole file.
-    """
+    """One table of a configuration file, which knows its key: `agents.visual-qa`, or nothing for the whole file."""
 
     def __init__(self, values: Mapping[str, object], path: str, where: str) -> None:
         self._values = values
-        self._path = path
+        self.path = path
         self._where = where
-
-    @property
-    def path(self) -> str:
-        """The file, for messages."""
-        return self._path
 
     def key(self, name: str) -> str:
         """Return the full key of a name in this table."""
@@ -47,7 +39,7 @@ class Table:
 
     def error(self, name: str, message: str, fix: str) -> AgentConfigError:
         """Return the error that a key of this table causes."""
-        return AgentConfigError(self._path, self.key(name), message, fix)
+        return AgentConfigError(self.path, self.key(name), message, fix)
 
     def close(self, known: Collection[str]) -> None:
         """Refuse keys that are not known.
@@ -63,7 +55,7 @@ class Table:
             raise self.error(name, f"unknown key `{name}`", fix)
 
     def has(self, name: str) -> bool:
-        """Say whether a key is given."""
+        """Return whether a key is given."""
         return name in self._values
 
     def raw(self, name: str) -> object:
@@ -87,17 +79,57 @@ class Table:
             raise self.error(name, f"`{name}` is empty", "Give it a value or remove it.")
         return value
 
-    def number(self, name: str, default: int, *, least: int) -> int:
+    def number(self, name: str, default: _Default, *, least: int) -> int | _Default:
         """Return a whole number of at least `least`.
 
         Raises:
             AgentConfigError: When it is no whole number or too small.
         """
-        value = self._values.get(name, default)
+        if name not in self._values:
+            return default
+        value = self._values[name]
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             message = f"`{name}` is not a whole number from {least}"
-            raise self.error(name, message, f"Write `{name} = {max(default, least)}` or another whole number.")
+            raise self.error(name, message, f"Write `{name} = {max(default or 1, least)}` or another whole number.")
         return value
+
+    def flag(self, name: str, default: _Default) -> bool | _Default:
+        """Return true or false.
+
+        Raises:
+            AgentConfigError: When it is neither.
+        """
+        value = self._values.get(name, default)
+        if name in self._values and not isinstance(value, bool):
+            raise self.error(name, f"`{name}` is {type_name(value)}, not true or false", f"Write `{name} = true`.")
+        return cast("bool | _Default", value)
+
+    def choice(self, name: str, choices: Collection[_Choice], default: _Choice) -> _Choice:
+        """Return one of several texts.
+
+        Raises:
+            AgentConfigError: When it is none of them.
+        """
+        text = self.text(name, default)
+        for each in choices:
+            if text == each:
+                return each
+        known = ", ".join(f'"{each}"' for each in choices)
+        raise self.error(name, f"`{name}` is `{text}`, which is none of those that are known", f"Write one of {known}.")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of strings; a missing one is empty.
+
+        Raises:
+            AgentConfigError: When it is no list, or holds something else.
+        """
+        value: object = self._values.get(name, [])
+        rows = cast("list[object]", value) if isinstance(value, list) else [None]
+        texts = [each for each in rows if isinstance(each, str)]
+        if len(texts) < len(rows):
+            message = f"`{name}` is {type_name(self.raw(name))}, not a list of strings"
+            raise self.error(name, message, f'Write `{name} = ["…", "…"]`.')
+        return tuple(texts)
 
     def table(self, name: str) -> "Table":
         """Return a table in this table; a missing one is empty.
@@ -109,7 +141,7 @@ class Table:
         if not isinstance(value, dict):
             message = f"`{name}` is {type_name(value)}, not a table"
             raise self.error(name, message, f"Write its keys below `[{self._heading(name)}]`.")
-        return Table(cast("dict[str, object]", value), self._path, self.key(name))
+        return Table(cast("dict[str, object]", value), self.path, self.key(name))
 
     def tables(self, name: str) -> list["Table"]:
         """Return the tables of an array of tables; a missing key has none.
@@ -125,7 +157,7 @@ class Table:
         for number, row in enumerate(cast("list[object]", value), start=1):
             if not isinstance(row, dict):
                 raise self.error(name, f"item {number} of `{name}` is {type_name(row)}, not a table", fix)
-            rows.append(Table(cast("dict[str, object]", row), self._path, f"{self.key(name)}[{number}]"))
+            rows.append(Table(cast("dict[str, object]", row), self.path, f"{self.key(name)}[{number}]"))
         return rows
 
     def _heading(self, name: str) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Final, Self, cast
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import AgentConfigError, Ask, RunnerError
+from interlock.agents.ask import AgentConfigError, Answer, RunnerError
 from interlock.agents.confined import read_confined
 from interlock.agents.usage import Usage
 from interlock.redaction import Redactor
@@ -32,16 +31,6 @@ _USAGE: Final = {
     "seconds": _NUMBER,
     "usd": (*_NUMBER, NoneType),
 }
-
-
-def name_of(role: str, attempt: int, turn: int, reask: int) -> str:
-    """Return the name of an ask within its run, the same in every run of the task."""
-    return f"{role}/{attempt}.{turn}/{reask}"
-
-
-def name_of_ask(ask: Ask) -> str:
-    """Return the name of an ask within its run."""
-    return name_of(ask.role, ask.attempt, ask.turn, ask.reask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +76,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One ask, its answer, and what changed.
+    """One ask (see `Ask.name`), its answer, and what changed since the line before.
 
-    Args:
-        name: The ask; see `name_of`.
-        step: What the run was doing.
-        tree: Digest of the files in scope at the ask.
-        touched: Files in scope had changed since the line before, without any agent that this recording knows of.
-        system: The prompt of the role.
-        prompt: The assignment.
-        answer: What came back.
-        changes: The files that changed since the line before.
+    `tree` is the digest of the files in scope at the ask; `touched` says that some of them had changed before without
+    any agent that this recording knows of.
     """
 
     name: str
@@ -147,15 +129,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A recording as it was read.
+    """A recording as it was read: where and what was recorded, the files in scope at its start, and its asks in order.
 
-    Args:
-        run_id: The run that was recorded.
-        root: Where it worked.
-        task_id: Its task.
-        files: The files in scope when the recording began.
-        rows: Its asks, in the order in which they were answered.
-        size_bytes: How much of the file is whole lines; a last line that a killed process left is not read.
+    `size_bytes` counts whole lines; a last line that a killed process left is not read.
     """
 
     run_id: str
@@ -216,14 +192,7 @@ def _bad(path: Path, line: int, message: str) -> AgentConfigError:
 
 
 def change_at(root: str, path: str, value: str, redactor: Redactor) -> Change:
-    """Return a change as it is recorded: with the bytes that stand there now, without keys.
-
-    Args:
-        root: The folder that the path is relative to.
-        path: The file.
-        value: `<mode> <sha256>` as it was listed; empty when it was deleted.
-        redactor: Takes keys out.
-    """
+    """Return a change as it is recorded: with the bytes that stand there now, without keys."""
     if not value:
         return Change(path, "")
     if not value.startswith("100"):
@@ -247,7 +216,7 @@ def apply(files: dict[str, str], changes: tuple[Change, ...]) -> None:
 
 
 def is_report(path: str) -> bool:
-    """Say whether a path is one of a report: nothing below `artifacts` is in any scope."""
+    """Return whether a path is one of a report: nothing below `artifacts` is in any scope."""
     return path.startswith("artifacts/")
 
 

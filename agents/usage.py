@@ -1,4 +1,4 @@
-"""What answers cost, and how much of that a task or a role may spend."""
+"""What answers cost, how much of that a task or a role may spend, and what tokens cost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -8,16 +8,15 @@ LIMIT_NAMES: Final = ("calls", "tokens", "seconds", "usd")
 """The keys of a `budget` table, in the order in which a spent one is looked for."""
 
 
+_MILLION: Final = 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What one or several answers cost.
 
-    Args:
-        calls: Requests to a model, or starts of a program.
-        input_tokens: Tokens that were sent, cached ones included.
-        output_tokens: Tokens that came back, hidden reasoning included.
-        seconds: Time that the agent worked.
-        usd: Money in US dollars; None when the price of any of it is not known.
+    Calls are requests to a model, or starts of a program. Cached tokens are among those that were sent, and hidden
+    reasoning among those that came back. `usd` is None when the price of any of it is not known.
     """
 
     calls: int = 0
@@ -67,14 +66,7 @@ def usage_row(used: Usage, limits: "Limits") -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may be spent; None is without limit. The names are those of a `budget` table.
-
-    Args:
-        calls: Requests to a model, or starts of a program.
-        tokens: Tokens, sent and received.
-        seconds: Time that agents work.
-        usd: Money in US dollars.
-    """
+    """How much may be spent, as `Usage` counts it; None is without limit. The names are those of a `budget` table."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -97,9 +89,8 @@ class Limits:
 
     def spent(self, used: Usage) -> str:
         """Name the first limit that is used up, with both figures; empty when something is left of each."""
-        amounts = {"calls": used.calls, "tokens": used.tokens, "seconds": used.seconds, "usd": used.usd}
         for name in LIMIT_NAMES:
-            limit, amount = getattr(self, name), amounts[name]
+            limit, amount = getattr(self, name), getattr(used, name)
             if limit is None:
                 continue
             if amount is None:
@@ -111,3 +102,26 @@ class Limits:
 
 def _shown(amount: float) -> str:
     return f"{amount:.4g}" if isinstance(amount, float) else str(amount)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What one model costs, in US dollars per million tokens: a row of `[prices]` in `interlock.toml`.
+
+    A model without a row there has no price, and its use no money. Without `cached_input`, tokens that the provider had
+    kept cost what others do.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+
+    def usd(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> float:
+        """Return what so many tokens cost; the cached ones are among those that are sent."""
+        cached = self.input if self.cached_input is None else self.cached_input
+        sent = (input_tokens - cached_tokens) * self.input + cached_tokens * cached
+        return (sent + output_tokens * self.output) / _MILLION
+
+
+FREE = Price(0.0, 0.0)
+"""What a model on this machine costs."""

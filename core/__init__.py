@@ -4,4 +4,15 @@ from typing import Final
 
 __all__ = ["PUBLIC_MODULES"]
 
-PUBLIC_MODULES: Final = ("errors", "exports", "files", "finding", "locks", "project", "render", "rule", "text")
+PUBLIC_MODULES: Final = (
+    "errors",
+    "exports",
+    "files",
+    "finding",
+    "locks",
+    "process",
+    "project",
+    "render",
+    "rule",
+    "text",
+)

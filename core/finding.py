@@ -98,11 +98,7 @@ FindingJson = TypedDict(  # noqa: UP013 - the shape of a finding in JSON, which 
 
 
 class FindingError(InterlockError):
-    """One finding ends what is being done: it is carried to where findings are returned.
-
-    Args:
-        finding: Which.
-    """
+    """One finding ends what is being done: it is carried to where findings are returned."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message, finding.fix, finding.code)

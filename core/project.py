@@ -1,6 +1,7 @@
 """Which folder is the project: what `INTERLOCK_PROJECT` names, or the nearest folder upwards that is marked as one."""
 
 import os
+from collections.abc import Iterator
 from typing import Final
 
 from interlock.core.errors import InterlockError
@@ -31,34 +32,22 @@ def find_root(start: str) -> str:
     Raises:
         NoProject: `INTERLOCK_PROJECT` names no folder.
     """
-    given = named(start)
-    if given is not None:
-        return given
-    here = folder = os.path.realpath(start)
-    while not (os.path.lexists(os.path.join(folder, ".git")) or is_marked(folder)):
-        above = os.path.dirname(folder)
-        if above == folder:
-            return here
-        folder = above
-    return folder
+    if given := os.environ.get(PROJECT, ""):
+        folder = os.path.realpath(os.path.join(start, os.path.expanduser(given)))
+        if not os.path.isdir(folder):
+            raise NoProject(f"{PROJECT} names {given}, which is no folder.", f"Correct or unset {PROJECT}.")
+        return folder
+    here = os.path.realpath(start)
+    roots = (each for each in upwards(here) if os.path.lexists(os.path.join(each, ".git")) or is_marked(each))
+    return next(roots, here)
 
 
-def named(start: str) -> str | None:
-    """Return the folder that `INTERLOCK_PROJECT` names, without symbolic links; None where it names nothing.
-
-    Args:
-        start: What a relative name begins at.
-
-    Raises:
-        NoProject: It names no folder.
-    """
-    given = os.environ.get(PROJECT, "")
-    if not given:
-        return None
-    folder = os.path.realpath(os.path.join(start, os.path.expanduser(given)))
-    if not os.path.isdir(folder):
-        raise NoProject(f"{PROJECT} names {given}, which is no folder.", f"Correct or unset {PROJECT}.")
-    return folder
+def upwards(folder: str) -> Iterator[str]:
+    """Yield a folder, and each one above it."""
+    above = ""
+    while folder != above:
+        yield folder
+        above, folder = folder, os.path.dirname(folder)
 
 
 def counts(mark: os.stat_result, folder: os.stat_result, *, user: int) -> bool:

@@ -38,12 +38,9 @@ def one_line(text: str) -> str:
 
 
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return the choice most like a word, or nothing when none is near.
+    """Return the choice most like a word, or nothing when none is near enough: `cutoff` is from 0 to 1, equal.
 
-    Args:
-        word: What was written; of a long text the beginning counts.
-        choices: What could have been meant.
-        cutoff: How alike the two must be, from 0 to 1.
+    Of a long word the beginning counts.
     """
     return next(iter(nearest(word, choices, 1, cutoff)), "")
 

@@ -2,20 +2,19 @@
 
 import json
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from interlock.core import process
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.checks import Subject, check_gate
 from interlock.gates.checks.texts import COMMAND_SCHEMA
 from interlock.gates.errors import CollectorError
 from interlock.gates.evidence import write_evidence
 from interlock.gates.manifest import Binding, Collection, Collector, collected_file, write_manifest
-from interlock.gates.sealed import sandbox
 
 COLLECTOR: Final = Collector("interlock-command", "1")
 KEPT_BYTES: Final = 512 * 1024
@@ -55,7 +54,6 @@ def run_command_gate(
     root: str | Path,
     binding: Binding,
     environment: Mapping[str, str] | None = None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Collection:
     """Run a command gate and store its log and manifest.
 
@@ -68,7 +66,6 @@ def run_command_gate(
         binding: What the log will be evidence of.
         environment: Variables for the command; None means the few of this process that commands need. They are
             recorded nowhere.
-        clock: Seconds from some start, for the time limit.
 
     Returns:
         The collection, its manifest written.
@@ -80,7 +77,7 @@ def run_command_gate(
     if not gate.command:
         raise CollectorError("COL201", f"{gate.id} has no command.", f"Add `command = […]` to [gates.{gate.id}].")
     output = Output()
-    ended = run_gate_command(gate, root, output, environment=environment, clock=clock)
+    ended = run_gate_command(gate, root, output, environment=environment)
     return store_log(gate, ended, output, root=root, binding=binding)
 
 
@@ -90,8 +87,7 @@ def run_gate_command(
     output: Output,
     *,
     environment: Mapping[str, str] | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> sandbox.Ended:
+) -> process.Ended:
     """Run the command of a gate that is not sealed, in the root.
 
     Python finds no compiled code there: what a cache holds is bound to no digest, so it looks for that in an empty
@@ -101,18 +97,13 @@ def run_gate_command(
         CollectorError: `COL202` it cannot be started.
     """
     if environment is None:
-        environment = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
+        environment = process.environment_of(KEPT_ENVIRONMENT)
     try:
         with TemporaryDirectory(prefix="interlock-pycache-") as empty:
-            return sandbox.run(
-                gate.command,
-                None,
-                cwd=os.fspath(root),
-                env={**environment, "PYTHONPYCACHEPREFIX": empty},
-                timeout_seconds=gate.timeout_seconds,
-                pipes=sandbox.Pipes(output.add),
-                clock=clock,
-            )
+            return process.run(
+                gate.command, cwd=os.fspath(root), env={**environment, "PYTHONPYCACHEPREFIX": empty},
+                timeout_seconds=gate.timeout_seconds, output=output.add,
+            )  # fmt: skip
     except (OSError, ValueError) as error:
         raise unstartable(gate, error) from error
 
@@ -130,7 +121,7 @@ def unstartable(gate: GateSpec, error: Exception, program: str = "") -> Collecto
 
 def store_log(
     gate: GateSpec,
-    ended: sandbox.Ended,
+    ended: process.Ended,
     output: Output,
     *,
     root: str | Path,

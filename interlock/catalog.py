@@ -10,13 +10,6 @@ from interlock.core.rule import Rule, rules
 
 CODE: Final = r"[A-Z]{3,4}\d{3}"
 """What a code looks like."""
-_TABLES: Final = (
-    ("envelope", "RULES"), ("gates.rules", "RULES"), ("gates.codes", "CODES"), ("gates.collect.errors", "ERRORS"),
-    ("gates.stages.rules", "RULES"), ("graph.rules", "RULES"), ("graph.pipeline.rules", "RULES"),
-    ("agents.file_refusals", "RULES"), ("install.errors", "CODES"), ("journal.errors", "RULES"),
-    ("reservations.rules", "RULES"), ("server.codes", "CODES"), ("server.rules", "RULES"),
-)  # fmt: skip
-"""The tables of rows, imported when they are asked for: few ask, and all of them cost."""
 _WITH_ERRORS: Final = (
     "redaction", "agents.ask", "graph.errors", "graph.task.orchestrator", "graph.verify", "graph.ticket.ticket_file",
     "reservations.git.commit_range",
@@ -45,10 +38,9 @@ def catalog() -> dict[str, Rule]:
     from interlock.install.errors import CODES as INSTALL  # noqa: PLC0415
     from interlock.journal.errors import RULES as JOURNAL  # noqa: PLC0415
     from interlock.reservations.rules import RULES as RESERVATIONS  # noqa: PLC0415
-    from interlock.server.codes import CODES as SERVER  # noqa: PLC0415
-    from interlock.server.rules import RULES as MESSAGES  # noqa: PLC0415
+    from interlock.server import rules as server  # noqa: PLC0415
 
-    tables = (GATES, TICKETS, INSTALL, JOURNAL, FILES, SERVER, MESSAGES, rules(RESERVATIONS))
+    tables = (GATES, TICKETS, INSTALL, JOURNAL, FILES, server.CODES, server.RULES, rules(RESERVATIONS))
     rows = (*_of_errors(), *ENVELOPE, *RUNS, *(row for table in tables for row in table.values()), UNREADABLE)
     return {row.code: row for row in sorted(rows, key=lambda row: row.code)}
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from interlock.core.project import PROJECT, is_marked, named
+from interlock.core.project import PROJECT, find_root, is_marked, upwards
 
 __all__ = [
     "Place", "around", "at", "exists", "find", "git_dir_of", "inside", "is_folder", "links",
@@ -33,23 +33,19 @@ class Place(NamedTuple):
     store_path: str
 
 
-def find(start: str) -> Place:
-    """Return the project around a path.
-
-    `INTERLOCK_PROJECT` names it; else it is the git checkout around the path, else the nearest folder upwards that has
-    an `interlock.toml` or `.interlock` that `counts` (the home folder is none), else the folder itself.
+def find(path: str) -> Place:
+    """Return where the reservations of the project around a path are: those of the git checkout that it is in.
 
     Args:
-        start: A folder, or a file that may not exist yet.
+        path: A folder, or a file that may not exist yet.
 
     Raises:
         NoProject: `INTERLOCK_PROJECT` names no folder.
     """
-    given = named(start)
-    if given is not None:
-        return at(given)
-    folder = _folder(os.path.realpath(start))
-    return next(iter(_upwards(folder)), None) or _place(folder, "")
+    root = find_root(_folder(os.path.realpath(path)))
+    if os.environ.get(PROJECT):
+        return at(root)
+    return next(iter(_upwards(root)), None) or _place(root, "")
 
 
 def at(root: str) -> Place:
@@ -221,15 +217,12 @@ def _upwards(folder: str) -> list[Place]:
     """Return the projects around a folder: git's checkouts, then other folders with our marks; innermost first."""
     checkouts: list[Place] = []
     marked: list[Place] = []
-    while True:
-        if common := _common(folder):
-            checkouts.append(_place(folder, common))
-        elif is_marked(folder):
-            marked.append(_place(folder, ""))
-        above = os.path.dirname(folder)
-        if above == folder:
-            return checkouts + marked
-        folder = above
+    for above in upwards(folder):
+        if common := _common(above):
+            checkouts.append(_place(above, common))
+        elif is_marked(above):
+            marked.append(_place(above, ""))
+    return checkouts + marked
 
 
 def _common(root: str) -> str:

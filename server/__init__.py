@@ -1,4 +1,4 @@
-"""The doors: the MCP server, its toolsets, stdio and HTTP, and who is calling. No rules of its own.
+"""The interfaces: the MCP server, its toolsets, stdio and HTTP, and who is calling. No rules of its own.
 
 The names below are imported on first use: importing the SDK takes half a second.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL", "InterlockServer", "inspect", "make_server"]
 
-PUBLIC_MODULES: Final = ("app", "codes", "door", "http", "rules", "tokens")
+PUBLIC_MODULES: Final = ("access", "app", "http", "rules", "tokens")
 """What others import besides the names above."""
 
 # fmt: off

@@ -33,11 +33,12 @@ from mcp_types import (
 )
 from pydantic import AnyUrl, ValidationError
 
-from interlock import __version__
+from interlock import __version__, graph
 from interlock.redaction import KeyRefused, Redactor, clean_arguments, redact, redactor_for
 from interlock.server import prompts
 from interlock.server.arguments import check_arguments, key_problem, refined, unknown_tool
-from interlock.server.places import READS, Places
+from interlock.server.places import READS as READING_CALLS
+from interlock.server.places import Places
 from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call, sentences, without_keys
 from interlock.server.rules import refusal_data
 from interlock.server.schemas import answer_schema, trimmed
@@ -47,7 +48,6 @@ from interlock.server.subscribers import Subscribers
 if TYPE_CHECKING:
     from mcp.server.lowlevel.helper_types import ReadResourceContents
 
-    from interlock.graph import Drives, Tickets
 
 ReadT = TypeVar("ReadT")
 
@@ -62,6 +62,15 @@ by the ticket that comes back.
 3. On `retry`, fix what `gate_result.issues` names and send again. On `stop`, report `reason` and \
 `invalidation_report`, and end.
 4. Change no file of the project before the plan has passed."""
+
+# Every hint that counts is given, for a client takes what is left out for the worst: without `destructiveHint` and
+# `openWorldHint` Codex asks a person before each call, and `codex exec` has nobody to ask.
+READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+"""Changes nothing."""
+WRITES: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+"""Adds to what is kept; the same call again changes nothing more."""
+SENDS: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=False, open_world_hint=False)
+"""Adds to what is kept, each time."""
 
 TICKET_URI: Final = "interlock://runs/{run_id}/ticket"
 EVENTS_URI: Final = "interlock://runs/{run_id}/events"
@@ -89,11 +98,11 @@ class InterlockServer(MCPServer[Any]):
         self.root = root
         self.caller = caller
         self._opening = threading.RLock()
-        self._drives: Drives | None = None
-        self._tickets: Tickets | None = None
+        self._drives: graph.Drives | None = None
+        self._tickets: graph.Tickets | None = None
         self.on_close: Callable[[], object] = lambda: None
         self._subscribers = Subscribers()
-        self._reading = Places(READS, READS, leave=True)
+        self._reading = Places(READING_CALLS, READING_CALLS, leave=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._telling: set[asyncio.Task[None]] = set()
         low = self._lowlevel_server
@@ -104,28 +113,29 @@ class InterlockServer(MCPServer[Any]):
         """Run what reads for a resource, a prompt or a completion in a thread, when its caller has a place for it."""
         return await self._reading.work(work, self.caller())
 
+    async def at_work(self, places: Places, work: Callable[[str], ReadT], run_id: str | None = None) -> ReadT:
+        """Run a call in a thread, when its caller, whom it is called with, has a place for it and for the run."""
+        who = self.caller()
+        return await places.work(lambda: work(who), who, run_id or "")
+
     def redactor(self) -> Redactor:
         """Return what takes out the keys that the environment and the configuration know now."""
         return redactor_for(self.root)
 
     @property
-    def drives(self) -> "Drives":
+    def drives(self) -> "graph.Drives":
         """What drives the task runs of this process, made on first use."""
-        from interlock.graph import Drives  # noqa: PLC0415
-
         with self._opening:
             if self._drives is None:
-                self._drives = Drives(self.root, watcher=self._watch)
+                self._drives = graph.Drives(self.root, watcher=self._watch)
             return self._drives
 
     @property
-    def tickets(self) -> "Tickets":
+    def tickets(self) -> "graph.Tickets":
         """The ticket runs, imported and opened on first use: that takes a second, and not every client needs them."""
         with self._opening:
             if self._tickets is None:
-                from interlock.graph import Tickets  # noqa: PLC0415
-
-                self._tickets = Tickets(self.root, drives=self.drives)
+                self._tickets = graph.Tickets(self.root, drives=self.drives)
             return self._tickets
 
     def _watch(self, run_id: str, step: Mapping[str, Any]) -> None:
@@ -241,7 +251,7 @@ class InterlockServer(MCPServer[Any]):
             raise _protocol_error(_described(cause, f"resource {uri}")) from error
 
     async def list_prompts(self) -> list[Prompt]:
-        """Return the prompts: one for each role of the roster as it stands now, and those of the ticket workflow."""
+        """Return the prompts: one for each role of the present roster, and those of the ticket workflow."""
         with _told("prompts"):
             return await self.reading(lambda: prompts.listing(self.root))
 
@@ -262,11 +272,7 @@ class InterlockServer(MCPServer[Any]):
     # -- transports ----------------------------------------------------------------------------------------------
 
     async def run_stdio_async(self, *, leaving: Callable[[], None] = lambda: None) -> None:
-        """Serve one client on standard input and output, every line inspected before it is parsed.
-
-        Args:
-            leaving: Called when the service begins to end.
-        """
+        """Serve one client on standard input and output, every line inspected before it is parsed."""
         try:
             await serve_stdio(self._lowlevel_server, leaving=leaving)
         finally:
@@ -291,9 +297,7 @@ def task_uris(root: Path, run_id: str, step: Mapping[str, Any]) -> tuple[str, ..
 
 @lru_cache(maxsize=1000)
 def _task_of(root: Path, run_id: str) -> str:
-    from interlock.graph import RunStore  # noqa: PLC0415 - the graph is imported when it is used
-
-    return RunStore(root, run_id).load()[0].task_id
+    return graph.RunStore(root, run_id).load()[0].task_id
 
 
 def _is_object(shape: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -16,12 +16,7 @@ MAX_PROBLEMS: Final = 20
 
 
 def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
-    """Return what is wrong with the arguments of a call, by the tool's own schema: everything, up to `MAX_PROBLEMS`.
-
-    Args:
-        schema: The input schema of the tool, an object schema whose properties are scalars, arrays or objects.
-        arguments: The arguments as they came.
-    """
+    """Return what is wrong with the arguments of a call, by the tool's own schema: everything, up to `MAX_PROBLEMS`."""
     known: Mapping[str, Any] = schema.get("properties", {})
     required: Sequence[str] = schema.get("required", ())
     given = [name for name in arguments if name in known and not (arguments[name] is None and name not in required)]
@@ -66,52 +61,19 @@ def _unknown(name: str, known: Mapping[str, Any]) -> Finding:
 
 
 def _missing(name: str, schema: Mapping[str, Any]) -> Finding:
-    wanted = _wanted(schema)
-    return problem(
-        "MCP203",
-        f"The argument `{name}` is missing.",
-        place=name,
-        found="nothing",
-        expected=wanted,
-        fix=f"Add `{name}`.",
-    )
+    return problem("MCP203", f"The argument `{name}` is missing.", place=name, found="nothing",
+                   expected=_wanted(schema), fix=f"Add `{name}`.")  # fmt: skip
 
 
 def _mistyped(name: str, value: Any, schema: Mapping[str, Any]) -> Finding | None:
-    if _fits(value, schema):
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - a server that is not called does not load it
+
+    compared: Any = Draft202012Validator(schema)
+    if compared.is_valid(value):
         return None
     wanted = _wanted(schema)
     return problem("MCP204", f"The argument `{name}` is not {wanted}.", place=name, found=shown(value),
                    expected=wanted, fix=f"Send `{name}` as {wanted}.")  # fmt: skip
-
-
-def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
-    if "anyOf" in schema:
-        return any(_fits(value, each) for each in schema["anyOf"])
-    if "enum" in schema:
-        return value in schema["enum"] and not isinstance(value, bool)
-    match schema.get("type"):
-        case "string":
-            return isinstance(value, str)
-        case "integer":
-            return not isinstance(value, bool) and (isinstance(value, int) or _is_whole(value))
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case "boolean":
-            return isinstance(value, bool)
-        case "null":
-            return value is None
-        case "array":
-            items = schema.get("items", {})
-            return isinstance(value, list) and all(_fits(each, items) for each in cast("list[Any]", value))
-        case "object":
-            return isinstance(value, dict)
-        case _:
-            return True
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer()
 
 
 _NAMES: Final = {

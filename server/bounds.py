@@ -47,10 +47,7 @@ class Limits:
 class Bucket:
     """A token bucket that may be overdrawn: what is owed is the time to wait. Pure; the caller brings the time.
 
-    Args:
-        rate: Refill for each second.
-        size: The most that it holds, and what it starts with.
-        filled_at: When it was last filled, in seconds of the caller's clock.
+    It is filled by `rate` each second up to `size`, with which it starts.
     """
 
     rate: float
@@ -73,13 +70,7 @@ class Bucket:
 
 
 class TooMuch(InterlockError):  # noqa: N818 - reads as what it says at the place that catches it
-    """A caller asked for more than it may; nothing was taken from its share.
-
-    Args:
-        found: What was counted.
-        expected: What is allowed.
-        retry_seconds: When it is worth trying again.
-    """
+    """A caller asked for more than it may; nothing was taken from its share."""
 
     def __init__(self, found: str, expected: str, retry_seconds: float) -> None:
         super().__init__(found, f"Ask again in {retry_seconds:g} s.")
@@ -89,12 +80,7 @@ class TooMuch(InterlockError):  # noqa: N818 - reads as what it says at the plac
 
 
 class Meter:
-    """Counts what each caller uses.
-
-    Args:
-        limits: What is allowed.
-        clock: Seconds, rising; `time.monotonic` outside tests.
-    """
+    """Counts what each caller uses."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
         self._limits = limits

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from interlock import graph
 from interlock.gates.manifest import from_json
 
 if TYPE_CHECKING:
     from interlock.gates import Collection
-    from interlock.graph import CollectedEvidence
 
 
 class EvidenceRow(TypedDict):
@@ -64,7 +64,7 @@ def made_by_hand(collection: "Collection") -> Made:
     )
 
 
-def made_by_a_run(collected: "Mapping[str, CollectedEvidence]", attempt: int) -> list[Made]:
+def made_by_a_run(collected: "Mapping[str, graph.CollectedEvidence]", attempt: int) -> list[Made]:
     """Return what a run's collectors made in one attempt, in the order of the run's roles and gates."""
     found: list[Made] = []
     for row in collected.values():

@@ -1,43 +1,23 @@
 """The toolset `envelope`: check an agent's response before it is handed in, and get a form to fill in."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final, TypedDict, TypeVar
+from typing import Annotated, Any, Final, TypedDict
 
 from pydantic import Field
 
 from interlock.agents.contract import contract
-from interlock.core.errors import InterlockError
 from interlock.core.text import closest
 from interlock.envelope import Status, Verdict
 from interlock.envelope.template import template
 from interlock.gates.response import Expected, distinct_gates
 from interlock.graph import JudgeContext, judge
-from interlock.server.annotations import READS
-from interlock.server.app import InterlockServer
+from interlock.server.app import READS, InterlockServer
 from interlock.server.places import Places
 from interlock.server.project import tables
-
-AnswerT = TypeVar("AnswerT")
+from interlock.server.rules import CallError
 
 CALLS: Final = 1
 """How many calls of one caller are at work at once: a long text is judged for seconds, by the processor alone."""
-
-
-class UnknownRoleError(InterlockError):
-    """A role is named that the roster does not have.
-
-    Args:
-        role: The name.
-        roles: The names of the roster.
-    """
-
-    code = "MCP302"
-
-    def __init__(self, role: str, roles: list[str]) -> None:
-        near = closest(role, roles)
-        fix = f"Write `{near}`." if near else f"Name one of {', '.join(roles)}."
-        super().__init__(f"the roster has no role `{role[:80]}`", fix)
 
 
 class Judged(TypedDict):
@@ -66,10 +46,6 @@ def register(server: InterlockServer) -> None:
     """Add the tools to a server."""
     places = Places(CALLS, CALLS, leave=True)
 
-    async def at_work(work: Callable[[str], AnswerT]) -> AnswerT:
-        who = server.caller()
-        return await places.work(lambda: work(who), who)
-
     @server.tool(annotations=READS)
     async def validate_envelope(
         text: Annotated[str, Field(description="The whole response.")],
@@ -81,12 +57,14 @@ def register(server: InterlockServer) -> None:
     ) -> Judged:
         """Check a response and its evidence, by default as the open run of its task would; changes nothing."""
         expected = Expected(agent, task_id, distinct_gates(gates), current_status)
-        return await at_work(lambda who: _judged(server.root, text, expected, extract=extract, shared_only=bool(who)))
+        return await server.at_work(
+            places, lambda who: _judged(server.root, text, expected, extract=extract, shared_only=bool(who))
+        )
 
     @server.tool(annotations=READS)
     async def envelope_template(role: str, task_id: str | None = None) -> Form:
         """Get an envelope to fill in, and what a role may say in it."""
-        return await at_work(lambda _who: _form(server.root, role, task_id))
+        return await server.at_work(places, lambda _who: _form(server.root, role, task_id))
 
 
 def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_only: bool) -> Judged:
@@ -106,5 +84,7 @@ def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_
 def _form(root: Path, role: str, task_id: str | None) -> Form:
     _, protocol = tables(root)
     if role not in protocol.roles:
-        raise UnknownRoleError(role, list(protocol.roles))
+        near = closest(role, protocol.roles)
+        fix = f"Write `{near}`." if near else f"Name one of {', '.join(protocol.roles)}."
+        raise CallError("MCP302", f"the roster has no role `{role[:80]}`", fix)
     return Form(text=template(role, protocol, task_id=task_id), contract=contract(role, protocol, examples=False))

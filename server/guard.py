@@ -30,11 +30,9 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def inspect(raw: bytes) -> BadMessage | None:
-    """Return what keeps a raw message from being acted on, or None.
+    """Return what keeps a line of standard input, or the body of a request, from being acted on, or None.
 
-    Args:
-        raw: One line of standard input, or the body of one HTTP request. Of one that is longer than
-            `MAX_MESSAGE_BYTES` the middle may be missing: its id is looked for at both ends.
+    Of one that is longer than `MAX_MESSAGE_BYTES` the middle may be missing: its id is looked for at both ends.
     """
     message = read_message(raw)
     return message if isinstance(message, BadMessage) else None
@@ -65,7 +63,7 @@ def read_message(raw: bytes) -> dict[str, Any] | BadMessage:
     except ValueError:
         return _of(raw, problem("MCP105", "A number is too long to be read.", found="more than 4300 digits"))
     opened, commas = _marks(raw)
-    # A value stands at the beginning, behind a bracket, or behind a comma.
+    # A value is at the beginning, behind a bracket, or behind a comma.
     crowded = opened > MAX_DEPTH or opened + commas >= MAX_VALUES
     fault = _walk(value) if oddities or crowded or _SURROGATE.search(raw) else None
     fault = fault or _not_rpc(value)
@@ -78,9 +76,9 @@ def _marks(text: bytes) -> tuple[int, int]:
 
 
 def _is_crowded(raw: bytes) -> bool:
-    """Say whether a message surely holds too many values, before any of them is made.
+    """Return whether a message surely holds too many values, before any of them is made.
 
-    Each object and array is a value, and each comma stands before one; those inside of texts are none.
+    Each object and array is a value, and each comma comes before one; those inside of texts are none.
     """
     if max(_marks(raw)) <= MAX_VALUES:
         return False
@@ -102,7 +100,7 @@ class _Twice(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class _NotANumber:
-    """What stands where a number should, and is none in JSON."""
+    """What is written in place of a number, and is none in JSON."""
 
     text: str
 
@@ -163,7 +161,7 @@ def _fault(name: str | int, item: Any, depth: int) -> Finding | None:
     if isinstance(item, dict | list) and depth > MAX_DEPTH:
         return problem("MCP106", "The message is nested too deep.", found=f"more than {MAX_DEPTH} levels")
     if isinstance(item, _Twice):
-        text = f"The key {json.dumps(cut(item.names[0]))} stands twice in one object."
+        text = f"The key {json.dumps(cut(item.names[0]))} is twice in one object."
         return problem("MCP104", text, found=item.names[0])
     return None
 
@@ -235,7 +233,7 @@ def _of(raw: bytes, fault: Finding) -> BadMessage:
 
 
 def _first_id(head: bytes) -> bytes | None:
-    """Return the value of the key `id` of the outermost object, as it stands at the beginning of a message."""
+    """Return the value of the key `id` of the outermost object, as it is written at the beginning of a message."""
     depth, before, last = 0, b"", b""
     for match in _TOKEN.finditer(head):
         token = match.group()

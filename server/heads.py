@@ -15,11 +15,7 @@ _NOTHING_TO_DO: Final = (h11.IDLE, h11.DONE)
 
 
 class BoundedConnection(h11.Connection):
-    """The server's side of a connection on which no request line with its headers is larger than a bound.
-
-    Args:
-        most_bytes: The bound.
-    """
+    """The server's side of a connection on which no request line with its headers is larger than a bound."""
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(h11.SERVER, most_bytes)

@@ -1,4 +1,4 @@
-"""The MCP server over streamable HTTP: the application behind its door, its socket, and a clean stop."""
+"""The MCP server over streamable HTTP: the application behind its checks, its socket, and a clean stop."""
 
 import asyncio
 import os
@@ -19,9 +19,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from interlock.server.body import BodyGate
+from interlock.server.access import PATH, AddressGate, BodyGate, TokenGate, served_hosts
 from interlock.server.bounds import Limits
-from interlock.server.door import PATH, AddressGate, TokenGate, served_hosts
 from interlock.server.guard import inspect
 from interlock.server.heads import timed_protocol
 from interlock.server.sessions import SessionGate
@@ -37,7 +36,7 @@ def caller() -> str:
     """Return the agent whose token the request bears: the only place where identity over HTTP comes from.
 
     Raises:
-        LookupError: Outside a request that came through the door.
+        LookupError: Outside a request that came in with a token.
     """
     token = get_access_token()
     if token is None:
@@ -63,16 +62,9 @@ def http_app(
     clock: Callable[[], float] = time.monotonic,
     complain: Callable[[str], None] = lambda line: print(line, file=sys.stderr),  # noqa: T201 - the operator's line
 ) -> HttpApp:
-    """Put the door in front of an MCP server.
+    """Put what checks requests in front of an MCP server, which was made with `caller=caller` from here.
 
-    Args:
-        server: The server; made with `caller=caller` from here.
-        tokens: Who may call.
-        hosts: Every Host header that is accepted, in full.
-        origins: Every Origin that is accepted.
-        limits: What a caller may use.
-        clock: Seconds, rising.
-        complain: Takes a line for the operator.
+    Hosts and origins are those that are accepted, in full.
     """
     limits = limits or Limits()
     allowed = frozenset(origins)
@@ -128,11 +120,7 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; returns when the last call has ended, or some seconds after the signal.
 
-    Args:
-        app: What is served.
-        bound: A listening socket.
-        limits: How many connections at once, how large a head and how long it may take, how long to wait at the end.
-        ready: Called once a signal ends the server well; whoever hears of the server from it may stop it at once.
+    `ready` is called once a signal ends the server well; whoever hears of the server from it may stop it at once.
     """
     limits = limits or Limits()
     config = uvicorn.Config(

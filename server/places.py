@@ -41,12 +41,7 @@ class Places:
         self._threads = CapacityLimiter(math.inf)
 
     async def work(self, work: Callable[[], ResultT], caller: str, run_id: str = "") -> ResultT:
-        """Run some work in a thread as soon as there is a place.
-
-        Args:
-            work: What to do.
-            caller: Who calls; empty for the one client of a server that knows no callers.
-            run_id: The run that it is about; empty for none.
+        """Run some work in a thread as soon as its caller has a place, and its run, where it is about one.
 
         Raises:
             RunBusyError: All places of this run were taken for too long.

@@ -1,4 +1,4 @@
-"""The project that a server stands in, read anew for each request: its configuration, and the tables from it."""
+"""The project that a server is for, read anew for each request: its configuration, and the tables from it."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from interlock.gates.registry import outside_protocol
 
 
 def tables(root: Path) -> tuple[Config, Protocol]:
-    """Return the configuration of a project as it stands now, and the protocol tables that follow from it.
+    """Return the configuration of a project as it is now, and the protocol tables that follow from it.
 
     Raises:
         ConfigError: It is wrong; every fault is listed.

@@ -7,8 +7,7 @@ from typing import Any, Final
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
-from interlock.agents.role_file import prompt_path, role_file
-from interlock.agents.system import system_prompt
+from interlock.agents.role_file import prompt_path, role_file, system_prompt
 from interlock.core.text import closest
 from interlock.server.project import tables
 
@@ -38,7 +37,7 @@ ticket.
 7. Repeat while `continue` is true. `complete` is the good end, `fail_closed` the other one.
 
 A submission that you are not sure arrived can be sent again as it was: the first answer comes back and nothing \
-happens twice. `interlock_run_status(run_id)` says where a run stands."""
+happens twice. `interlock_run_status(run_id)` says where a run is."""
 
 COORDINATE_TEXT: Final = """\
 Other agents work in this checkout at the same time. Nobody edits a file that somebody else holds.
@@ -54,6 +53,7 @@ your change is committed or not begun, else `"defer"` with `eta_minutes` and a r
 or branch switch: the working tree is shared.
 5. When a step is committed, `release_files` what you need no more; at the end of your work, `release_all`."""
 
+_TEXTS: Final = {WORKFLOW: WORKFLOW_TEXT, COORDINATE: COORDINATE_TEXT}
 _OURS: Final = (
     Prompt(name=WORKFLOW, description="How to work a ticket, from the first call to the last."),
     Prompt(
@@ -102,10 +102,8 @@ def render(root: Path, name: str, arguments: Mapping[str, Any]) -> GetPromptResu
     if name == WORK:
         text = f"{WORKFLOW_TEXT}\n\nThe ticket is {str(arguments['ticket_id'])[:200]!r}. Begin now, unless \
 tickets/ticket.json holds a run of it that has not ended."
-    elif name == WORKFLOW:
-        text = WORKFLOW_TEXT
-    elif name == COORDINATE:
-        text = COORDINATE_TEXT
+    elif name in _TEXTS:
+        text = _TEXTS[name]
     else:
         text = system_prompt(name, protocol, prompt=prompt_path(config.agents.get(name, {}), root))
     return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(type="text", text=text))])

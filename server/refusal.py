@@ -1,4 +1,4 @@
-"""How the door of the server over HTTP says no."""
+"""Refusals of the server over HTTP."""
 
 import json
 from collections.abc import Mapping
@@ -13,13 +13,7 @@ _JSON_RPC_REFUSED: Final = -32600
 
 
 class Refusal(NamedTuple):
-    """An HTTP answer that says no; the body is a JSON-RPC error without an id.
-
-    Args:
-        status: The status of HTTP.
-        finding: Why; its code is `WEB` and the status.
-        headers: What is sent besides.
-    """
+    """An HTTP answer that says no; the body is a JSON-RPC error without an id, with the code `WEB` and the status."""
 
     status: int
     finding: Finding

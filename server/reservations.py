@@ -41,8 +41,7 @@ from interlock.reservations.answers import (
     SentAnswer,
     StandingAnswer,
 )
-from interlock.server.annotations import READS, SENDS, WRITES
-from interlock.server.app import InterlockServer
+from interlock.server.app import READS, SENDS, WRITES, InterlockServer
 from interlock.server.places import Places
 from interlock.server.results import compact
 from interlock.server.unseen import without_sight
@@ -57,7 +56,7 @@ STANDING_URI: Final = "interlock://reservations"
 CALLS: Final = 32
 """How many calls of one caller that do not wait are at work at once."""
 WAITING_CALLS: Final = 16
-"""How many calls of one caller wait at once; they have places of their own, so that no answer stands behind a wait."""
+"""How many calls of one caller wait at once; they have places of their own, so that answers pass them by."""
 
 NO_CAPABILITIES: Final = "Interlock keeps no capabilities of agents; all are listed."
 
@@ -74,11 +73,7 @@ class CallEnded(BaseException):
 
 
 class ReservationCalls:
-    """The reservations of one project for everybody who calls through this server.
-
-    Args:
-        root: The project's root.
-    """
+    """The reservations of one project for everybody who calls through this server."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
@@ -111,9 +106,9 @@ class ReservationCalls:
         return Reservations(runtime, caller)
 
     def standing(self, who: str) -> StandingAnswer:
-        """Return the leases, the line, and the negotiations of the last hour; where no store is, none is made."""
+        """Return the leases, the wait queue, and the negotiations of the last hour; where no store is, none is made."""
         found, _ = self._open()
-        if not os.path.exists(found.store_path):  # noqa: PTH110 - a text, as the whole room has it
+        if not os.path.exists(found.store_path):  # noqa: PTH110 - a text, as that package has it
             return StandingAnswer(leases=[], waiters=[], negotiations=[])
         return self.of(who).standing()
 
@@ -165,7 +160,7 @@ def _pause(gone: threading.Event | None) -> Callable[[float], None]:
 
 
 def changes(answer: Mapping[str, Any]) -> bool:
-    """Tell whether the call with this answer changed what `interlock://reservations` holds."""
+    """Return whether the call with this answer changed what `interlock://reservations` holds."""
     parts = ("reservations", "taken_over", "waiting", "released", "released_count", "negotiation_timeouts")
     asked = answer.get("thread_id") is not None and answer.get("status") != "refused"
     return asked or any(answer.get(part) for part in parts)

@@ -17,6 +17,7 @@ from mcp_types import (
     ResourceTemplateReference,
 )
 
+from interlock import graph
 from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, LABELS, STATUS_MEANING, STATUS_OWNER, STATUSES, TRANSITIONS
 from interlock.graph import UnknownRunError
 from interlock.server.app import EVENTS_URI, TASK_URI, TICKET_URI, InterlockServer
@@ -107,19 +108,17 @@ def task_object(root: Path, task_id: str, *, shared_only: bool = False) -> dict[
     Raises:
         UnknownRunError: There is no such task here.
     """
-    from interlock.graph import explain_run, find_run, run_summary, tree_after, view_run  # noqa: PLC0415
-
-    run_id = find_run(root, "runs", task_id)
+    run_id = graph.find_run(root, "runs", task_id)
     if run_id is None:
         raise UnknownRunError(f"there is no run or task `{task_id[:80]}` here", "`interlock status` lists the runs.")
-    view = view_run(run_id, root=root)
+    view = graph.view_run(run_id, root=root)
     # What a role is asked is that role's to read, with task_next.
     status = {
-        **run_summary(view, root),
-        **tree_after(view, root, shared_only=shared_only),
+        **graph.run_summary(view, root),
+        **graph.tree_after(view, root, shared_only=shared_only),
         "waiting": [item.role for item in view.waiting],
     }
-    return {"status": status, "explanation": explain_run(view, root, shared_only=shared_only)}
+    return {"status": status, "explanation": graph.explain_run(view, root, shared_only=shared_only)}
 
 
 def protocol_object(root: Path) -> dict[str, Any]:
@@ -187,7 +186,5 @@ def _run_names(server: InterlockServer) -> Iterable[str]:
 
 
 def _task_names(server: InterlockServer) -> Iterable[str]:
-    from interlock.graph import list_runs  # noqa: PLC0415
-
-    runs = list_runs(server.root, "runs")
+    runs = graph.list_runs(server.root, "runs")
     return dict.fromkeys(name for run in runs for name in (run.rpartition(".")[0], run) if name)

@@ -13,7 +13,7 @@ from interlock.redaction import Redactor
 from interlock.server.rules import refusal_data
 
 DEFECT_FIX: Final = (
-    "This is a defect of Interlock, and nothing was acknowledged. Read where the run stands before going on, and "
+    "This is a defect of Interlock, and nothing was acknowledged. Read where the run is before going on, and "
     "report this with the lines that the server wrote to stderr."
 )
 

@@ -13,9 +13,6 @@ def answer_schema(shape: Any) -> dict[str, Any]:
     Clients check answers against these schemas; the documentation says what an answer means, what its objects hold
     and which keys are always there.
 
-    Args:
-        shape: A `TypedDict`, a dictionary with any keys, or a union of such.
-
     Raises:
         TypeError: The shape holds a type that has no JSON form.
     """

@@ -29,11 +29,6 @@ class SessionGate:
 
     A session is over when it was deleted, when it is not found any more, or when it had no request for as long as the
     MCP server keeps it.
-
-    Args:
-        inner: What comes next, which opens and ends sessions.
-        limits: How many, and how long they are kept.
-        clock: Seconds, rising.
     """
 
     def __init__(self, inner: ASGIApp, limits: Limits, clock: Callable[[], float]) -> None:

@@ -1,15 +1,14 @@
 """Where a task run stands, in the shapes that the tools of the toolset `tasks` answer."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
+from typing import Any, Literal, TypeAlias, TypedDict, cast
 
+from interlock import graph
 from interlock.graph import Outcome, blocker_text, journal_path
 from interlock.journal import Journal
-
-if TYPE_CHECKING:
-    from interlock.graph import Answered, Event, RunView
 
 Phase: TypeAlias = Literal["running", "waiting", "done"]
 
@@ -85,7 +84,7 @@ class Judged:
     reask: str
 
 
-def standing(view: "RunView") -> Standing:
+def standing(view: "graph.RunView") -> Standing:
     """Return where a run stands and what to call next."""
     waiting = [item.role for item in view.waiting]
     phase: Phase = "running" if view.phase == "new" else view.phase
@@ -117,7 +116,7 @@ def _next(phase: Phase, status: str | None, waiting: list[str], queued: Sequence
             return "Fix what fail_reasons names, then begin a new run of the task with task_begin."
 
 
-def _early(view: "RunView", waiting: Sequence[str]) -> list[str]:
+def _early(view: "graph.RunView", waiting: Sequence[str]) -> list[str]:
     """Say whose corrected answer is kept, and who may hand one in before it is asked again."""
     early = [role for role in view.again if role not in waiting]
     return [
@@ -128,56 +127,38 @@ def _early(view: "RunView", waiting: Sequence[str]) -> list[str]:
     ]
 
 
-def open_asks(view: "RunView") -> dict[str, AskObject]:
+def open_asks(view: "graph.RunView") -> dict[str, AskObject]:
     """Return what each role that a run waits for is asked."""
     names = tuple(AskObject.__annotations__)
     return {item.role: cast("AskObject", {name: item.request[name] for name in names}) for item in view.waiting}
 
 
-def judged(view: "RunView", root: Path, role: str, ask_id: str | None) -> Judged | None:
-    """Return what came of the answer to an ask, or None when it has none that was judged.
-
-    Args:
-        view: The run.
-        root: The project's root.
-        role: Who was asked.
-        ask_id: The ask; None: the role's last one that was answered.
-    """
-    last: Answered | None = view.values.get("answers", {}).get(role)
-    place = None if last is None else (last["attempt"], last["turn"], last["reask"])
-    if ask_id is not None:
-        place = _place_of(view, role, ask_id)
-    if place is None:
-        return None
-    attempt, turn, reask = place
-    event = _event(view, root, f"{attempt}.{turn}/{role}/answer/{reask}")
+def judged(view: "graph.RunView", root: Path, role: str, ask_id: str | None) -> Judged | None:
+    """Return what came of the answer to an ask, or to the last one without `ask_id`; None where none was judged."""
+    last: graph.Answered | None = view.values.get("answers", {}).get(role)
+    answered = None if last is None else (last["attempt"], last["turn"], last["reask"])
+    place = answered if ask_id is None else _place_of(view, role, ask_id)
+    event = None if place is None else _event(view, root, "{}.{}/{role}/answer/{}".format(*place, role=role))
     if event is None or "response_sha256" not in event:
         return None
-    is_last = last is not None and (last["attempt"], last["turn"], last["reask"]) == place
     return Judged(
         outcome=event["outcome"],
         sha256=event["response_sha256"],
         findings=[dict(item) for item in event["findings"]],
-        reask=last["findings_text"] if last is not None and is_last else "",
+        reask=last["findings_text"] if last is not None and place == answered else "",
     )
 
 
-def _place_of(view: "RunView", role: str, ask_id: str) -> tuple[int, int, int] | None:
+def _place_of(view: "graph.RunView", role: str, ask_id: str) -> tuple[int, ...] | None:
     """Return attempt, turn and re-ask of an ask id; None for one that no ask of this role has."""
-    prefix = f"{view.run_id}/{view.task.task_id}/{role}/"
-    hand, _, reask = ask_id.removeprefix(prefix).partition("/")
-    attempt, _, turn = hand.partition(".")
-    numbers = (attempt, turn, reask)
-    if not ask_id.startswith(prefix) or not all(
-        each.isascii() and each.isdigit() and len(each) < 6 for each in numbers
-    ):
-        return None
-    return int(attempt), int(turn), int(reask)
+    name = re.escape(f"{view.run_id}/{view.task.task_id}/{role}/")
+    found = re.fullmatch(name + r"(\d{1,5})\.(\d{1,5})/(\d{1,5})", ask_id, re.ASCII)
+    return found and tuple(map(int, found.groups()))
 
 
-def _event(view: "RunView", root: Path, key: str) -> Mapping[str, Any] | None:
+def _event(view: "graph.RunView", root: Path, key: str) -> Mapping[str, Any] | None:
     """Return the data of an event of a run, from its journal or from the lines that wait to be written."""
-    waiting: Mapping[str, Event] = view.values.get("outbox", {})
+    waiting: Mapping[str, graph.Event] = view.values.get("outbox", {})
     if key in waiting:
         return waiting[key]["data"]
     entry = Journal(journal_path(root)).find(view.run_id, key)

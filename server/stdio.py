@@ -33,10 +33,6 @@ SETTLE_SECONDS: Final = 15.0
 async def serve_stdio(server: Server[Any], *, leaving: Callable[[], None] = lambda: None) -> None:
     """Serve one client until its side closes, or SIGINT or SIGTERM comes; what is under way is finished first.
 
-    Args:
-        server: The server.
-        leaving: Called when the service begins to end.
-
     Raises:
         OSError: Standard input or output cannot be used.
     """
@@ -85,12 +81,7 @@ async def _call_on_signal(end: Callable[[], None]) -> None:
 
 
 class _Sink:
-    """Where messages are written, a whole one at a time.
-
-    Args:
-        descriptor: Where to write.
-        gone: Called when the client has closed its side.
-    """
+    """Where messages are written, a whole one at a time."""
 
     def __init__(self, descriptor: int, gone: Callable[[], None]) -> None:
         self._descriptor = descriptor

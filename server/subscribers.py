@@ -6,24 +6,13 @@ import anyio
 from mcp.server.connection import Connection
 from mcp.server.session import ServerSession
 
-from interlock.core.errors import InterlockError
+from interlock.server.rules import CallError
 
 MAX_SUBSCRIPTIONS: Final = 200
 """How many resources one connection may subscribe to."""
 MAX_URI_CHARS: Final = 500
 PATIENCE_SECONDS: Final = 2.0
 """How long a client may take to take a notice; whoever waits for the others to be told waits no longer."""
-
-
-class SubscriptionError(InterlockError):
-    """A subscription is refused; the others of the connection stand.
-
-    Args:
-        message: What is wrong, with what was found and what is expected.
-        fix: What to do, in the imperative.
-    """
-
-    code = "MCP303"
 
 
 class Subscribers:
@@ -37,10 +26,11 @@ class Subscribers:
         """Remember a subscription until its connection ends; a repeated one changes nothing.
 
         Raises:
-            SubscriptionError: The connection has too many, or the address is too long.
+            CallError: The connection has too many, or the address is too long.
         """
         if len(uri) > MAX_URI_CHARS:
-            raise SubscriptionError(
+            raise CallError(
+                "MCP303",
                 f"the address has {len(uri)} characters; one of a resource has at most {MAX_URI_CHARS}",
                 "Subscribe to a resource of `resources/templates/list`.",
             )
@@ -50,7 +40,8 @@ class Subscribers:
             connection.exit_stack.callback(self._rows.pop, connection, None)
         uris = self._rows[connection][1]
         if uri not in uris and len(uris) >= MAX_SUBSCRIPTIONS:
-            raise SubscriptionError(
+            raise CallError(
+                "MCP303",
                 f"this connection is subscribed to {len(uris)} resources, and may be to so many",
                 "Unsubscribe from what is over, then subscribe again.",
             )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from interlock import graph
 from interlock.core.text import closest
 from interlock.envelope import MAX_BYTES
 from interlock.gates.by_hand import collect_by_hand
@@ -14,22 +15,14 @@ from interlock.graph import UNANSWERED, AnswerError, Drives, TaskError
 from interlock.redaction import redactor_for
 from interlock.server.collected import Collected, collected, made_by_a_run, made_by_hand
 from interlock.server.project import tables
+from interlock.server.rules import CallError
 from interlock.server.standing import Abandoned, Judged, Standing, Step, Submitted, judged, open_asks, standing
 from interlock.server.tokens import RESERVED
-from interlock.server.trust import (
-    TaskCallError,
-    no_task_file,
-    own_files,
-    own_inputs,
-    own_page,
-    own_task_file,
-    refuse_power,
-)
+from interlock.server.trust import no_task_file, own_files, own_inputs, own_page, own_task_file, refuse_power
 
 if TYPE_CHECKING:
     from interlock.envelope.protocol import EvidenceKey, Protocol
     from interlock.gates.config import Config
-    from interlock.graph import RunView, Task
 
 MAX_WAIT_SECONDS: Final = 40.0
 """How long one call waits at most; the clients that wait least give up after 60 seconds."""
@@ -41,12 +34,7 @@ _REMOTE: Final = {"runner": "remote"}
 
 
 class TaskCalls:
-    """The calls on the task runs of one root.
-
-    Args:
-        root: The project's root.
-        drives: What drives the runs of this process.
-    """
+    """The calls on the task runs of one root."""
 
     def __init__(self, root: Path, drives: Drives) -> None:
         self.root = root
@@ -58,31 +46,29 @@ class TaskCalls:
         Raises:
             TaskError, ConfigError, AgentConfigError: The task cannot start.
             RunBusyError: The run id is taken by another task.
-            TaskCallError: The task names a runner that a task over MCP may not name.
+            CallError: The task names a runner that a task over MCP may not name.
         """
-        from interlock.graph import RunStore, start_run, view_run  # noqa: PLC0415 - LangGraph takes a second to import
-
         task = self._task(given, caller)
         own_page(self.root, task.page, caller)
         if caller:
             own_files(self.root, task)
-        if run_id is not None and RunStore(self.root, run_id).exists():
-            view = view_run(run_id, root=self.root)
+        if run_id is not None and graph.RunStore(self.root, run_id).exists():
+            view = graph.view_run(run_id, root=self.root)
             if view.task.fingerprint() == task.fingerprint():
                 return standing(self.drives.advance(run_id, until_queued=True))
-        run_id = start_run(self.root, task, run_id=run_id)
-        RunStore(self.root, run_id).keep_owner(caller)
+        run_id = graph.start_run(self.root, task, run_id=run_id)
+        graph.RunStore(self.root, run_id).keep_owner(caller)
         return standing(self.drives.advance(run_id, until_queued=True))
 
     def next(self, run_id: str, role: str | None, wait_seconds: float, *, caller: str = "") -> Step:
         """Take a run on, and return who acts now; with a role, once that role is asked or the time is over.
 
         Raises:
-            TaskCallError: The role is not the caller's, not of this run, or the time is no time.
+            CallError: The role is not the caller's, not of this run, or the time is no time.
             UnknownRunError, RunDamagedError, RunnerError: The run cannot be taken on.
         """
         if not 0 <= wait_seconds <= MAX_WAIT_SECONDS:
-            raise TaskCallError(
+            raise CallError(
                 "MCP404",
                 f"`wait_seconds` is {wait_seconds}; it is from 0 to {MAX_WAIT_SECONDS:.0f}",
                 "Wait less, and call again.",
@@ -111,31 +97,27 @@ class TaskCalls:
         One to a re-ask that the run has not come to yet is kept, and judged when it does.
 
         Raises:
-            TaskCallError: The role is not the caller's, or not of this run.
+            CallError: The role is not the caller's, or not of this run.
             AnswerError: The run does not wait for this role, or asks something else by now; nothing was done.
             RunBusyError: The run was driven all the time; nothing was done.
         """
-        from interlock.graph import RunStore, kept_answer, key_variables, view_run  # noqa: PLC0415
-
         _own_role(self.root, role, caller)
-        view = view_run(run_id, root=self.root)
+        view = graph.view_run(run_id, root=self.root)
         _known_role(role, view, caller)
         if caller:
             own_inputs(self.root, text, view.task.inputs)
-        text = redactor_for(self.root, key_variables(view.policy)).text(
-            text
-        )  # as it is kept, or it would not be known again
+        # As it is kept, or it would not be known again.
+        text = redactor_for(self.root, graph.key_variables(view.policy)).text(text)
         before = self._repeated(view, role, text, ask_id)
-        kept = (
-            role in view.kept and kept_answer(view.values, role, RunStore(self.root, run_id)) == text[: MAX_BYTES + 1]
-        )
+        store = graph.RunStore(self.root, run_id)
+        kept = role in view.kept and graph.kept_answer(view.values, role, store) == text[: MAX_BYTES + 1]
         if before is None:
             asks = {} if ask_id is None else {role: ask_id}
             try:
                 view = self.drives.advance(run_id, answers={role: text}, asks=asks)
             except AnswerError:
                 # The same answer may have come in twice at once.
-                before = self._repeated(view_run(run_id, root=self.root), role, text, ask_id)
+                before = self._repeated(graph.view_run(run_id, root=self.root), role, text, ask_id)
                 if before is None:
                     raise
         if before is not None:
@@ -150,28 +132,24 @@ class TaskCalls:
         Raises:
             UnknownRunError, RunDamagedError: It cannot be read.
         """
-        from interlock.graph import explain_run  # noqa: PLC0415
-
         view = self.drives.look(run_id)
-        return {**explain_run(view, self.root, shared_only=bool(caller)), **standing(view)}
+        return {**graph.explain_run(view, self.root, shared_only=bool(caller)), **standing(view)}
 
     def abandon(self, run_id: str, *, caller: str = "") -> Abandoned:
         """End a run for good, as `interlock abandon` does.
 
         Raises:
-            TaskCallError: Another caller began it.
+            CallError: Another caller began it.
             UnknownRunError, RunBusyError, RunDamagedError: It cannot be ended.
         """
-        from interlock.graph import RunStore, abandon  # noqa: PLC0415
-
-        store = RunStore(self.root, run_id)
+        store = graph.RunStore(self.root, run_id)
         if caller and store.exists() and store.owner() != caller:
-            raise TaskCallError(
+            raise CallError(
                 "MCP409",
                 f"run {run_id} was not begun with a token of {caller}",
                 "Have whoever began it end it, or end it where the server runs: `interlock abandon`.",
             )
-        return Abandoned(run_id=run_id, ended=abandon(self.root, run_id))
+        return Abandoned(run_id=run_id, ended=graph.abandon(self.root, run_id))
 
     def collect(
         self,
@@ -185,25 +163,21 @@ class TaskCalls:
         """Collect evidence of a page by hand, or return what a run collected in its present attempt.
 
         Raises:
-            TaskCallError: Neither or both are named, or the evidence would stand in the place of a run's.
+            CallError: Neither or both are named, or the evidence would stand in the place of a run's.
             CollectorError, TreeError: There is no evidence.
             UnknownRunError, RunDamagedError: The run cannot be read.
         """
         if (page is None) == (run_id is None):
             found = "neither" if page is None else "both"
-            raise TaskCallError(
+            raise CallError(
                 "MCP405", f"`page` and `run_id`: found {found}, expected one of them", "Name a page, or a run."
             )
         if run_id is not None:
-            from interlock.graph import view_run  # noqa: PLC0415
-
-            values = view_run(run_id, root=self.root).values
+            values = graph.view_run(run_id, root=self.root).values
             return collected(made_by_a_run(values.get("collected", {}), int(values.get("attempt", 0))))
         own_page(self.root, page, caller)
-        from interlock.graph import find_run  # noqa: PLC0415
-
-        if find_run(self.root, "runs", task_id) is not None:
-            raise TaskCallError(
+        if graph.find_run(self.root, "runs", task_id) is not None:
+            raise CallError(
                 "MCP406",
                 f"the task `{task_id[:80]}` has runs here, which make their own evidence in the same place",
                 "Leave `task_id` out, or choose one that no run has.",
@@ -212,10 +186,8 @@ class TaskCalls:
         made = collect_by_hand(page or "", keys, root=self.root, task_id=task_id, timeout_seconds=MAX_WAIT_SECONDS / 2)
         return collected(made_by_hand(each) for each in made)
 
-    def _task(self, given: str | dict[str, Any], caller: str) -> "Task":
+    def _task(self, given: str | dict[str, Any], caller: str) -> "graph.Task":
         """Return the task with a remote runner for each role that has no other and that the task needs."""
-        from interlock.graph import load_task, task_from_mapping  # noqa: PLC0415
-
         config, protocol = tables(self.root)
         if isinstance(given, str):
             if caller:
@@ -234,25 +206,25 @@ class TaskCalls:
                     "Name a file below the root, or send the task as an object.",
                 )
             try:
-                task = load_task(path)
+                task = graph.load_task(path)
             except TaskError as error:
                 if caller:
                     raise no_task_file(given) from error
                 raise
         else:
-            task = task_from_mapping(given, base=str(self.root))
+            task = graph.task_from_mapping(given, base=str(self.root))
         if caller or not isinstance(given, str):
             refuse_power(task, config)
         agents = {**task.agents, **dict.fromkeys(_remote_roles(task, config, protocol), _REMOTE)}
         return replace(task, agents=agents)
 
-    def _repeated(self, view: "RunView", role: str, text: str, ask_id: str | None) -> Judged | None:
+    def _repeated(self, view: "graph.RunView", role: str, text: str, ask_id: str | None) -> Judged | None:
         """Return what came of this answer when it was handed in before; only an ask id can tell."""
         found = None if ask_id is None else judged(view, self.root, role, ask_id)
         return found if found is not None and found.sha256 == _digest(text) else None
 
 
-def _submitted(view: "RunView", found: Judged | None, *, repeated: bool) -> Submitted:
+def _submitted(view: "graph.RunView", found: Judged | None, *, repeated: bool) -> Submitted:
     return Submitted(
         **standing(view),
         ok=None if found is None else found.outcome not in UNANSWERED,
@@ -271,7 +243,7 @@ def _own_role(root: Path, role: str | None, caller: str) -> str | None:
     """Return the role that a call is for: a known caller acts as itself alone."""
     if caller and role not in (None, caller):
         _, protocol = tables(root)
-        raise TaskCallError(
+        raise CallError(
             "MCP401",
             f"the token is {caller}'s, and the call is for the role `{str(role)[:80]}`",
             f"Name the role {caller}, or call with the token of that role."
@@ -282,13 +254,7 @@ def _own_role(root: Path, role: str | None, caller: str) -> str | None:
 
 
 def _no_role(caller: str, roles: Iterable[str], role: str | None = None) -> str:
-    """Return what a caller can do whose token stands for no role.
-
-    Args:
-        caller: The agent of the token.
-        roles: The roles that there are.
-        role: The one that it asked for, if any.
-    """
+    """Return what a caller can do whose token stands for no role."""
     named = [name for name in roles if name not in RESERVED]
     wanted = role if role in named else "ROLE"
     which = "" if wanted == role else f", with one of {', '.join(named)}"
@@ -298,24 +264,18 @@ def _no_role(caller: str, roles: Iterable[str], role: str | None = None) -> str:
     )
 
 
-def _known_role(role: str, view: "RunView", caller: str) -> None:
+def _known_role(role: str, view: "graph.RunView", caller: str) -> None:
     roles = view.policy.protocol.roles
-    if role not in roles and caller:
-        raise TaskCallError(
-            "MCP402",
-            f"run {view.run_id} has no role `{role[:80]}`, whose token this is; its roles are {', '.join(roles)}",
-            _no_role(caller, roles),
-        )
-    if role not in roles:
-        near = closest(role, list(roles))
-        raise TaskCallError(
-            "MCP402",
-            f"run {view.run_id} has no role `{role[:80]}`; its roles are {', '.join(roles)}",
-            f"Write `{near}`." if near else "Name one of them.",
-        )
+    if role in roles:
+        return
+    near = closest(role, roles)
+    fix = _no_role(caller, roles) if caller else f"Write `{near}`." if near else "Name one of them."
+    whose = ", whose token this is" if caller else ""
+    message = f"run {view.run_id} has no role `{role[:80]}`{whose}; its roles are {', '.join(roles)}"
+    raise CallError("MCP402", message, fix)
 
 
-def _remote_roles(task: "Task", config: "Config", protocol: "Protocol") -> list[str]:
+def _remote_roles(task: "graph.Task", config: "Config", protocol: "Protocol") -> list[str]:
     """Return the roles that take part by answering from outside.
 
     Those are the build roles, unless one that hands over has a runner, and the QA and review roles whose gate the task

@@ -1,21 +1,15 @@
 """The toolset `tasks`: the steps of the status machine, so that an agent host drives a task with its own agents."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
-from mcp.server import MCPServer
 from pydantic import Field
 
 from interlock.gates.by_hand import TASK_ID
-from interlock.graph import Drives
-from interlock.server.annotations import READS, WRITES
+from interlock.server.app import READS, WRITES, InterlockServer
 from interlock.server.collected import Collected
 from interlock.server.places import Places
 from interlock.server.standing import Abandoned, Standing, Step, Submitted
 from interlock.server.task_calls import MAX_WAIT_SECONDS, TaskCalls
-
-ResultT = TypeVar("ResultT")
 
 CALLS: Final = 32
 WAITING_CALLS: Final = 64
@@ -42,49 +36,39 @@ KindsArgument = Annotated[
 ]
 
 
-def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callable[[], str]) -> None:
-    """Add the tools to a server.
-
-    Args:
-        server: The server.
-        root: The project's root.
-        drives: What drives the runs of this process.
-        caller: Gives the agent that the present request comes from; empty where the client is trusted.
-    """
-    calls = TaskCalls(root, drives)
+def register(server: InterlockServer) -> None:
+    """Add the tools to a server."""
+    at_work = server.at_work
+    calls = TaskCalls(server.root, server.drives)
     # A call whose client went away is left to its thread: what it began goes on without it.
     acting = Places(CALLS, CALLS_ON_A_RUN, leave=True)
     waiting = Places(WAITING_CALLS, WAITING_CALLS_ON_A_RUN, leave=True)
     collecting = Places(COLLECTING_CALLS, COLLECTING_CALLS, leave=True)
 
-    async def at_work(places: Places, run_id: str | None, work: Callable[[str], ResultT]) -> ResultT:
-        who = caller()
-        return await places.work(lambda: work(who), who, run_id or "")
-
     @server.tool(annotations=WRITES)
     async def task_begin(task: TaskArgument, run_id: RunArgument = None) -> Standing:
         """Begin a run of a task and see who acts first. Roles without a configured runner answer by task_submit."""
-        return await at_work(acting, run_id, lambda who: calls.begin(task, run_id, caller=who))
+        return await at_work(acting, lambda who: calls.begin(task, run_id, caller=who), run_id)
 
     @server.tool(annotations=WRITES)
     async def task_next(run_id: str, role: RoleArgument = None, wait_seconds: WaitArgument = MAX_WAIT_SECONDS) -> Step:
         """Take a run on and get who acts now: each ask with prompt, role prompt, evidence and ask_id."""
-        return await at_work(waiting, run_id, lambda who: calls.next(run_id, role, wait_seconds, caller=who))
+        return await at_work(waiting, lambda who: calls.next(run_id, role, wait_seconds, caller=who), run_id)
 
     @server.tool(annotations=WRITES)
     async def task_submit(run_id: str, role: str, envelope: EnvelopeArgument, ask_id: AskArgument = None) -> Submitted:
         """Hand in a role's answer; returns what came of it, every finding, and what is next."""
-        return await at_work(acting, run_id, lambda who: calls.submit(run_id, role, envelope, ask_id, caller=who))
+        return await at_work(acting, lambda who: calls.submit(run_id, role, envelope, ask_id, caller=who), run_id)
 
     @server.tool(annotations=READS)
     async def task_status(run_id: str) -> dict[str, Any]:
         """Explain the status of a task: which gates are missing, whether they can be met, and what to do."""
-        return await at_work(acting, run_id, lambda who: calls.status(run_id, caller=who))
+        return await at_work(acting, lambda who: calls.status(run_id, caller=who), run_id)
 
     @server.tool(annotations=WRITES)
     async def task_abandon(run_id: str) -> Abandoned:
         """End a run for good."""
-        return await at_work(acting, run_id, lambda who: calls.abandon(run_id, caller=who))
+        return await at_work(acting, lambda who: calls.abandon(run_id, caller=who), run_id)
 
     @server.tool(annotations=WRITES)
     async def collect_evidence(
@@ -95,4 +79,4 @@ def register(server: MCPServer[Any], root: Path, drives: Drives, caller: Callabl
     ) -> Collected:
         """Look at a page with Interlock's browser, as a rehearsal; with run_id, see what the run collected itself."""
         places = collecting if run_id is None else acting
-        return await at_work(places, run_id, lambda who: calls.collect(page, task_id, kinds, run_id, caller=who))
+        return await at_work(places, lambda who: calls.collect(page, task_id, kinds, run_id, caller=who), run_id or "")

@@ -2,17 +2,14 @@
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, cast
+from typing import Annotated, Any, Final, TypeVar, cast
 
 from pydantic import Field
 
+from interlock import graph
 from interlock.graph import MinimalResponse, MinimalTicket, RunBusyError, RunStatus, SentTicket, TicketResponse
-from interlock.server.annotations import READS, WRITES
-from interlock.server.app import InterlockServer, run_uris
+from interlock.server.app import READS, WRITES, InterlockServer, run_uris
 from interlock.server.places import Places
-
-if TYPE_CHECKING:
-    from interlock.graph import Tickets
 
 AnswerT = TypeVar("AnswerT")
 
@@ -28,26 +25,18 @@ MAX_TOLD: Final = 1000
 
 
 def register(server: InterlockServer, *, single: bool = False) -> None:
-    """Add the tools to a server.
-
-    Args:
-        server: The server.
-        single: `interlock_next_step` alone: the toolset `poc` (Governance Design §MCP Server).
-    """
+    """Add the tools to a server; the toolset `poc` (Governance Design §MCP Server) is a `single` one."""
     told: dict[str, int] = {}
     places = Places(CALLS, CALLS_ON_A_RUN)
 
     async def at_work(
-        run_id: str, work: "Callable[[Tickets, str], AnswerT]", *, minimal: bool = False
+        run_id: str, work: "Callable[[graph.Tickets, str], AnswerT]", *, minimal: bool = False
     ) -> AnswerT | TicketResponse:
         """Run one call in a thread: the first one imports the graph, and each waits for the disk."""
-        who = server.caller()
         try:
-            return await places.work(lambda: work(server.tickets, who), who, run_id)
+            return await server.at_work(places, lambda who: work(server.tickets, who), run_id)
         except RunBusyError as error:
-            from interlock.graph import busy_answer  # noqa: PLC0415 - the graph is imported when it is used
-
-            return busy_answer(error, minimal_too=minimal)
+            return graph.busy_answer(error, minimal_too=minimal)
 
     async def moved(answer: TicketResponse | MinimalResponse) -> None:
         """Tell who listens that a run moved: its revision is another than the last one told."""

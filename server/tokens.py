@@ -45,10 +45,7 @@ _LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 class TokenError(InterlockError):
     """The token file or a request about it is refused.
 
-    Args:
-        code: TOK901 unsafe file, TOK902 damaged file, TOK903 name, TOK904 unknown token, TOK905 no token.
-        message: What is wrong, with the place.
-        fix: What to do, in the imperative.
+    TOK901 unsafe file, TOK902 damaged file, TOK903 name, TOK904 unknown token, TOK905 no token.
     """
 
     def __init__(self, code: str, message: str, fix: str) -> None:
@@ -83,11 +80,7 @@ def checked_agent(name: str) -> str:
 
 
 class TokenStore:
-    """The tokens of one root; every method reads the file again when it was changed.
-
-    Args:
-        root: The project's root.
-    """
+    """The tokens of one root; every method reads the file again when it was changed."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -170,7 +163,7 @@ class TokenStore:
         return found
 
     def still_valid(self, record: TokenRecord) -> bool:
-        """Tell whether a token that was verified earlier still stands; an unusable file counts as no."""
+        """Return whether a token that was verified earlier still stands; an unusable file counts as no."""
         try:
             return record in self.records()
         except TokenError:

@@ -23,12 +23,7 @@ Change no file of the project before the plan has passed."""
 
 
 class ToolsetError(InterlockError):
-    """A toolset is named that does not exist.
-
-    Args:
-        message: What is wrong.
-        fix: What to do.
-    """
+    """A toolset is named that does not exist."""
 
     code = "MCP301"
 
@@ -37,11 +32,6 @@ def make_server(
     root: Path, *, toolsets: Sequence[str] = ALL, caller: Callable[[], str] = lambda: ""
 ) -> InterlockServer:
     """Return the MCP server of a project.
-
-    Args:
-        root: The project's root.
-        toolsets: Which toolsets it offers.
-        caller: Gives the agent that the present request comes from.
 
     Raises:
         ToolsetError: A toolset is unknown, or none is named.
@@ -61,7 +51,7 @@ def make_server(
     if "tasks" in wanted:
         from interlock.server import tasks  # noqa: PLC0415
 
-        tasks.register(server, server.root, server.drives, caller)
+        tasks.register(server)
     if "reservations" in wanted:
         from interlock.server import reservations  # noqa: PLC0415
 

@@ -5,31 +5,17 @@ from pathlib import Path
 from posixpath import normpath
 from typing import TYPE_CHECKING
 
-from interlock.core.errors import InterlockError
+from interlock import graph
 from interlock.envelope import EVIDENCE_KEYS, validate
 from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.shared import reaches_more, shared
 from interlock.graph import TaskError
+from interlock.server.rules import CallError
 
 if TYPE_CHECKING:
     from interlock.gates.config import Config
-    from interlock.graph import Task
 
 _SHARED = "what git tracks, or neither tracks nor ignores, below the root, without links and untracked names with a dot"
-
-
-class TaskCallError(InterlockError):
-    """A call that is refused before it reaches a run.
-
-    Args:
-        code: Stable code, `MCP4nn`.
-        message: What is wrong, with what was found and what is expected.
-        fix: What to do, in the imperative.
-    """
-
-    def __init__(self, code: str, message: str, fix: str) -> None:
-        super().__init__(message, fix, code)
-        self.args = (f"{code}: {message} {fix}",)
 
 
 def own_page(root: Path, page: str | None, caller: str) -> None:
@@ -40,7 +26,7 @@ def own_page(root: Path, page: str | None, caller: str) -> None:
     if not caller or page is None:
         return
     if _is_elsewhere(root, page):
-        raise TaskCallError(
+        raise CallError(
             "MCP407",
             f"the page {page[:200]!r} is a URL; a caller with a token may name files below the root",
             "Name an HTML file below the root, or have the task begun on the machine itself.",
@@ -49,7 +35,7 @@ def own_page(root: Path, page: str | None, caller: str) -> None:
 
 
 def _is_elsewhere(root: Path, page: str) -> bool:
-    """Say whether the collectors would read a page from a server; there are many ways to write an address."""
+    """Return whether the collectors would read a page from a server; there are many ways to write an address."""
     from interlock.gates.collect import resolve_target  # noqa: PLC0415
 
     try:
@@ -60,7 +46,7 @@ def _is_elsewhere(root: Path, page: str) -> bool:
         return isinstance(error.__cause__, ValueError)
 
 
-def refuse_power(task: "Task", config: "Config") -> None:
+def refuse_power(task: "graph.Task", config: "Config") -> None:
     """Refuse a task that starts programs, spends, or takes a role from whom the configuration gave it to.
 
     Who acts, which commands agents may run and what a run may spend is for the owner of the machine to say: in
@@ -68,36 +54,36 @@ def refuse_power(task: "Task", config: "Config") -> None:
     """
     for name in ("commands", "budget", "run"):
         if given := getattr(task, name):
-            raise TaskCallError(
+            raise CallError(
                 "MCP403",
                 f"`{name}` of the task sets {', '.join(f'`{key[:40]}`' for key in list(given)[:3])}",
                 f"Leave `{name}` out: interlock.toml says that for every task of this server.",
             )
     for name, settings in task.agents.items():
         if name in config.agents and dict(settings) != dict(config.agents[name]):
-            raise TaskCallError(
+            raise CallError(
                 "MCP403",
                 f"`agents.{name[:80]}` of the task replaces what interlock.toml says of that role",
                 "Leave it out: interlock.toml says who acts in that role.",
             )
         if settings.get("runner", "remote") != "remote" or set(settings) - {"runner"}:
-            raise TaskCallError(
+            raise CallError(
                 "MCP403",
                 f'`agents.{name[:80]}` of the task names more than `runner = "remote"`',
                 "Leave it out: roles without a runner in interlock.toml are remote.",
             )
 
 
-def own_files(root: Path, task: "Task") -> None:
+def own_files(root: Path, task: "graph.Task") -> None:
     """Refuse a task of a caller with a token that reaches files which such a caller is not told of.
 
     Raises:
-        TaskCallError: It does; whether these files are there is not told, but for what a wildcard matches.
+        CallError: It does; whether these files are there is not told, but for what a wildcard matches.
     """
     _told_of(root, "inputs", task.inputs)
     try:
         if reaches_more(root, task.scope):
-            raise TaskCallError(
+            raise CallError(
                 "MCP408",
                 f"`scope` of the task, {', '.join(task.scope)[:200]}, reaches files that you are not told of",
                 f"Name the folders and kinds of files that the work changes, such as `src/*.py`: {_SHARED}.",
@@ -114,10 +100,7 @@ def own_task_file(root: Path, given: str) -> None:
 def own_inputs(root: Path, text: str, known: Container[str]) -> None:
     """Refuse an answer of a caller with a token whose INPUTS_USED or EVIDENCE would tell of hidden files.
 
-    Args:
-        root: The project's root.
-        text: The answer.
-        known: The inputs of the task, which everybody in it is told of.
+    The inputs of the task are known to everybody in it.
     """
     named: list[str] = []
 
@@ -137,7 +120,7 @@ def _told_of(root: Path, place: str, paths: Sequence[str]) -> None:
     told = shared(root, plain.values())
     for path, name in plain.items():
         if name not in told:
-            raise TaskCallError(
+            raise CallError(
                 "MCP408",
                 f"`{place}` names {path[:200]!r}, which is no file that a caller with a token is told of",
                 f"Take it out, or name another file: {_SHARED}.",

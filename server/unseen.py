@@ -25,7 +25,7 @@ def without_sight(runtime: Runtime) -> Runtime:
         return len(shared(root, asked)) == len(asked) or is_led_to(root, path)
 
     def is_led_to(root: str, path: str) -> bool:
-        """Say whether a link that git tracks leads to what the caller is told of."""
+        """Return whether a link that git tracks leads to what the caller is told of."""
         steps = path.split("/")
         ways = (Path(root, *steps[:count]) for count in range(1, len(steps) + 1))
         link = next((way for way in ways if way.is_symlink()), None)

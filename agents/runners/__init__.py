@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner
-from interlock.agents.prices import FREE, Price
+from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner, remote_request
 from interlock.agents.role_file import read_role
 from interlock.agents.runners.chat import ChatRunner
 from interlock.agents.runners.command import CommandRunner
@@ -12,10 +11,9 @@ from interlock.agents.runners.command_table import KEYS as COMMAND_KEYS
 from interlock.agents.runners.command_table import check_program, read_command
 from interlock.agents.runners.model_settings import CHAT_KEYS, LOCAL, LOCAL_KEYS, read_model
 from interlock.agents.runners.python import PREFIX, PythonRunner, load_function
-from interlock.agents.runners.remote import remote_request
 from interlock.agents.runners.replay import ReplayRunner
 from interlock.agents.tables import Table, read_limits
-from interlock.agents.usage import Limits
+from interlock.agents.usage import FREE, Limits, Price
 from interlock.core.text import closest
 
 __all__ = ["ChatRunner", "CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]

@@ -7,15 +7,13 @@ from contextlib import AbstractContextManager
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import Ask, RunnerError
+from interlock.agents.ask import Answer, Ask, RunnerError
 from interlock.agents.constrain import BOUNDS, LOCAL_BOUNDS, Form, answer_text, constraint, form_for, longest_answer
-from interlock.agents.prices import Price
 from interlock.agents.runners.conversation import Conversations
 from interlock.agents.runners.llama import CONTEXT as LOCAL_CONTEXT_TOKENS
-from interlock.agents.runners.model_settings import LOCAL, PROVIDERS
-from interlock.agents.runners.models import ModelSettings, chat_model, check_installed
-from interlock.agents.usage import Limits
+from interlock.agents.runners.model_settings import LOCAL, PROVIDERS, ModelSettings
+from interlock.agents.runners.models import chat_model, check_installed
+from interlock.agents.usage import Limits, Price
 from interlock.envelope import parse
 
 if TYPE_CHECKING:
@@ -41,13 +39,7 @@ _KEPT: Final = ("callbacks", "tags", "metadata")
 class ChatRunner:
     """A runner around a chat model. One answer is one turn: it works with its tools until it has said its answer.
 
-    Args:
-        settings: The model.
-        price: What its tokens cost; None when that is not known.
-        where: The table that asks for it, such as `agents.visual-qa`, for messages.
-        toolbox: Its tools; default: those of the role.
-        sleep: Waits so many seconds before a call is made again.
-        clock: Seconds that only grow.
+    `where` is the table that asks for it, such as `agents.visual-qa`; the tools are those of the role by default.
 
     Raises:
         AgentConfigError: The model cannot be made as the settings say.
@@ -117,7 +109,9 @@ class ChatRunner:
         form = self._held_to()
         history = self._begun(ask, model)
         if self._settings.tools:
-            with self._tools(ask) as tools:
+            from interlock.agents.tools import toolbox  # noqa: PLC0415 - imports LangChain
+
+            with (self._toolbox or toolbox)(ask) as tools:
                 history = self._talk(model, ask, turn, history, tools)
             text = str(history[-1].text)
             if form is None or parse(text).envelope is not None:
@@ -163,13 +157,6 @@ class ChatRunner:
         if local and self._settings.max_tokens is None:
             held["max_tokens"] = longest_answer(ask, bounds)
         return held
-
-    def _tools(self, ask: Ask) -> "AbstractContextManager[list[BaseTool]]":
-        if self._toolbox is not None:
-            return self._toolbox(ask)
-        from interlock.agents.tools import toolbox  # noqa: PLC0415 - imports LangChain
-
-        return toolbox(ask)
 
     def _talk(
         self,

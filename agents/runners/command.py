@@ -1,24 +1,20 @@
 """The `command` runner: an agent that is a program, such as Claude Code, Codex or Gemini CLI."""
 
 import errno
-import os
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import Ask, RunnerError
-from interlock.agents.runners.child import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, run_child
-from interlock.agents.runners.command_table import PLACEHOLDER, Command
+from interlock.agents.ask import Answer, Ask, RunnerError
+from interlock.agents.runners.command_table import PLACEHOLDER
 from interlock.agents.runners.conversation import Conversations
-from interlock.agents.runners.permissions import command_lines
-from interlock.agents.runners.presets import Figure
+from interlock.agents.runners.presets import Command, Figure, command_lines
 from interlock.agents.runners.printed import Form, UnreadableOutput, read_output, session_of
 from interlock.agents.usage import Usage
+from interlock.core.process import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, capture, environment_of
 from interlock.redaction import redact
 
 _SHOWN_CHARS: Final = 1000
@@ -41,9 +37,6 @@ class CommandRunner:
 
     A re-ask goes on in the conversation that the program itself has kept, where it can; else, and where the program
     fails at that, it begins with the whole assignment.
-
-    Args:
-        command: How it is run.
     """
 
     def __init__(self, command: Command) -> None:
@@ -75,7 +68,7 @@ class CommandRunner:
             argv = [*_argv(ask, command, words, Path(folder)), *(fill(part, words) for part in command.last)]
             stdin = fill(command.stdin if session is None else "{prompt}", words).encode("utf-8", "surrogatepass")
             try:
-                ended = run_child(
+                ended = capture(
                     argv,
                     stdin=stdin,
                     cwd=Path(ask.root),
@@ -110,7 +103,7 @@ def _since(total: Usage, before: Usage, name: Figure) -> float | None:
 
 def _argv(ask: Ask, command: Command, words: Mapping[str, str], folder: Path) -> list[str]:
     """Return the program and its arguments but the last ones."""
-    argv = [fill(part, words) for part in (command.build if ask.step == "build" else command.judge)]
+    argv = [fill(part, words) for part in (*command.argv, *(command.build if ask.step == "build" else command.judge))]
     lines = command_lines(ask.commands.values()) if ask.step == "build" else ()
     if command.permit is not None and lines:
         argv += command.permit(lines, folder)
@@ -129,11 +122,7 @@ def _words(ask: Ask, command: Command, folder: Path, session: str) -> dict[str, 
         "system_file": str(folder / "system.md"),
         "answer_file": str(folder / "answer.txt"),
         "model": command.model,
-        "root": ask.root,
-        "role": ask.role,
-        "run_id": ask.run_id,
-        "task_id": ask.task_id,
-        "reports_dir": ask.reports_dir,
+        **{name: getattr(ask, name) for name in ("root", "role", "run_id", "task_id", "reports_dir")},
     }
     for name in ("prompt", "system"):
         Path(words[f"{name}_file"]).write_bytes(words[name].encode("utf-8", "surrogatepass"))
@@ -143,11 +132,6 @@ def _words(ask: Ask, command: Command, folder: Path, session: str) -> dict[str, 
 def fill(text: str, words: Mapping[str, str]) -> str:
     """Put words in place of their names in braces."""
     return PLACEHOLDER.sub(lambda found: found[0][0] if found[1] is None else words[found[1]], text)
-
-
-def environment_of(names: tuple[str, ...]) -> dict[str, str]:
-    """Return the variables of this process that are named; `*` at the end of a name stands for any ending."""
-    return {name: value for name, value in os.environ.items() if any(fnmatchcase(name, each) for each in names)}
 
 
 def _spent(ended: Ended, command: Command) -> Usage:
@@ -175,7 +159,7 @@ def _refuse(program: str, ended: Ended, command: Command) -> None:
 def _answer(program: str, ended: Ended, command: Command, file: Path) -> Answer:
     try:
         output = ended.output
-        if any("{answer_file}" in part for part in (*command.build, *command.judge)):
+        if any("{answer_file}" in part for part in (*command.argv, *command.build, *command.judge)):
             with file.open("rb") as answer:
                 output = answer.read(MAX_OUTPUT_BYTES)
         return read_output(command.form, output)

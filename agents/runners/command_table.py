@@ -2,20 +2,19 @@
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
-from interlock.agents.runners.permissions import Permit
-from interlock.agents.runners.presets import COMMON_ENVIRONMENT, PRESETS, WHOLE, Figure
-from interlock.agents.runners.printed import FORMS, Form
-from interlock.agents.tables import Table, type_name
+from interlock.agents.runners.presets import PRESETS, WHOLE, Command
+from interlock.agents.runners.printed import FORMS
+from interlock.agents.tables import Table
+from interlock.core.process import COMMON_ENVIRONMENT
 from interlock.core.text import closest
 
 KEYS: Final = ("preset", "argv", "arguments", "model", "stdin", "output", "timeout_seconds", "environment")
 """What an `[agents.ROLE]` table of this runner may hold."""
 
-TIMEOUT_SECONDS: Final = 1800
 PLACEHOLDERS: Final = (
     "prompt", "system", "prompt_file", "system_file", "answer_file", "model", "root", "role", "run_id", "task_id",
     "reports_dir",
@@ -26,132 +25,71 @@ PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([a-z_]*)\}", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
-    """How an agent's program is run.
-
-    Args:
-        build: Its arguments for a build role, with placeholders.
-        judge: Its arguments for a QA or review role.
-        stdin: What it reads, with placeholders; empty for nothing.
-        form: How its output is written.
-        timeout_seconds: How long it may take.
-        environment: Names of the variables that it is given; `*` at the end stands for any ending.
-        model: What `{model}` is.
-        resume: Arguments with which it goes on with the conversation `{session}`; empty when it cannot.
-        last: Arguments that stand behind all others.
-        totals: What it tells as the sum over a whole conversation.
-        permit: Returns the arguments that let a build role run the task's commands; None when none are needed.
-    """
-
-    build: tuple[str, ...]
-    judge: tuple[str, ...]
-    stdin: str
-    form: Form
-    timeout_seconds: float
-    environment: tuple[str, ...]
-    model: str = ""
-    resume: tuple[str, ...] = ()
-    last: tuple[str, ...] = ()
-    totals: tuple[Figure, ...] = ()
-    permit: Permit | None = None
-
-
 def read_command(table: Table) -> Command:
     """Return the command of an `[agents.ROLE]` table.
 
     Raises:
         AgentConfigError: When a key cannot be used.
     """
-    model = table.text("model", "")
-    extra = _strings(table, "arguments")
     if table.has("preset") == table.has("argv"):
         known = ", ".join(f'"{name}"' for name in PRESETS)
         message = "a command has either a `preset` or an `argv`"
         raise table.error("preset", message, f'Write `preset = …` with {known}, or `argv = ["program", "argument"]`.')
-    if table.has("argv"):
-        argv = _strings(table, "argv")
-        if not argv:
-            raise table.error("argv", "`argv` is empty", 'Write `argv = ["program", "argument"]`.')
-        build = judge = (*argv, *extra)
-        fed = any(name in part for part in build for name in ("{prompt}", "{prompt_file}"))
-        stdin, form, given = "" if fed else WHOLE, "text", ()
-        resume, last, totals, permit = (), (), (), None
-    else:
-        name = table.text("preset")
-        if name not in PRESETS:
-            near = closest(name, PRESETS) or next(iter(PRESETS))
-            raise table.error(
-                "preset", f"there is no preset `{name}`", f'Write `preset = "{near}"`, or give an `argv`.'
-            )
-        row = PRESETS[name]
-        shared = (*row.argv, *(row.model if model else ()), *extra)
-        build, judge = (*shared, *row.build), (*shared, *row.judge)
-        stdin, form, given = row.stdin, row.form, row.environment
-        resume, last, totals, permit = row.resume, row.last, row.totals, row.permit
-    if table.has("stdin"):
-        resume = ()  # what a conversation is to be told then is not known
-        stdin = "" if table.raw("stdin") == "" else table.text("stdin")
-    for key, parts in (("argv", (*build, *judge)), ("stdin", (stdin,))):
-        _check_placeholders(table, key, parts, model)
-    return Command(
-        build=build,
-        judge=judge,
-        stdin=stdin,
-        form=_form(table, form),
-        timeout_seconds=table.number("timeout_seconds", TIMEOUT_SECONDS, least=1),
-        environment=(*COMMON_ENVIRONMENT, *given, *_names(table)),
+    row = _own(table) if table.has("argv") else _preset(table)
+    model = table.text("model", "")
+    row = replace(
+        row,
+        argv=(*row.argv, *(row.naming if model else ()), *table.texts("arguments")),
+        form=table.choice("output", FORMS, row.form),
+        timeout_seconds=table.number("timeout_seconds", row.timeout_seconds, least=1),
+        environment=(*COMMON_ENVIRONMENT, *row.environment, *_names(table)),
         model=model,
-        resume=resume,
-        last=last,
-        totals=totals,
-        permit=permit,
     )
+    if table.has("argv") and not any(name in part for part in row.argv for name in ("{prompt}", "{prompt_file}")):
+        row = replace(row, stdin=WHOLE)
+    if table.has("stdin"):
+        # What a conversation is to be told then is not known.
+        row = replace(row, stdin="" if table.raw("stdin") == "" else table.text("stdin"), resume=())
+    for key, parts in (("argv", (*row.argv, *row.build, *row.judge)), ("stdin", (row.stdin,))):
+        _check_placeholders(table, key, parts, model)
+    return row
+
+
+def _own(table: Table) -> Command:
+    argv = table.texts("argv")
+    if not argv:
+        raise table.error("argv", "`argv` is empty", 'Write `argv = ["program", "argument"]`.')
+    return Command(argv)
+
+
+def _preset(table: Table) -> Command:
+    name = table.text("preset")
+    if name not in PRESETS:
+        near = closest(name, PRESETS) or next(iter(PRESETS))
+        raise table.error("preset", f"there is no preset `{name}`", f'Write `preset = "{near}"`, or give an `argv`.')
+    return PRESETS[name]
 
 
 def check_program(table: Table, command: Command, root: Path) -> None:
-    """Refuse a command whose program is not there, before anybody is asked.
-
-    Args:
-        table: The table that asks for it.
-        command: The command; a program that is named by a placeholder is known with the ask alone.
-        root: The folder that it runs in.
+    """Refuse a command whose program is not there, before anybody is asked; a placeholder's is not known yet.
 
     Raises:
         AgentConfigError: No program of that name can be started.
     """
-    program = command.build[0]
+    program = command.argv[0]
     if PLACEHOLDER.search(program) is None and shutil.which(root / program if "/" in program else program) is None:
         key = "preset" if table.has("preset") else "argv"
         fix = f"Install {program} so that it is on PATH, or name another program."
         raise table.error(key, f"there is no program `{program}`", fix)
 
 
-def _strings(table: Table, key: str) -> tuple[str, ...]:
-    value: object = table.raw(key) if table.has(key) else ()
-    rows = cast("list[object]", value) if isinstance(value, list) else [] if value == () else [None]
-    texts = [each for each in rows if isinstance(each, str)]
-    if len(texts) < len(rows):
-        message = f"`{key}` is {type_name(table.raw(key))}, not a list of strings"
-        raise table.error(key, message, f'Write `{key} = ["…", "…"]`.')
-    return tuple(texts)
-
-
 def _names(table: Table) -> tuple[str, ...]:
-    names = _strings(table, "environment")
+    names = table.texts("environment")
     for name in names:
         if not _NAME.fullmatch(name):
             fix = 'Write names of variables alone, such as "MY_KEY" or "MY_*"; their values stay in the environment.'
             raise table.error("environment", f"`{name.partition('=')[0]}` is no name of a variable", fix)
     return names
-
-
-def _form(table: Table, default: Form) -> Form:
-    name = table.text("output", default)
-    if name not in FORMS:
-        choices = ", ".join(f'"{form}"' for form in FORMS)
-        raise table.error("output", f"there is no output form `{name}`", f"Write one of {choices}.")
-    return name
 
 
 def _check_placeholders(table: Table, key: str, parts: tuple[str, ...], model: str) -> None:

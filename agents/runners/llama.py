@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from interlock.agents.ask import RunnerError
+from interlock.core.process import start
 
 CONTEXT: Final = 24576
 """Tokens of prompt and answer together, for each ask that is worked on."""
@@ -37,29 +38,20 @@ _TAIL_LINES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A model that is served on this machine.
-
-    Args:
-        base_url: Where a client of OpenAI's protocol finds it.
-        model: Its name there.
-        context: Tokens that prompt and answer may have together.
-        pid: The process that serves it.
-    """
+    """A model that is served on this machine, as a client of OpenAI's protocol finds it; `context` counts tokens."""
 
     base_url: str
     model: str
     context: int
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    served: Served
     child: "subprocess.Popen[str]"
 
+    @property
+    def pid(self) -> int:
+        """The process that serves it."""
+        return self.child.pid
 
-_Key = tuple[Path | None, int, int]
-_running: dict[_Key, _Running] = {}
+
+_running: dict[tuple[Path | None, int, int], Served] = {}
 _lock = threading.Lock()
 
 
@@ -85,7 +77,7 @@ def server_for(path: Path | None = None, *, context: int | None = None, threads:
             file = packaged_model() if path is None else path.absolute()
             _check(file)
             running = _running[key] = _start(file, context or CONTEXT, threads)
-        return running.served
+        return running
 
 
 def models_folder() -> Path:
@@ -137,7 +129,7 @@ def _check(file: Path) -> None:
         raise RunnerError(f"{file} is no GGUF file", fix)
 
 
-def _start(file: Path, context: int, threads: int) -> _Running:
+def _start(file: Path, context: int, threads: int) -> Served:
     settings = {
         "file": str(file),
         "model": file.stem,
@@ -147,14 +139,12 @@ def _start(file: Path, context: int, threads: int) -> _Running:
         "cache_mib": _CACHE_MIB,
     }
     with tempfile.TemporaryFile() as log:
-        # A session of its own: Ctrl-C in the terminal is for us, who end it.
-        child = subprocess.Popen(
+        child = start(
             [sys.executable, "-P", str(_CHILD), json.dumps(settings)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            start_new_session=True,
         )
         atexit.register(_end, child)
         late = threading.Timer(START_SECONDS, child.kill)
@@ -167,7 +157,7 @@ def _start(file: Path, context: int, threads: int) -> _Running:
             _end(child)
             fix = "Take a model that this version of llama.cpp reads, with a `context` that fits into memory."
             raise RunnerError(f"the server of {file.name} does not start{_complaint(log)}", fix)
-    return _Running(Served(f"{json.loads(told)['url']}/v1", file.stem, context, child.pid), child)
+    return Served(f"{json.loads(told)['url']}/v1", file.stem, context, child)
 
 
 def _end(child: "subprocess.Popen[str]") -> None:

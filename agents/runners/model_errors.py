@@ -20,7 +20,7 @@ _OVERLOADED: Final = 500
 _REFUSED: Final = 400
 
 KEY: Final = "the variable that holds it"
-"""Stands in a fix for the variable of the key, whose name the turn knows."""
+"""In a fix, the variable of the key, whose name the turn knows."""
 
 _ADDRESS: Final = "`base_url` (for OpenAI's protocol it usually ends in /v1), and start the run again."
 _FIXES: Final[Mapping[int, tuple[str, str]]] = {
@@ -109,7 +109,7 @@ def fault_of(error: Exception) -> Fault:
 
 
 def is_cut(message: AIMessage) -> bool:
-    """Say whether a streamed message lacks its end. A message without any content has nothing that could be cut."""
+    """Return whether a streamed message lacks its end. A message without any content has nothing that could be cut."""
     facts: Mapping[str, Any] = message.response_metadata
     if "model_provider" not in facts or not (message.text or message.tool_calls):
         return False

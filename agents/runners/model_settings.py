@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 from interlock.agents.tables import Table, type_name
@@ -25,7 +25,6 @@ MAX_CALLS: Final = 100
 LOCAL_MAX_TOKENS: Final = 1024
 """How much a local model may write that no grammar ends."""
 
-_Flag = TypeVar("_Flag", bool, None)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _SECRET: Final = re.compile(r"(^|_)(key|token|secret|password|credentials?|authorization)$", re.ASCII)
 _OWNED: Final[Mapping[str, str]] = {
@@ -44,14 +43,14 @@ _OWNED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Which model is asked, and how.
+    """Which model is asked, and how; None stands for a default of the provider or of the server.
 
     Args:
         model: `provider:name`; `local:` and the name of the file for a model on this machine.
         base_url: Where it is asked; empty for the provider's own address.
         api_key_env: The variable that holds the key; empty for the provider's usual one.
-        temperature: As the provider counts it; None for its default.
-        max_tokens: The most that one call may answer; None for the provider's default.
+        temperature: As the provider counts it.
+        max_tokens: The most that one call may answer.
         timeout_seconds: How long the provider may be silent.
         retries: How often a call is made again after a fault of the transport.
         constrain: Whether the answer is held to the grammar where the provider can do that.
@@ -60,8 +59,8 @@ class ModelSettings:
         images: Whether it is shown pictures; None for what is known of the model.
         options: More arguments of LangChain's class.
         model_file: The GGUF file of a local model; None for the packaged one.
-        context: Its context in tokens; None for the server's default.
-        threads: Its threads; None for the server's default.
+        context: Its context in tokens.
+        threads: Its threads.
         source: The file that says all this, for messages.
     """
 
@@ -146,9 +145,7 @@ OTHER: Final = Provider("langchain", (), {"max_retries": 0})
 def read_model(table: Table, *, base: Path | None = None) -> ModelSettings:
     """Return the model that a table with `runner = "chat"` or `runner = "local"` asks for.
 
-    Args:
-        table: The table. Which keys it may hold is for the caller to say: `CHAT_KEYS` or `LOCAL_KEYS`.
-        base: The folder that `model_file` is relative to.
+    Which keys it may hold is for the caller to say; `model_file` is relative to `base`.
 
     Raises:
         AgentConfigError: When a value cannot be used.
@@ -160,17 +157,17 @@ def read_model(table: Table, *, base: Path | None = None) -> ModelSettings:
         base_url="" if local else _base_url(table),
         api_key_env="" if local else _api_key_env(table),
         temperature=_temperature(table),
-        max_tokens=_number(table, "max_tokens"),
+        max_tokens=table.number("max_tokens", None, least=1),
         timeout_seconds=table.number("timeout_seconds", TIMEOUT_SECONDS, least=1),
         retries=table.number("retries", RETRIES, least=0),
-        constrain=_constrain(table),
+        constrain=table.choice("constrain", get_args(Constrain), "auto"),
         max_calls=table.number("max_calls", MAX_CALLS, least=1),
-        tools=_flag(table, "tools", not local),
-        images=_flag(table, "images", None),
+        tools=table.flag("tools", not local),
+        images=table.flag("images", None),
         options=_options(table),
         model_file=file,
-        context=_number(table, "context"),
-        threads=_number(table, "threads"),
+        context=table.number("context", None, least=1),
+        threads=table.number("threads", None, least=1),
         source=table.path,
     )
 
@@ -210,7 +207,7 @@ def _api_key_env(table: Table) -> str:
         raise table.error("api_key", "a key does not belong into a file", fix)
     name = table.text("api_key_env", "")
     if name and not _NAME.fullmatch(name):
-        # What stands here may be the key itself, so it is not repeated.
+        # What is here may be the key itself, so it is not repeated.
         fix = 'Write the name of the variable alone, such as `api_key_env = "MY_KEY"`.'
         raise table.error("api_key_env", "this is no name of a variable", fix)
     return name
@@ -223,29 +220,6 @@ def _temperature(table: Table) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 2:
         raise table.error("temperature", "`temperature` is no number from 0 to 2", "Write `temperature = 0.2`.")
     return float(value)
-
-
-def _number(table: Table, name: str) -> int | None:
-    return table.number(name, 1, least=1) if table.has(name) else None
-
-
-def _flag(table: Table, name: str, default: _Flag) -> bool | _Flag:
-    if not table.has(name):
-        return default
-    value = table.raw(name)
-    if not isinstance(value, bool):
-        raise table.error(name, f"`{name}` is {type_name(value)}, not true or false", f"Write `{name} = true`.")
-    return value
-
-
-def _constrain(table: Table) -> Constrain:
-    match table.text("constrain", "auto"):
-        case "auto":
-            return "auto"
-        case "off":
-            return "off"
-        case other:
-            raise table.error("constrain", f"`{other}` is no way to constrain", 'Write "auto" or "off".')
 
 
 def _options(table: Table) -> Mapping[str, Any]:

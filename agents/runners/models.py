@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from interlock.agents.ask import AgentConfigError
 from interlock.agents.runners.model_settings import (
-    CHAT_KEYS,
     LOCAL,
-    LOCAL_KEYS,
     LOCAL_MAX_TOKENS,
     OTHER,
     PROVIDERS,
     ModelSettings,
     Provider,
-    read_model,
 )
 from interlock.core.text import closest
 
@@ -27,22 +24,14 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 NO_KEY: Final = "none"
-"""Stands where a client insists on a key, and none is meant for the address."""
+"""Given where a client insists on a key, and none is meant for the address."""
 
 _SILENT: Final = logging.NullHandler()
 _TALKERS: Final = ("langchain", "langchain_core", "httpx", "openai", "anthropic", "google_genai", "ollama")
 
-__all__ = ["CHAT_KEYS", "LOCAL_KEYS", "ModelSettings", "chat_model", "check_installed", "read_model"]
-
 
 def chat_model(settings: ModelSettings, *, where: str) -> "BaseChatModel":
-    """Make the chat model. Retries of its own are switched off, and answers are streamed.
-
-    A local model is started.
-
-    Args:
-        settings: Which one.
-        where: The table that asks for it, such as `agents.visual-qa`, for messages.
+    """Make the chat model; a local one is started. Retries of its own are switched off, and answers are streamed.
 
     Raises:
         AgentConfigError: The provider is not known, its package or the variable with its key is missing, or an option
@@ -63,7 +52,7 @@ def chat_model(settings: ModelSettings, *, where: str) -> "BaseChatModel":
         arguments["num_predict" if settings.provider == "ollama" else "max_tokens"] = settings.max_tokens
     key = _key(settings, provider, where)
     if settings.provider == "ollama" and (key or settings.base_url):
-        # Its client fills in the key of ollama.com where no header stands.
+        # Its client fills in the key of ollama.com where there is no header.
         more = arguments.get("client_kwargs", {})
         bearer = f"Bearer {key or NO_KEY}"
         arguments["client_kwargs"] = {**more, "headers": {"authorization": bearer, **more.get("headers", {})}}
@@ -163,7 +152,7 @@ def _check_options(settings: ModelSettings, made: "BaseChatModel", where: str) -
     for name in settings.options:
         if name not in known:
             near = closest(name, known)
-            fix = f"Write `{near}`." if near else "Remove it; what the API takes beside that stands in `model_kwargs`."
+            fix = f"Write `{near}`." if near else "Remove it; what the API takes beside that goes into `model_kwargs`."
             message = f"{type(made).__name__} has no argument `{name}`"
             raise AgentConfigError(settings.source, f"{where}.options.{name}", message, fix)
 

@@ -15,11 +15,7 @@ _FOLLOWS: Final = {"type": "text", "text": "The picture follows in the next mess
 
 
 class Pictures(AgentMiddleware[Any, None, Any]):
-    """Rearranges the messages of each call; those that are kept stay as they are.
-
-    Args:
-        taken: Whether the model takes pictures at all.
-    """
+    """Rearranges the messages of each call; those that are kept stay as they are."""
 
     def __init__(self, *, taken: bool) -> None:
         super().__init__()
@@ -34,13 +30,9 @@ class Pictures(AgentMiddleware[Any, None, Any]):
 
 
 def arranged(messages: Sequence[AnyMessage], *, taken: bool) -> list[AnyMessage]:
-    """Return messages whose tool results hold no picture.
+    """Return messages whose tool results hold no picture; where pictures are `taken`, they follow in one of the user.
 
     Results of tools that were called together stay together, as providers ask; their pictures follow the last one.
-
-    Args:
-        messages: The messages.
-        taken: Whether the pictures follow in a message of the user; else they are left out.
     """
     done: list[AnyMessage] = []
     waiting: list[dict[str, Any]] = []

@@ -1,63 +1,104 @@
-"""The command-line agents that are known by name: how each is started, fed and read."""
+"""The command-line agents that are known by name: how each is started, fed and read, and what commands it may run."""
 
-from collections.abc import Mapping
+import json
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from interlock.agents.runners.permissions import Permit, allow_in_claude, allow_in_gemini
 from interlock.agents.runners.printed import Form
-
-COMMON_ENVIRONMENT: Final = (
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TERM", "TMPDIR", "TZ", "XDG_*",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
-    "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-)  # fmt: skip
-"""What every program is given of the environment; `*` at the end stands for any ending."""
-
 
 Figure: TypeAlias = Literal["input_tokens", "output_tokens", "usd"]
 
 
+Permit: TypeAlias = Callable[[Sequence[str], Path], tuple[str, ...]]
+"""Takes command lines, at least one, and a folder that lasts as long as the program runs; returns its arguments."""
+
+_PRIORITY: Final = 900
+
+
 @dataclass(frozen=True, slots=True)
-class Preset:
-    """How one program is started.
+class Command:
+    """How an agent's program is run. In all texts but the names, a word in braces is one of `PLACEHOLDERS`.
 
     Args:
-        argv: The program and its arguments; placeholders as in `command.PLACEHOLDERS`.
-        build: Arguments for a build role, which may edit.
-        judge: Arguments for a QA or review role, which reads, and writes reports alone.
-        model: Arguments when a model is named.
-        stdin: What it reads.
+        argv: The program and its arguments.
+        build: More of them for a build role, which may edit.
+        judge: More of them for a QA or review role, which reads, and writes reports alone.
+        naming: Arguments when a model is named.
+        stdin: What it reads; empty for nothing.
         form: How its output is written.
-        environment: What it is given of the environment, besides `COMMON_ENVIRONMENT`.
-        resume: Arguments with which it goes on with a conversation; `{session}` stands for its name.
-        last: Arguments that stand behind all others.
+        environment: Names of the variables that it is given; `*` at the end stands for any ending.
+        resume: Arguments with which it goes on with the conversation `{session}`; empty when it cannot.
+        last: Arguments behind all others.
         totals: What it tells as the sum over a whole conversation: fields of `Usage`.
-        permit: Lets a build role run the commands of the task; None where the program lets it run any.
+        permit: Returns the arguments that let a build role run the task's commands; None when none are needed.
+        timeout_seconds: How long it may take.
+        model: What `{model}` is.
     """
 
     argv: tuple[str, ...]
-    build: tuple[str, ...]
-    judge: tuple[str, ...]
-    model: tuple[str, ...]
-    stdin: str
-    form: Form
-    environment: tuple[str, ...]
-    resume: tuple[str, ...]
+    build: tuple[str, ...] = ()
+    judge: tuple[str, ...] = ()
+    naming: tuple[str, ...] = ()
+    stdin: str = ""
+    form: Form = "text"
+    environment: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
     totals: tuple[Figure, ...] = ()
     permit: Permit | None = None
+    timeout_seconds: int = 1800
+    model: str = ""
+
+
+def command_lines(commands: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return each command as a shell reads it, once; one of several lines is left out."""
+    lines = dict.fromkeys(shlex.join(argv) for argv in commands)
+    return tuple(line for line in lines if line.isprintable())
+
+
+def allow_in_claude(lines: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return rules of Claude Code; a line with `*`, which a rule takes for any text, is left out."""
+    del folder
+    rules = [f"Bash({line})" for line in lines if "*" not in line]
+    return ("--allowedTools", *rules) if rules else ()
+
+
+def allow_in_gemini(lines: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return a policy file of Gemini CLI, whose rules hold for the whole line; `--allowed-tools` takes beginnings."""
+    path = folder / "commands.toml"
+    path.write_text("\n".join(map(_rule, lines)), encoding="utf-8")
+    return ("--policy", str(path))
+
+
+def _rule(line: str) -> str:
+    # Arguments are compared as JSON, whose members at the top stand between characters of number 0.
+    member = _literally(f'"command":{json.dumps(line, ensure_ascii=False)}')
+    pattern = rf"\u0000{member}\u0000"
+    return (
+        f'[[rule]]\ntoolName = "run_shell_command"\nargsPattern = {json.dumps(pattern)}\ndecision = "allow"\n'
+        f"priority = {_PRIORITY}\n"
+    )
+
+
+def _literally(text: str) -> str:
+    """Return a regular expression of JavaScript for a text: all but letters and digits by number."""
+    units = text.encode("utf-16-be")
+    numbers = (int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))
+    return "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else f"\\u{unit:04x}" for unit in numbers)
 
 
 WHOLE: Final = "{system}\n\n{prompt}"
 
-PRESETS: Final[Mapping[str, Preset]] = {
-    "claude": Preset(
+PRESETS: Final[Mapping[str, Command]] = {
+    "claude": Command(
         argv=("claude", "-p", "--output-format", "json", "--append-system-prompt", "{system}"),
         build=("--permission-mode", "acceptEdits"),
         # A rule for `Edit` with a path covers every tool that writes files; one for `Write` with a path covers none.
         judge=("--allowedTools", "Read,Grep,Glob,Edit({reports_dir}/**)"),
-        model=("--model", "{model}"),
+        naming=("--model", "{model}"),
         stdin="{prompt}",
         form="claude",
         environment=("ANTHROPIC_*", "CLAUDE_*", "AWS_*", "DISABLE_*"),
@@ -65,12 +106,12 @@ PRESETS: Final[Mapping[str, Preset]] = {
         totals=("usd",),
         permit=allow_in_claude,
     ),
-    "codex": Preset(
+    "codex": Command(
         argv=("codex", "exec", "--json", "--skip-git-repo-check"),
         # Its sandbox lets every command run that stays in the project and off the network.
         build=("--sandbox", "workspace-write"),
         judge=("--sandbox", "workspace-write"),
-        model=("--model", "{model}"),
+        naming=("--model", "{model}"),
         stdin=WHOLE,
         form="codex",
         environment=("OPENAI_*", "CODEX_*"),
@@ -78,11 +119,11 @@ PRESETS: Final[Mapping[str, Preset]] = {
         last=("-",),
         totals=("input_tokens", "output_tokens"),
     ),
-    "gemini": Preset(
+    "gemini": Command(
         argv=("gemini", "--output-format", "json"),
         build=("--approval-mode", "auto_edit"),
         judge=("--approval-mode", "auto_edit"),
-        model=("--model", "{model}"),
+        naming=("--model", "{model}"),
         stdin=WHOLE,
         form="gemini",
         environment=("GEMINI_*", "GOOGLE_*"),

@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import AgentsError
+from interlock.agents.ask import AgentsError, Answer
 from interlock.agents.usage import Usage
 
 Form: TypeAlias = Literal["text", "claude", "codex", "gemini"]
@@ -19,10 +18,7 @@ _SESSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}", re.ASCII)
 class UnreadableOutput(AgentsError):  # noqa: N818 - named by what is the case
     """The output has not the form that it should have, or says that the agent failed.
 
-    Args:
-        message: What is wrong, in one sentence.
-        told: The agent's own words about why it failed; empty when it has none.
-        usage: What it says that it spent all the same; None when it does not say.
+    `told` are the agent's own words about that, and `usage` what it says that it spent all the same.
     """
 
     def __init__(self, message: str, told: str = "", usage: Usage | None = None) -> None:
@@ -36,10 +32,6 @@ def read_output(form: Form, output: bytes) -> Answer:
 
     Bytes that are no UTF-8 stay what they are, so that the validator refuses them.
 
-    Args:
-        form: How it is written.
-        output: Standard output.
-
     Raises:
         UnreadableOutput: It is not written so, or says that there is no answer.
     """
@@ -47,12 +39,7 @@ def read_output(form: Form, output: bytes) -> Answer:
 
 
 def session_of(form: Form, output: bytes) -> str:
-    """Return the name of the conversation that an output belongs to; empty where none of a plain form is told.
-
-    Args:
-        form: How the output is written.
-        output: Standard output, which `read_output` could read.
-    """
+    """Return the name of the conversation that an output belongs to; empty where none of a plain form is told."""
     name: object = None
     if form == "codex":
         rows = (_object(_json(line)) for line in output.splitlines() if line.strip())

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, cast
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import AgentConfigError, Ask, RunnerError
+from interlock.agents.ask import AgentConfigError, Answer, Ask, RunnerError
 from interlock.core.text import closest
 
 PREFIX: Final = "python:"
@@ -18,12 +17,7 @@ function started, whose end may be noticed first, and the signal has precedence.
 
 
 class PythonRunner:
-    """A runner around a function `f(ask: Ask) -> str | Answer`.
-
-    Args:
-        spec: How the configuration names it, for messages.
-        function: The function.
-    """
+    """A runner around a function `f(ask: Ask) -> str | Answer`."""
 
     def __init__(self, spec: str, function: Callable[[Ask], object]) -> None:
         self._spec = spec

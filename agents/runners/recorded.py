@@ -10,15 +10,14 @@ from pathlib import Path
 from threading import Condition
 from typing import Final
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import Ask, RunnerError
+from interlock.agents.ask import Answer, Ask, RunnerError
 from interlock.agents.changes import TITLE
 from interlock.agents.confined import delete_confined, write_confined
 from interlock.agents.failures import MEASURED
 from interlock.agents.files import ScopedFiles, files_of
 from interlock.agents.quoting import visible
-from interlock.agents.recording import Listing
-from interlock.agents.taped import Change, Recorded, Row, apply, is_report, name_of_ask, read_recording
+from interlock.agents.recording import Listing, Tape
+from interlock.agents.taped import Change, Recorded, Row, apply, is_report, read_recording
 from interlock.redaction import Redactor
 
 ORDER_SECONDS: Final = 5.0
@@ -38,14 +37,8 @@ _FIX: Final = (
 )
 
 
-class RecordedRunner:
-    """The runner of every role of a run that is played, and the order in which they answer.
-
-    Args:
-        recorded: The recording.
-        listing: Lists the files, to name what differs.
-        redactor: Takes keys out of what is asked now, as they were taken out of what was recorded.
-    """
+class RecordedRunner(Tape):
+    """The runner of every role of a run that is played, and the order in which they answer."""
 
     def __init__(self, recorded: Recorded, listing: Listing, redactor: Redactor) -> None:
         self._recorded = recorded
@@ -94,18 +87,12 @@ class RecordedRunner:
                 self._turns.notify_all()
 
     def _awaits(self, name: str) -> bool:
-        """Say whether an ask of the same phase, answered before this one, is still to come."""
+        """Return whether an ask of the same phase, answered before this one, is still to come."""
         place = self._rows.get(name, [0])[0]
         rows = self._recorded.rows[: place + 1]
         role, phase = name.partition("/")[0], _phase(rows[-1]) if rows else ""
         others = (row for row in rows[:-1] if _phase(row) == phase and row.name.partition("/")[0] != role)
         return any(row.name not in self._over for row in others)
-
-    def asked(self, ask: Ask) -> None:
-        """Note nothing."""
-
-    def answered(self, ask: Ask, answer: Answer) -> None:
-        """Note nothing."""
 
     def __call__(self, ask: Ask, /) -> Answer:
         """Compare an ask with the recorded one, put the files that changed, and return the answer.
@@ -113,7 +100,7 @@ class RecordedRunner:
         Raises:
             RunnerError: The ask differs or was not recorded, or a file cannot be put.
         """
-        name = name_of_ask(ask)
+        name = ask.name
         places = self._rows.get(name)
         if places is None:
             message = f"{_who(ask)} was not asked in the recording; it has {len(self._recorded.rows)} answers"

@@ -16,14 +16,12 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain.agents.middleware.types import ModelRequest, ModelResponse
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from interlock.agents.ask import Ask, RunnerError
-from interlock.agents.prices import Price
-from interlock.agents.runners.model_errors import KEY, CutError, Fault, fault_of, is_cut
-from interlock.agents.runners.unmade import unmade
-from interlock.agents.usage import Limits, Usage
+from interlock.agents.runners.model_errors import KEY, CutError, Fault, ending, fault_of, is_cut
+from interlock.agents.usage import Limits, Price, Usage
 
 FIRST_WAIT_SECONDS: Final = 1.0
 MAX_WAIT_SECONDS: Final = 60.0
@@ -34,6 +32,10 @@ _NOTICE_SECONDS: Final = 1.0
 _CHARS_A_TOKEN: Final = 4
 _SHOWN: Final = ("path", "name", "folder")
 _SHOWN_CHARS: Final = 120
+_UNREADABLE: Final = "This call was not made: its arguments are no JSON object. Call the tool again with one."
+_CUT: Final = (
+    "This call was not made: your answer {why}. Nothing of it was done. Call the tool again, and write less at a time."
+)
 
 
 class SpentError(BaseException):
@@ -41,18 +43,9 @@ class SpentError(BaseException):
 
 
 class Turn(AgentMiddleware[Any, None, Any]):
-    """Stands around every call of the model in one turn.
+    """What surrounds every call of the model in one turn; a call may be made again `retries` times.
 
-    Args:
-        ask: What is asked.
-        name: What the model is called in messages.
-        limits: What may be spent.
-        price: What its tokens cost; None when that is not known.
-        retries: How often one call is made again.
-        key: Where its key is, for messages.
-        renewed: Gives the model for a call that is made again, where it may have moved; None: it stays.
-        sleep: Waits so many seconds.
-        clock: Seconds that only grow.
+    `renewed` gives the model for a call that is made again, where it may have moved.
     """
 
     def __init__(
@@ -208,12 +201,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
 
 
 class Watch(BaseCallbackHandler):
-    """Tells of a turn as it goes on, and ends it in the middle of an answer when its time is up.
-
-    Args:
-        turn: The turn.
-        clock: Seconds that only grow.
-    """
+    """Tells of a turn as it goes on, and ends it in the middle of an answer when its time is up."""
 
     run_inline = True
 
@@ -271,3 +259,20 @@ def _whole(response: ModelResponse[Any]) -> AIMessage:
     if is_cut(message):
         raise CutError("the answer ended in its middle", "Ask again.")
     return message
+
+
+def unmade(message: AIMessage) -> list[ToolMessage]:
+    """Return the results that tell a model which of its calls are not made, and why.
+
+    Those are the calls of an answer that was cut, since half a file would look like a whole one, and those without
+    readable arguments, which are given none so that they can be answered.
+    """
+    for number, call in enumerate(message.invalid_tool_calls):
+        known = call["id"] or f"{message.id}-unreadable-{number}"
+        message.tool_calls.append({"type": "tool_call", "name": call["name"] or "unknown", "args": {}, "id": known})
+    unreadable = message.tool_calls[len(message.tool_calls) - len(message.invalid_tool_calls) :]
+    message.invalid_tool_calls = []
+    why = ending(message)
+    refused = message.tool_calls if why else unreadable
+    text = _CUT.format(why=why) if why else _UNREADABLE
+    return [ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status="error") for call in refused]

@@ -10,10 +10,8 @@ from pydantic import Field, create_model
 from interlock.agents.file_refusals import Answer, answering, refusal
 from interlock.agents.fitting import ROOM_BYTES, ends, taken
 from interlock.agents.quoting import bullets
-from interlock.agents.runners.child import Ended, run_child
-from interlock.agents.runners.command import environment_of
-from interlock.agents.runners.presets import COMMON_ENVIRONMENT
 from interlock.agents.tools.making import Arguments, make_tool
+from interlock.core.process import COMMON_ENVIRONMENT, Ended, capture, environment_of
 from interlock.reservations.rules import shown
 
 TIMEOUT_SECONDS: Final = 600.0
@@ -35,12 +33,6 @@ def command_tool(
 
     A command runs in the root, without a shell, in a process group that is ended with it. One that fails is no
     refusal: its exit status says so.
-
-    Args:
-        commands: argv by name, at least one.
-        root: Where they run.
-        env: Variables that they are given beside the few that every program is.
-        timeout_seconds: How long each may take.
     """
 
     def run(name: str) -> Answer:
@@ -79,7 +71,7 @@ def command_tool(
 def _ended(name: str, argv: Sequence[str], root: str, env: Mapping[str, str], timeout_seconds: float) -> Ended:
     given = {**environment_of(_ENVIRONMENT), **env}
     try:
-        return run_child(argv, stdin=b"", cwd=Path(root), env=given, timeout_seconds=timeout_seconds)
+        return capture(argv, cwd=Path(root), env=given, timeout_seconds=timeout_seconds)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise refusal(

@@ -44,20 +44,14 @@ class _Delete(Arguments):
 
 
 def reading_tools(root: str, in_scope: Callable[[str], bool]) -> list[BaseTool]:
-    """Return `list_files`, `search_files` and `read_file`. What is git's or Interlock's is never shown.
-
-    Args:
-        root: The folder that paths are relative to.
-        in_scope: Says whether a path relative to the root may be read.
-    """
+    """Return `list_files`, `search_files` and `read_file`. What is git's or Interlock's is never shown."""
     return tools_to_read(ReadableFiles(root, in_scope))
 
 
 def building_tools(files: ScopedFiles) -> list[BaseTool]:
     """Return the tools of `reading_tools`, and `write_file`, `edit_file` and `delete_file`.
 
-    Args:
-        files: What may be read and written; `LeasedFiles` take a lease before each change.
+    `LeasedFiles` take a lease before each change.
     """
     return [
         *tools_to_read(files),

@@ -35,13 +35,9 @@ class Arguments(BaseModel):
 def make_tool(
     name: str, description: str, arguments: type[Arguments], call: Callable[..., Answer | list[Block]]
 ) -> BaseTool:
-    """Return a tool.
+    """Return a tool whose call takes its arguments by name, each with a description and an example.
 
-    Args:
-        name: As the model calls it.
-        description: What it does; a model reads it.
-        arguments: Its arguments. Each has a description and an example.
-        call: Takes the arguments by name. It returns an answer, which becomes JSON text, or content blocks.
+    What it returns becomes JSON text, or is content blocks.
     """
     properties = arguments.model_json_schema()["properties"]
 

@@ -27,12 +27,9 @@ _BROKEN: Final = (OSError, ValueError, SyntaxError, LookupError, TypeError, EOFE
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is shown of a picture.
+    """What is shown of a picture: a block, `{"type": "image", "base64": …, "mime_type": …}`; in how many parts.
 
-    Args:
-        block: The content block, `{"type": "image", "base64": …, "mime_type": …}`.
-        parts: In how many parts, from the top, the picture is shown.
-        size_px: Width and height of the whole picture; None where Pillow is missing.
+    `size_px` is width and height of the whole picture; None where Pillow is missing.
     """
 
     block: Block
@@ -41,17 +38,12 @@ class Shown:
 
 
 def is_picture(data: bytes) -> bool:
-    """Say whether bytes begin as a PNG or a JPEG."""
+    """Return whether bytes begin as a PNG or a JPEG."""
     return any(data.startswith(magic) for magic, _, _ in _TYPES)
 
 
 def show_picture(path: str, data: bytes, part: int) -> Shown:
-    """Return one part of a picture.
-
-    Args:
-        path: Where it lies, for refusals.
-        data: Its bytes; `is_picture` holds.
-        part: Which part, from 1. What is past the last part is refused by the caller, who is told how many there are.
+    """Return one part of a picture, from 1. What is past the last part is refused by the caller, who gets their number.
 
     Raises:
         Refused: AGT921.

@@ -32,12 +32,7 @@ class Checked(NamedTuple):
 
 
 def checked(findings: "Iterable[Finding]", path: str = "") -> list[Checked]:
-    """Return findings by the file that each names, in the order of the first of each.
-
-    Args:
-        findings: What was found.
-        path: The file of those that name none.
-    """
+    """Return findings by the file that each names, in the order of the first of each."""
     files: dict[str, list[Finding]] = {}
     for finding in findings:
         files.setdefault(finding.path or path, []).append(finding)
@@ -52,15 +47,7 @@ def render(
     tool: str = "interlock",
     version: str = "",
 ) -> str:
-    """Return the findings in one form, ended by a newline unless there is nothing to say.
-
-    Args:
-        files: One row for each file.
-        form: Which form.
-        rules: The rows that SARIF describes the findings' codes by.
-        tool: The program that SARIF names.
-        version: Its version.
-    """
+    """Return the findings in one form, ended by a newline unless there is nothing to say."""
     # Each is imported by who asks for it: a cold start pays for one of them.
     if form == "sarif":
         from interlock.core.render.sarif import render_sarif  # noqa: PLC0415

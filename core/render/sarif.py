@@ -23,12 +23,6 @@ def render_sarif(files: "Sequence[Checked]", rules: "Iterable[Rule]", tool: str,
     """Return one SARIF log with one run (OASIS SARIF 2.1.0).
 
     Columns count code points. The rules that speak in this run are described in the driver; edits become fixes.
-
-    Args:
-        files: One row for each file.
-        rules: The rows that findings may come from.
-        tool: The program.
-        version: Its version.
     """
     files = sorted(files, key=lambda file: not file.path)  # an index counts the named ones
     spoken = {finding.code for file in files for finding in file.findings}

@@ -5,13 +5,13 @@ It lives in a process group of its own with its browser. When the parent goes aw
 
 import json
 import os
-import signal
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any, cast
 
+from interlock.core.process import signal_group
 from interlock.gates.collect import a11y, visual
 from interlock.gates.collect.browser import Browser
 from interlock.gates.collect.cdp import CdpError, Connection
@@ -96,7 +96,7 @@ def _end_with_parent() -> None:
     """Wait for the end of stdin, which the parent holds open, then end the whole process group."""
     while os.read(0, 1):
         pass
-    os.killpg(os.getpgrp(), signal.SIGKILL)
+    signal_group(os.getpgrp())
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from interlock.core.process import Channel, Ended
 from interlock.gates.command import Output, unstartable
 from interlock.gates.sealed import bytecode, home, keep, runners, sandbox
 from interlock.gates.sealed.beside import displacing, top_level
@@ -22,7 +23,7 @@ from interlock.gates.sealed.programs import unreadable
 from interlock.gates.sealed.protect import kind_of
 from interlock.gates.sealed.report import read_report, report_place
 from interlock.gates.sealed.runners.python import PythonRunner
-from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Level, Pipes
+from interlock.gates.sealed.sandbox import Bind, Enclosure, Level, Pipes
 from interlock.gates.sealed.store import state_folder
 from interlock.gates.sealed.watching import Seen, watched
 
@@ -284,7 +285,7 @@ def execute(
     except OverflowError:
         words = f"more than {_MAX_STREAM_BYTES >> 20} MiB were written to the probe's channel, and the run was ended"
         tests = TestRun(case.runner.name, complete=False, exit_status=None, problem=words)
-        ended = Ended(None, timed_out=False, seconds=time.monotonic() - began)
+        ended = Ended(0, time.monotonic() - began, "flood")
         return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")
     finally:
         channel.close()

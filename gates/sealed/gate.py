@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from interlock.core.finding import Finding
+from interlock.core.process import Ended
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
-from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.base import LINK
 from interlock.gates.sealed.beside import (
     data_of_tests,
@@ -240,7 +240,7 @@ class _Judging:
             "prepare", "", "A command of `prepare` failed.", why, "exit status 0",
             "Correct what the log says; the command runs in the export, before the tests.",
         )  # fmt: skip
-        ended = sandbox.Ended(None, timed_out=False, seconds=0.0)
+        ended = Ended(0, 0.0, "unstarted")
         execution = Execution(TestRun(self.case.runner.name, complete=False), ended, here.output, "namespaces")
         return SealedRun(self.plan, Comparison((fault,)), execution, (fault,), 1, self.inline)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from interlock.core.finding import Finding
+from interlock.core.process import Ended, environment_of
 from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
@@ -30,7 +31,7 @@ from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.loaded import elsewhere, in_place, own_environment
 from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
 from interlock.gates.sealed.places import ABSOLUTE
-from interlock.gates.sealed.sandbox import Ended, Pipes
+from interlock.gates.sealed.sandbox import Pipes
 from interlock.gates.sealed.store import write
 
 _VERSION: Final = 5
@@ -196,7 +197,7 @@ class _Bare(Workspace):
         return f"{self.private}/home"
 
     def environment(self) -> dict[str, str]:
-        known = {name: os.environ[name] for name in KEPT_ENVIRONMENT if name in os.environ}
+        known = environment_of(KEPT_ENVIRONMENT)
         own = {"PYTHONPYCACHEPREFIX": self.bytecode or f"{self.private}/bytecode", "PYTHONDONTWRITEBYTECODE": "1"}
         return {**known, "PATH": self.case.path, **own, **self.case.seal.env}
 

@@ -8,13 +8,10 @@ test.
 """
 
 import os
-import selectors
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -22,6 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from interlock.core import process
+from interlock.core.process import Channel, Ended
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.settings import Network
 
@@ -41,9 +40,6 @@ PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their 
 _EMPTY: Final = ("/home", "/root", "/media", "/mnt", "/opt", "/srv", "/sys", "/var")
 """Folders that programs may look for; nothing is in them inside."""
 
-_POLL_SECONDS: Final = 0.05
-_DRAIN_SECONDS: Final = 1.0
-_READ_BYTES: Final = 64 * 1024
 _TRIAL_SECONDS: Final = 20
 
 
@@ -74,15 +70,6 @@ class Enclosure:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a command ended: its exit status (negative for a signal; None when it was stopped), and after how long."""
-
-    exit_status: int | None
-    timed_out: bool
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Pipes:
     """What flows to and from a command.
 
@@ -93,37 +80,8 @@ class Pipes:
     """
 
     output: Callable[[bytes], None]
-    channel: "Channel | None" = None
+    channel: Channel | None = None
     stdin: bytes = b""
-
-
-class Channel:
-    """Two pipes between a probe and Interlock, open before the command is put together that names their numbers.
-
-    Args:
-        stream: Takes what the probe writes, while it runs.
-    """
-
-    def __init__(self, stream: Callable[[bytes], None]) -> None:
-        self.stream = stream
-        self.spec = b""
-        self.spec_fd, self.feed_fd = os.pipe()
-        self.drain_fd, self.stream_fd = os.pipe()
-
-    def close_inherited(self) -> None:
-        """Close the ends that the command has now."""
-        for name in ("spec_fd", "stream_fd"):
-            self._close(name)
-
-    def close(self) -> None:
-        """Close whatever is open."""
-        for name in ("spec_fd", "feed_fd", "drain_fd", "stream_fd"):
-            self._close(name)
-
-    def _close(self, name: str) -> None:
-        if getattr(self, name) >= 0:
-            os.close(getattr(self, name))
-            setattr(self, name, -1)
 
 
 @cache
@@ -157,7 +115,6 @@ def run(
     env: Mapping[str, str],
     timeout_seconds: float,
     pipes: Pipes,
-    clock: Callable[[], float] = time.monotonic,
 ) -> Ended:
     """Run a command to its end or its time limit, and end everything that it started.
 
@@ -168,7 +125,6 @@ def run(
         env: Its whole environment.
         timeout_seconds: How long it may take.
         pipes: Its input and output.
-        clock: Seconds from some start.
 
     Raises:
         OSError: The program cannot be started.
@@ -177,110 +133,10 @@ def run(
     words, where = list(argv), cwd
     if made != "none" and enclosure is not None:
         words, where = _enclosed(argv, enclosure, cwd, made), "/"
-    channel, started = pipes.channel, clock()
-    process = subprocess.Popen(
-        words,
-        cwd=where,
-        env=dict(env),
-        stdin=subprocess.PIPE if pipes.stdin else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        pass_fds=() if channel is None else (channel.spec_fd, channel.stream_fd),
-    )
-    if channel is not None:
-        channel.close_inherited()
-    with process:
-        try:
-            timed_out = _Exchange(process, pipes, clock).until(started + timeout_seconds)
-        finally:
-            _end(process)
-    return Ended(None if timed_out else process.returncode, timed_out, clock() - started)
-
-
-@dataclass(slots=True)
-class _Exchange:
-    """Feeds and drains the pipes of one command until it ends."""
-
-    process: "subprocess.Popen[bytes]"
-    pipes: Pipes
-    clock: Callable[[], float]
-    pending: dict[int, memoryview] = field(default_factory=dict[int, memoryview])
-
-    def until(self, deadline: float) -> bool:
-        """Exchange until the command ends; return whether it had to be stopped.
-
-        Something that it started may hold a pipe open after it: it is given a moment, then ended with the group.
-        """
-        with selectors.DefaultSelector() as selector:
-            self._register(selector)
-            while not _has_ended(self.process.pid):
-                if self.clock() >= deadline:
-                    return True
-                self._step(selector)
-            last = min(deadline, self.clock() + _DRAIN_SECONDS)
-            while any(key.events & selectors.EVENT_READ for key in selector.get_map().values()) and self.clock() < last:
-                self._step(selector)
-        return False
-
-    def _register(self, selector: selectors.BaseSelector) -> None:
-        assert self.process.stdout is not None
-        sources: list[tuple[int, Callable[[bytes], None]]] = [(self.process.stdout.fileno(), self.pipes.output)]
-        channel = self.pipes.channel
-        if channel is not None:
-            sources.append((channel.drain_fd, channel.stream))
-        for descriptor, sink in sources:
-            os.set_blocking(descriptor, False)
-            selector.register(descriptor, selectors.EVENT_READ, sink)
-        feeds: list[tuple[int, bytes]] = []
-        if self.process.stdin is not None:
-            feeds.append((self.process.stdin.fileno(), self.pipes.stdin))
-        if channel is not None:
-            feeds.append((channel.feed_fd, channel.spec))
-        for descriptor, data in feeds:
-            os.set_blocking(descriptor, False)
-            self.pending[descriptor] = memoryview(data)
-            selector.register(descriptor, selectors.EVENT_WRITE)
-
-    def _step(self, selector: selectors.BaseSelector) -> None:
-        if not selector.get_map():
-            time.sleep(_POLL_SECONDS)
-            return
-        for key, _ in selector.select(_POLL_SECONDS):
-            if key.data is None:
-                self._feed(selector, key.fd)
-            elif data := os.read(key.fd, _READ_BYTES):
-                key.data(data)
-            else:
-                selector.unregister(key.fd)
-
-    def _feed(self, selector: selectors.BaseSelector, descriptor: int) -> None:
-        rest = self.pending[descriptor]
-        try:
-            rest = rest[os.write(descriptor, rest) :]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            rest = rest[:0]
-        self.pending[descriptor] = rest
-        if not rest:
-            selector.unregister(descriptor)
-            if self.process.stdin is not None and descriptor == self.process.stdin.fileno():
-                self.process.stdin.close()
-            elif self.pipes.channel is not None:
-                os.close(descriptor)
-                self.pipes.channel.feed_fd = -1
-
-
-def _has_ended(pid: int) -> bool:
-    """Return whether a child has ended, without reaping it: its number, and its group's, stay its own."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the command and its group, before its leader is reaped."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    return process.run(
+        words, cwd=where, env=env, timeout_seconds=timeout_seconds, output=pipes.output, stdin=pipes.stdin,
+        channel=pipes.channel,
+    )  # fmt: skip
 
 
 def _enclosed(argv: Sequence[str], enclosure: Enclosure, cwd: str, name: Maker) -> list[str]:

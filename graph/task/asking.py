@@ -11,10 +11,7 @@ from langgraph.config import get_stream_writer
 from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import REMOTE, Ask, Notice, Runner, RunnerError
-from interlock.agents.runners.remote import remote_request
-from interlock.agents.taped import name_of
+from interlock.agents.ask import REMOTE, Answer, Ask, Notice, Runner, RunnerError, name_of, remote_request
 from interlock.agents.usage import Usage
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Role

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from interlock.agents.ask import REMOTE, Ask, Notice, agent_of_run
@@ -92,61 +93,48 @@ def make_ask(
         }
     if role.kind == "build" and (state["attempt"], state["turn"], number) == (1, 1, 0):
         keep_start(desk, store, state.get("sealing", {}))
-    commands = _commands(desk, role)
-    tree = state["tree"] if role.kind in ("qa", "review") else desk.tree()
-    reports_dir = f"artifacts/reports/{desk.task.task_id}/{state['attempt']}"
-    status = state["status"] or "IN_PROGRESS"
-    prompt = assignment(
-        role,
-        desk.policy.protocol,
-        task_id=desk.task.task_id,
-        task=desk.task.task,
-        status=status,
-        gates_required=desk.task.gates_required,
-        inputs=desk.task.inputs,
-        scope=desk.task.scope,
-        page=desk.task.page,
-        attempt=state["attempt"],
-        attempts=1 + desk.policy.max_rework,
-        fail_reasons=tuple(state.get("fail_reasons", ())) if role.kind == "build" else (),
-        failed=failed_before(desk, state) if role.kind == "build" else (),
-        changes=_changes(desk, role, state, store),
-        gate_notes=gate_notes(desk.task, desk.policy),
-        commands=commands,
-        evidence=evidence,
-        digests={} if collection is None else {file.path: file.sha256 for file in collection.files},
-        collected_findings=() if collection is None else collection.findings,
-        certified=tuple(sorted(held_gates(desk, state))),
-        outputs=_outputs(role, state),
-        tree=tree,
-        reports_dir=reports_dir,
-    )
-    return Ask(
+    builds = role.kind == "build"
+    ask = Ask(
         run_id=state["run_id"],
         task_id=desk.task.task_id,
         role=role.name,
         attempt=state["attempt"],
         reask=number,
-        step="build" if role.kind == "build" else "qa" if role.kind == "qa" else "review",
-        prompt=reask(prompt, refusal, refused=refused) if refusal else prompt,
+        step="build" if builds else "qa" if role.kind == "qa" else "review",
+        prompt="",
         root=str(desk.root),
-        tree=tree,
+        tree=state["tree"] if role.kind in ("qa", "review") else desk.tree(),
         evidence=evidence,
-        reports_dir=reports_dir,
+        reports_dir=f"artifacts/reports/{desk.task.task_id}/{state['attempt']}",
         system=desk.policy.agents[role.name].system,
         turn=state["turn"],
         agent=agent_of_run(state["run_id"]) if desk.policy.reserve else "",
         task=desk.task.task,
         required=desk.task.gates_required,
-        status=status,
+        status=state["status"] or "IN_PROGRESS",
         protocol=desk.policy.protocol,
         in_scope=lambda path: _in_scope(desk, path),
         inputs=desk.task.inputs,
-        commands=commands,
+        commands=_commands(desk, role),
         correction=correction(refusal) if refusal else "",
         limits=left_for(desk.policy, state.get("spent", {}), role.name),
         notice=notice,
     )
+    prompt = assignment(
+        ask,
+        attempts=1 + desk.policy.max_rework,
+        scope=desk.task.scope,
+        page=desk.task.page,
+        digests={} if collection is None else {file.path: file.sha256 for file in collection.files},
+        collected_findings=() if collection is None else collection.findings,
+        fail_reasons=tuple(state.get("fail_reasons", ())) if builds else (),
+        failed=failed_before(desk, state) if builds else (),
+        changes=_changes(desk, role, state, store),
+        certified=tuple(sorted(held_gates(desk, state))),
+        gate_notes=gate_notes(desk.task, desk.policy),
+        outputs=_outputs(role, state),
+    )
+    return replace(ask, prompt=reask(prompt, refusal, refused=refused) if refusal else prompt)
 
 
 def _commands(desk: Desk, role: Role) -> dict[str, tuple[str, ...]]:

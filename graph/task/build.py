@@ -9,7 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from interlock.agents.ask import Remote, Runner
-from interlock.agents.recording import NoTape, Tape
+from interlock.agents.recording import Tape
 from interlock.agents.runners import make_runner
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
@@ -72,7 +72,7 @@ def task_graph(
                 limits=policy.limits,
             )
     redactor = redactor_for(root, key_variables(policy))
-    desk = Desk(task, policy, folder, given, tape or NoTape(), redactor)
+    desk = Desk(task, policy, folder, given, tape or Tape(), redactor)
     nodes = Nodes(desk, Recorder(Journal(journal_path(folder))))
     graph = _build(nodes)
     return graph.compile(  # pyright: ignore[reportUnknownMemberType]

@@ -11,11 +11,9 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from interlock.agents.prices import Price
-from interlock.agents.role_file import prompt_path
-from interlock.agents.system import role_text
+from interlock.agents.role_file import prompt_path, role_text
 from interlock.agents.tables import Table, read_limits
-from interlock.agents.usage import Limits, Usage, total
+from interlock.agents.usage import Limits, Price, Usage, total
 from interlock.envelope.protocol import GateSpec, Protocol, Role
 from interlock.gates.config import Config
 from interlock.gates.errors import TreeError

@@ -9,8 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import AgentsError
+from interlock.agents.ask import AgentsError, Answer
 from interlock.agents.usage import Usage, total
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked

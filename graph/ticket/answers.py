@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from interlock.agents.secrets import redact
 from interlock.gates.stages import Issue, issue_record
 from interlock.graph.engine.folder import journal_beside, journal_run
 from interlock.graph.errors import RunBusyError
@@ -27,6 +26,7 @@ from interlock.graph.ticket.spec import PipelineSpec
 from interlock.graph.ticket.state import RunState
 from interlock.graph.ticket.store import TicketStore
 from interlock.journal import Journal, canonical
+from interlock.redaction import redact
 
 NEXT_ENDS: Final = "the next failure ends the run"
 SAME_ENDS: Final = "the same findings once more end the run"

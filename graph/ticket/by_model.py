@@ -8,8 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import Notice, Runner, RunnerError, agent_of_run
+from interlock.agents.ask import Answer, Notice, Runner, RunnerError, agent_of_run
 from interlock.agents.files import run_caller
 from interlock.agents.usage import Limits, Usage, total, usage_row
 from interlock.core.errors import InterlockError

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import AgentConfigError, Ask, Runner, RunnerError
+from interlock.agents.ask import AgentConfigError, Answer, Ask, Runner, RunnerError
 from interlock.agents.files import files_of
 from interlock.agents.taped import Change, change_at
 from interlock.agents.usage import Usage

@@ -15,14 +15,12 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import BaseTool
 
-from interlock.agents.answer import Answer
-from interlock.agents.ask import Ask
+from interlock.agents.ask import Answer, Ask
 from interlock.agents.files import files_of
-from interlock.agents.prices import Price
 from interlock.agents.runners.model_settings import ModelSettings
 from interlock.agents.runners.turn import SpentError, Turn, Watch
 from interlock.agents.tools import building_tools, command_tool, reading_tools
-from interlock.agents.usage import Limits
+from interlock.agents.usage import Limits, Price
 from interlock.gates.stages import payload_schema
 from interlock.graph.ticket.spec import TICKET, PipelineSpec
 from interlock.graph.ticket.stage_ask import readable

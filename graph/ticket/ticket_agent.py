@@ -6,10 +6,9 @@ from typing import Final
 
 from interlock.agents.ask import AgentConfigError, Runner
 from interlock.agents.model_spec import OPTION, agent_table
-from interlock.agents.prices import FREE, Price
 from interlock.agents.runners.model_settings import CHAT_KEYS, LOCAL, LOCAL_KEYS, ModelSettings, read_model
 from interlock.agents.tables import Table, read_limits
-from interlock.agents.usage import Limits
+from interlock.agents.usage import FREE, Limits, Price
 from interlock.gates.config import FILE, load_config
 
 WHERE: Final = "tickets.agent"

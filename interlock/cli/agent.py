@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from interlock.agents.role_file import prompt_path
-from interlock.agents.system import render_agent_file
+from interlock.agents.role_file import prompt_path, render_agent_file
 from interlock.cli.context import resolve_root, root_option
 from interlock.gates.config import load_config
 from interlock.gates.registry import outside_protocol

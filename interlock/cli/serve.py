@@ -112,7 +112,7 @@ def serve_command(
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
 
     from interlock.server import make_server  # noqa: PLC0415
-    from interlock.server.door import is_loopback  # noqa: PLC0415
+    from interlock.server.access import is_loopback  # noqa: PLC0415
     from interlock.server.http import caller, hosts_of, http_app, listen, serve, url_of  # noqa: PLC0415
 
     if toolsets is None:

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
+from interlock.core.process import signal_group
+
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _SHOW_CURSOR: Final = "\x1b[?25h\r\x1b[K"
 
@@ -74,7 +76,7 @@ def _end_children() -> None:
     for child in _stopped(os.getpid()):
         with suppress(OSError):
             if os.getpgid(child) == child:
-                os.killpg(child, signal.SIGKILL)
+                signal_group(child)
             else:
                 os.kill(child, signal.SIGTERM)
                 os.kill(child, signal.SIGCONT)

@@ -45,7 +45,7 @@ def check_command(
     is_free = not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds)
     if is_free and (worlds.at(cwd).opened is None or not _may_call_hook(command)):
         return None
-    from interlock.reservations.guard.refusals import OWN_HOOKS, WHEEL, Refusal, RefusedError  # noqa: PLC0415 - not for a quick yes
+    from interlock.reservations.guard.refusals import OWN_HOOKS, WHEEL, RefusedError  # noqa: PLC0415 - not for a quick yes
 
     try:
         try:
@@ -56,11 +56,10 @@ def check_command(
             world = next((row for row in worlds.folders.values() if row.held), worlds.at(cwd))
             needed = "tree-sitter and tree-sitter-bash installed"
             raise RefusedError(
-                Refusal("git …", world.all(), WHEEL, world, found=str(error), expected=needed, asks=False)
+                "git …", world.all(), WHEEL, world, found=str(error), expected=needed, asks=False
             ) from None
         Walk(worlds, env, cwd).judge(command)
-    except RefusedError as error:
-        refusal = error.refusal
+    except RefusedError as refusal:
         if is_free and refusal.fix != OWN_HOOKS:
             return None
         if refusal.world.opened is not None:

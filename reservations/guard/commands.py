@@ -22,7 +22,7 @@ from interlock.reservations.guard.programs import (
     is_short,
     plain,
 )
-from interlock.reservations.guard.refusals import Refusal, RefusedError
+from interlock.reservations.guard.refusals import RefusedError
 from interlock.reservations.guard.syntax import UnreadableError, text_of
 from interlock.reservations.guard.words import UNKNOWN, Word
 from interlock.reservations.process import SHELLS
@@ -142,7 +142,7 @@ class Commands(GitLines):
                 try:
                     self.program(spot, Run(rest[at:])) if " " not in word.text else self.loosely(spot, word.text)
                 except RefusedError as error:
-                    if not error.refusal.found:
+                    if not error.found:
                         raise
             world = self.worlds.at(spot.here or self.cwd)
             if place.inside(world.store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
@@ -171,7 +171,7 @@ class Commands(GitLines):
         try:
             self.text(spot, text)
         except RefusedError as error:
-            if not error.refusal.found:
+            if not error.found:
                 raise
         except UnreadableError:
             pass
@@ -304,7 +304,7 @@ class Commands(GitLines):
             world = self.worlds.at(spot.here or self.cwd)
             if world.opened is not None:
                 hits, fix = world.all(), refusals.OWN_HOOKS
-                raise RefusedError(Refusal("interlock hook", hits, fix, world, verb=refusals.AROUND, asks=False))
+                raise RefusedError("interlock hook", hits, fix, world, verb=refusals.AROUND, asks=False)
         if verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest)):
             self.anything(f"interlock {verb}", refusals.PERSON, spot.here, refusals.AROUND)
 

@@ -13,7 +13,7 @@ from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.git_command import Call, arguments, asked
 from interlock.reservations.guard.judge import Feed, Judge, Spot, shown
 from interlock.reservations.guard.prefilter import names
-from interlock.reservations.guard.refusals import Refusal, RefusedError
+from interlock.reservations.guard.refusals import RefusedError
 from interlock.reservations.guard.words import Word
 
 MAX_ALIASES: Final = 5
@@ -188,4 +188,4 @@ class GitLines(Judge):
         if verdict is not None and verdict[0]:
             hits, why = call.ordered(verdict[0])
             action, verb = said or shown(f"git {name}", words), "may touch" if why else "would touch"
-            raise RefusedError(Refusal(action, hits, verdict[1], world, verb=verb, why=why))
+            raise RefusedError(action, hits, verdict[1], world, verb=verb, why=why)

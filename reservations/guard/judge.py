@@ -14,7 +14,7 @@ from interlock.reservations.guard import listings, refusals
 from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.prefilter import NAMES, names
 from interlock.reservations.guard.programs import Run
-from interlock.reservations.guard.refusals import Refusal, RefusedError
+from interlock.reservations.guard.refusals import RefusedError
 from interlock.reservations.guard.syntax import Node, is_quoted, row_of, text_of
 from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings
 from interlock.reservations.store.records import key_of
@@ -72,8 +72,10 @@ class Judge:
         world = self.worlds.at(here or self.cwd)
         if not world.held:
             world = next((each for each in self.worlds.folders.values() if each.held), world)
-        refusal = Refusal(action, world.all(), refusals.LITERAL, world, asks=False)
-        raise RefusedError(refusal._replace(found=found, expected=expected, place=f"line {row}"))
+        place = f"line {row}"
+        raise RefusedError(
+            action, world.all(), refusals.LITERAL, world, asks=False, found=found, expected=expected, place=place
+        )
 
     def plainly(self, spot: Spot, action: str, expected: str) -> NoReturn:
         """Refuse a command that is not spelled out; see `unread`."""
@@ -83,7 +85,7 @@ class Judge:
         """Refuse what may touch anything, where others hold something there."""
         world = self.worlds.at(here or self.cwd)
         if world.held:
-            raise RefusedError(Refusal(action, world.all(), fix, world, verb=verb, asks=False))
+            raise RefusedError(action, world.all(), fix, world, verb=verb, asks=False)
 
     def count(self, what: str, node: Node) -> None:
         """Count what is looked at, and refuse too much."""
@@ -109,8 +111,8 @@ class Judge:
             world, hits, shared = met
             if shared:
                 verb = "would change git's own files or the store, which guard"
-                raise RefusedError(Refusal(action, hits, refusals.STORE, world, verb=verb, asks=False))
-            raise RefusedError(Refusal(action, hits, refusals.FILE, world))
+                raise RefusedError(action, hits, refusals.STORE, world, verb=verb, asks=False)
+            raise RefusedError(action, hits, refusals.FILE, world)
 
     # -- variables -----------------------------------------------------------------------------------------------------
 

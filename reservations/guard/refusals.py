@@ -1,7 +1,7 @@
 """What the guard refuses, and why: a command that touches what others hold, or one that it cannot read."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from interlock.reservations.git.foreign_leases import Hit, explain
 from interlock.reservations.guard.effects import World
@@ -19,11 +19,11 @@ TREE: Final = "run git in the checkout that it is about, by the settings that it
 LITERAL: Final = "write the command plainly: spell out the program, its subcommand and the files that it changes."
 WHEEL: Final = "install Interlock again (`pip install ./interlock`), which brings `tree-sitter` and `tree-sitter-bash`."
 
-AROUND: Final = "would go round the guard of"
+AROUND: Final = "would bypass the guard of"
 
 
-class Refusal(NamedTuple):
-    """A command that may not run while others hold files.
+class RefusedError(Exception):
+    """A command may not run while others hold files.
 
     Args:
         action: The command, as far as it may be shown.
@@ -33,19 +33,27 @@ class Refusal(NamedTuple):
         asks: Having these paths would let it pass.
         found: What cannot be read, for RSV215; empty for RSV207.
         expected: What would be read there.
-        place: Where it stands: `line 2`.
+        place: Where it is: `line 2`.
     """
 
-    action: str
-    hits: Sequence[Hit]
-    fix: str
-    world: World
-    verb: str = "would touch"
-    why: str = ""
-    asks: bool = True
-    found: str = ""
-    expected: str = ""
-    place: str = "line 1"
+    def __init__(
+        self,
+        action: str,
+        hits: Sequence[Hit],
+        fix: str,
+        world: World,
+        *,
+        verb: str = "would touch",
+        why: str = "",
+        asks: bool = True,
+        found: str = "",
+        expected: str = "",
+        place: str = "line 1",
+    ) -> None:
+        super().__init__(action)
+        self.action, self.hits, self.fix, self.world = action, hits, fix, world
+        self.verb, self.why, self.asks = verb, why, asks
+        self.found, self.expected, self.place = found, expected, place
 
     def explained(self) -> str:
         """Return the refusal as text: the rule, the place, what was found, what is expected, and the fix."""
@@ -60,11 +68,3 @@ class Refusal(NamedTuple):
             f"  held: {len(self.hits)} by {', '.join(map(shown, holders[:3]))}",
             f"  fix: {self.fix}",
         ])  # fmt: skip
-
-
-class RefusedError(Exception):
-    """A command may not run."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.action)
-        self.refusal = refusal

@@ -7,10 +7,10 @@ from typing import Any
 from langchain_core.tools import BaseTool, StructuredTool
 
 from interlock.agents import Ask
-from interlock.agents.prices import Price
 from interlock.agents.runners.chat import ChatRunner
-from interlock.agents.runners.models import read_model
+from interlock.agents.runners.model_settings import read_model
 from interlock.agents.tables import Table
+from interlock.agents.usage import Price
 from tests.agents.providers.anthropic import Anthropic
 from tests.agents.providers.base import Provider
 from tests.agents.providers.google import Google

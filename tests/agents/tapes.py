@@ -10,7 +10,7 @@ from typing import Any
 from interlock.agents import Ask
 from interlock.agents.recording import Recording
 from interlock.agents.runners.recorded import RecordedRunner
-from interlock.agents.secrets import Redactor
+from interlock.redaction import Redactor
 
 TREE = "sha256:" + "1" * 64
 REPORTS = "artifacts/reports/T-1/1"

@@ -8,10 +8,9 @@ from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from interlock.agents import Answer
-from interlock.agents.prices import Price
 from interlock.agents.runners import chat as chat_runner
 from interlock.agents.runners.pictures import arranged
-from interlock.agents.usage import Limits
+from interlock.agents.usage import Limits, Price
 from tests.agents.chats import WIRES, Box, Clock, chat, notices, tools_told
 from tests.agents.providers.anthropic import Anthropic
 from tests.agents.providers.base import Provider, Reply, Request

@@ -1,14 +1,14 @@
 """Promises of answers that are held to the grammar: how each server is told, and when it is told at all."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from interlock.agents import make_runner
 from interlock.agents.runners import llama
 from interlock.agents.runners.chat import CLOSING, ChatRunner
-from interlock.agents.runners.models import read_model
+from interlock.agents.runners.model_settings import read_model
 from interlock.agents.tables import Table
 from interlock.envelope import parse
 from tests.agents.chats import Box, Clock, chat
@@ -108,7 +108,7 @@ def test_the_local_runner_asks_its_server_held_and_for_nothing(make_ask: Any, mo
 
         def served(path: Any, *, context: Any, threads: Any) -> llama.Served:
             asked.append((path, context, threads))
-            return llama.Served(provider.url, "tiny", 4096, 1)
+            return llama.Served(provider.url, "tiny", 4096, cast("Any", None))
 
         monkeypatch.setattr(llama, "server_for", served)
         table = {"runner": "local", "context": 4096, "threads": 1, "temperature": 0.1, "budget": {"usd": 1}}
@@ -125,7 +125,7 @@ def test_the_local_runner_asks_its_server_held_and_for_nothing(make_ask: Any, mo
 
 def serve_in_turn(monkeypatch: Any, *servers: Llama) -> None:
     """Let each start of the local server find the next of these."""
-    served = iter([llama.Served(server.url, "tiny", 4096, 1) for server in servers])
+    served = iter([llama.Served(server.url, "tiny", 4096, cast("Any", None)) for server in servers])
 
     def server_for(_path: Any, **_more: Any) -> llama.Served:
         return next(served)

@@ -7,7 +7,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from interlock.agents.runners.model_errors import ending
-from interlock.agents.runners.unmade import unmade
+from interlock.agents.runners.turn import unmade
 from tests.agents.chats import WIRES, Box, chat
 from tests.agents.providers.base import Body, Reply, Request
 from tests.agents.providers.openai import OpenAI

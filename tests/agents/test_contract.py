@@ -1,6 +1,7 @@
 """Promises of the contract: it says what the tables say, and every answer that it shows is valid."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -62,18 +63,11 @@ def test_every_example_of_the_contract_is_a_valid_answer(protocol: Protocol, rol
 
 
 @pytest.mark.parametrize(("protocol", "role"), CASES)
-def test_every_filled_form_is_a_valid_answer(protocol: Protocol, role: Role) -> None:
-    gates = tuple(protocol.gates)
-    form = answer_form(
-        role,
-        protocol,
-        task_id="HOME-UI-001",
-        task="Build the page",
-        gates=gates,
-        evidence={},
-        reports_dir="artifacts/reports/HOME-UI-001/1",
+def test_every_filled_form_is_a_valid_answer(make_ask: Any, protocol: Protocol, role: Role) -> None:
+    ask = make_ask(
+        role=role.name, protocol=protocol, task="Build the page", required=tuple(protocol.gates), evidence={}
     )
-    forms = shown(form, "form")
+    forms = shown(answer_form(ask), "form")
     assert len(forms) == 2
     for text in forms.values():
         filled = re.sub(r"/<[^>\n]+>", "/file.png", text)
@@ -115,19 +109,12 @@ def test_a_changed_table_changes_the_contract() -> None:
     assert "frontend-implementer" not in contract("test-runner", OWN)
 
 
-def test_the_collected_files_stand_in_the_form_ready_to_cite() -> None:
+def test_the_collected_files_are_in_the_form_ready_to_cite(make_ask: Any) -> None:
     files: dict[EvidenceKey, tuple[str, ...]] = {
         "screenshots": ("artifacts/screenshots/a.png",),
         "console": ("artifacts/console/c.jsonl",),
     }
-    form = answer_form(
-        DEFAULT_PROTOCOL.roles["visual-qa"],
-        DEFAULT_PROTOCOL,
-        task_id="HOME-UI-001",
-        task="Build the page",
-        gates=tuple(DEFAULT_PROTOCOL.gates),
-        evidence=files,
-        reports_dir="artifacts/reports/HOME-UI-001/1",
-    )
+    gates = tuple(DEFAULT_PROTOCOL.gates)
+    form = answer_form(make_ask(role="visual-qa", task="Build the page", required=gates, evidence=files))
     for text in shown(form, "form").values():
         assert all(path in text for paths in files.values() for path in paths)

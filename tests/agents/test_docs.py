@@ -10,7 +10,7 @@ import pytest
 
 from interlock.agents import RunnerError, make_runner
 from interlock.agents.role_file import parse_role
-from interlock.agents.runners.script import PLACEHOLDERS, read_script
+from interlock.agents.runners.replay import PLACEHOLDERS, read_script
 
 DOCS = Path(__file__).parents[2] / "docs" / "agents.md"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock.agents import make_runner
-from interlock.agents.runners.script import expand, read_script
+from interlock.agents.runners.replay import expand, read_script
 from interlock.envelope import validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EvidenceKey, RoleKind, Status
 

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from interlock.agents import AgentConfigError, make_runner
-from interlock.agents.prices import Price
 from interlock.agents.runners import model_settings, models
 from interlock.agents.runners.chat import ChatRunner
-from interlock.agents.runners.model_settings import ModelSettings
-from interlock.agents.runners.models import chat_model, read_model
+from interlock.agents.runners.model_settings import ModelSettings, read_model
+from interlock.agents.runners.models import chat_model
 from interlock.agents.tables import Table
-from interlock.agents.usage import Limits
+from interlock.agents.usage import Limits, Price
 
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "MY_KEY")
 

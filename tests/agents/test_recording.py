@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from interlock.agents import AgentConfigError, Ask, RunnerError
-from interlock.agents.answer import Answer
+from interlock.agents.ask import Answer, name_of
 from interlock.agents.changes import TITLE, ChangedFile, changed_files
 from interlock.agents.failures import FailedGate, FailedTest, failed_gates
 from interlock.agents.quoting import data_block
 from interlock.agents.recording import Recording
 from interlock.agents.runners import recorded
-from interlock.agents.secrets import Redactor
-from interlock.agents.taped import name_of, read_recording
+from interlock.agents.taped import read_recording
 from interlock.agents.usage import Usage
+from interlock.redaction import Redactor
 from tests.agents.tapes import REPORTS, Work
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from interlock.agents import AgentConfigError, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
-from interlock.agents.runners.replay import ReplayRunner
-from interlock.agents.runners.script import expand, read_script
+from interlock.agents.runners.replay import ReplayRunner, expand, read_script
 
 
 def script(tmp_path: Path, text: str) -> Path:

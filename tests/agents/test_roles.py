@@ -9,8 +9,18 @@ import yaml
 
 from interlock.agents import AgentConfigError
 from interlock.agents.contract import contract
-from interlock.agents.role_file import FIELDS, MAX_ROLE_BYTES, RoleFile, parse_role, role_file
-from interlock.agents.system import CONTRACT_END, CONTRACT_MARK, render_agent_file, role_text, system_prompt
+from interlock.agents.role_file import (
+    CONTRACT_END,
+    CONTRACT_MARK,
+    FIELDS,
+    MAX_ROLE_BYTES,
+    RoleFile,
+    parse_role,
+    render_agent_file,
+    role_file,
+    role_text,
+    system_prompt,
+)
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GATES, LABELS, ROLES, STATUSES, Protocol, Role
 from tests.table import each_row
 

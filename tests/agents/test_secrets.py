@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from interlock.agents.secrets import Redactor, looks_like_key, redact
+from interlock.redaction import Redactor, looks_like_key, redact
 
 KEY = 'sk-ant/9+"x y"-é0123456789'
 

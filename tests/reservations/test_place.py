@@ -93,7 +93,8 @@ def test_links_lead_to_the_real_folder(repository: Path) -> None:
 @pytest.mark.parametrize("text", ["", "nonsense", "gitdir: /no/such/folder", "gitdir:"])
 def test_a_git_file_that_leads_nowhere_is_no_repository(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").write_text(text)
-    assert place.find(str(tmp_path)).common == ""
+    found = place.find(str(tmp_path / "below"))
+    assert (found.root, found.common) == (find_root(str(tmp_path / "below")), "")
 
 
 def test_a_folder_named_git_is_no_repository(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A server behind the same door whose tools say who calls and never end; a program for the tests."""
+"""A server behind the same checks whose tools say who calls and never end; a program for the tests."""
 
 import argparse
 import json

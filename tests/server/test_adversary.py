@@ -17,7 +17,8 @@ from mcp_types import CallToolResult, TextContent
 
 from interlock.graph import Drives, TicketStore
 from interlock.server import make_server
-from interlock.server.task_calls import TaskCallError, TaskCalls
+from interlock.server.rules import CallError
+from interlock.server.task_calls import TaskCalls
 from tests.clients.scripted import TASK, make_project
 
 pytestmark = pytest.mark.anyio
@@ -77,7 +78,7 @@ def test_a_caller_with_a_token_names_no_code_that_runs_here(root: Path, settings
         table = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
         (root / "task.toml").write_text("\n".join([*lines, "[agents.builder]", *table]))
         given = "task.toml"
-    with pytest.raises(TaskCallError) as refused:
+    with pytest.raises(CallError) as refused:
         TaskCalls(root, Drives(root)).begin(given, None, caller="builder")
     assert refused.value.code == "MCP403"
 
@@ -92,7 +93,7 @@ POWERS: dict[str, Any] = {
 def test_a_task_that_comes_in_through_a_tool_starts_no_program_and_raises_no_limit(
     root: Path, name: str, caller: str
 ) -> None:
-    with pytest.raises(TaskCallError) as refused:
+    with pytest.raises(CallError) as refused:
         TaskCalls(root, Drives(root)).begin({**TASK, name: POWERS[name]}, None, caller=caller)
     assert (refused.value.code, name in refused.value.message) == ("MCP403", True)
     assert not list(root.rglob("run.json"))
@@ -103,7 +104,7 @@ def test_a_task_cannot_put_its_caller_in_the_place_of_a_reviewer_that_the_projec
     config = root / "interlock.toml"
     config.write_text(config.read_text() + '\n[agents.reviewer]\nrunner = "python:reviewers:judge"\n')
     (root / "reviewers.py").write_text("def judge(ask):\n    return ''\n")
-    with pytest.raises(TaskCallError) as refused:
+    with pytest.raises(CallError) as refused:
         TaskCalls(root, Drives(root)).begin({**TASK, "agents": {"reviewer": {"runner": "remote"}}}, None)
     assert refused.value.code == "MCP403"
 
@@ -145,7 +146,7 @@ def test_a_caller_with_a_token_reaches_no_server_inside_however_the_address_is_w
 ) -> None:
     with inside() as (port, seen):
         page = spelling.format(f"127.0.0.1:{port}")
-        with pytest.raises(TaskCallError) as refused:
+        with pytest.raises(CallError) as refused:
             TaskCalls(root, Drives(root)).collect(page, "ADHOC-1", ["console"], None, caller="builder")
         assert (refused.value.code, seen) == ("MCP407", [])
 

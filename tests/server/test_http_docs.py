@@ -41,13 +41,13 @@ def test_every_bound_on_the_page_is_the_one_that_holds(page: str) -> None:
 def test_every_command_and_every_code_is_on_the_page(page: str, root: Path) -> None:
     for name in cast("click.Group", interlock.get_command(click.Context(interlock), "token")).commands:
         assert f"`interlock token {name}" in page
-    door = "".join((root / "server" / name).read_text() for name in ("door.py", "body.py", "sessions.py"))
-    raised = set(re.findall(r"refusal\(\s*(\d{3})", door))
+    source = "".join((root / "server" / name).read_text() for name in ("access.py", "sessions.py"))
+    raised = set(re.findall(r"refusal\(\s*(\d{3})", source))
     assert raised == set(re.findall(r"\| WEB(\d{3}) \|", page))
 
 
 @pytest.mark.long
-def test_what_the_sdk_answers_behind_the_door_has_the_statuses_of_the_page(page: str, tmp_path: Path) -> None:
+def test_what_the_sdk_answers_behind_the_checks_has_the_statuses_of_the_page(page: str, tmp_path: Path) -> None:
     project = new_project(tmp_path / "project")
     headers = {**ACCEPT, "authorization": f"Bearer {new_token(project)}"}
     asked: list[tuple[int, str, dict[str, str]]] = [

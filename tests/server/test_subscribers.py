@@ -8,7 +8,8 @@ import pytest
 from mcp.server.connection import Connection
 from mcp.server.session import ServerSession
 
-from interlock.server.subscribers import MAX_SUBSCRIPTIONS, MAX_URI_CHARS, Subscribers, SubscriptionError
+from interlock.server.rules import CallError
+from interlock.server.subscribers import MAX_SUBSCRIPTIONS, MAX_URI_CHARS, Subscribers
 from tests.server.stdio_process import server
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +42,7 @@ async def test_a_client_with_too_many_is_refused_and_nobody_loses_any() -> None:
     subscribers.add(first.session, URI)
     for number in range(MAX_SUBSCRIPTIONS):
         subscribers.add(second.session, f"interlock://runs/{number}/ticket")
-    with pytest.raises(SubscriptionError):
+    with pytest.raises(CallError):
         subscribers.add(second.session, URI)
     subscribers.add(second.session, "interlock://runs/0/ticket")
     subscribers.remove(second.session, "interlock://runs/1/ticket")
@@ -53,7 +54,7 @@ async def test_a_client_with_too_many_is_refused_and_nobody_loses_any() -> None:
 
 
 async def test_an_address_that_is_none_of_a_resource_takes_no_room() -> None:
-    with pytest.raises(SubscriptionError):
+    with pytest.raises(CallError):
         Subscribers().add(Wire().session, "interlock://" + "x" * MAX_URI_CHARS)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from interlock.graph import Drives, TaskError, Tickets, UnknownRunError
-from interlock.server.task_calls import TaskCallError, TaskCalls
+from interlock.server.rules import CallError
+from interlock.server.task_calls import TaskCalls
 from tests.clients.scripted import CONFIG, GATES, TASK, make_project
 
 JUDGE = '[agents.reviewer]\nrunner = "python:reviewers:judge"\n'
@@ -23,7 +24,7 @@ def calls(tmp_path: Path, config: str = "") -> TaskCalls:
 def test_a_role_that_the_configuration_settled_is_not_given_away_by_an_object(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    with pytest.raises(TaskCallError) as refused:
+    with pytest.raises(CallError) as refused:
         calls(tmp_path, JUDGE).begin({**TASK, "agents": {"reviewer": settings}}, None)
     assert refused.value.code == "MCP403"
 
@@ -34,7 +35,7 @@ def test_a_role_that_the_configuration_settled_is_not_given_away_by_the_file_of_
         f'task_id = "HELLO-001"\ntask = "Greet"\ngates_required = {json.dumps(list(GATES))}\nscope = ["src/**"]\n'
         '[agents.reviewer]\nrunner = "remote"\n'
     )
-    with pytest.raises(TaskCallError) as refused:
+    with pytest.raises(CallError) as refused:
         made.begin("task.toml", None, caller="reviewer")
     assert refused.value.code == "MCP403"
     assert made.begin("task.toml", None)["waiting"] == ["builder"], "on stdio a task file is trusted"
@@ -49,7 +50,7 @@ def test_a_task_may_repeat_what_the_configuration_says(tmp_path: Path) -> None:
     "page", ["http://[", "\thttp://127.0.0.1:1/", "hTTps:\n//127.0.0.1:1/", " http://127.0.0.1:1/"]
 )
 def test_a_known_caller_names_no_page_that_is_an_address(tmp_path: Path, page: str) -> None:
-    with pytest.raises(TaskCallError) as refused:
+    with pytest.raises(CallError) as refused:
         calls(tmp_path).collect(page, "ADHOC-1", ["console"], None, caller="builder")
     assert refused.value.code == "MCP407"
 
@@ -71,10 +72,10 @@ def test_a_caller_that_is_no_role_is_told_to_call_with_the_token_of_one(tmp_path
     run_id = tools.begin(TASK, None)["run_id"]
     told: list[tuple[str, str]] = []
     for caller in ("stranger", "tester"):
-        with pytest.raises(TaskCallError) as refused:
+        with pytest.raises(CallError) as refused:
             tools.submit(run_id, "builder", "x", None, caller=caller)
         told.append((refused.value.code, refused.value.fix))
-    with pytest.raises(TaskCallError) as refused:
+    with pytest.raises(CallError) as refused:
         tools.next(run_id, None, 0, caller="stranger")
     told.append((refused.value.code, refused.value.fix))
     (one, first), (two, second), (three, third) = told

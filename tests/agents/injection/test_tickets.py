@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from interlock.agents import Ask
-from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits
 from interlock.gates.stages import Surroundings, judge_stage
 from interlock.graph import TICKET, ByModel, TicketFile, Tickets, find_or_begin, verify_journal
+from interlock.redaction import Redactor
 from tests.agents.injection.quoted import lines, skeleton
 from tests.agents.injection.texts import Obedient, Text, texts
 from tests.graph.ticket.walk import PAYLOADS, STATES, do_the_work, make_project

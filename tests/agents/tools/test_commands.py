@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from interlock.agents.runners import child
 from interlock.agents.tools import command_tool
+from interlock.core import process
 from tests.agents.tools.conftest import Opened, Tools
 
 
@@ -62,7 +62,7 @@ def test_bytes_that_are_no_text_are_shown_as_such(root: Path) -> None:
 
 
 def test_a_flood_ends_a_command(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "MAX_OUTPUT_BYTES", 200_000)
+    monkeypatch.setattr(process, "MAX_OUTPUT_BYTES", 200_000)
     answer = made(root, "while True: print('flood')")("run_command", name="it")
     assert ([row["code"] for row in answer["errors"]], answer["exit_status"]) == (["AGT920"], -signal.SIGKILL)
     assert answer["output"].startswith("flood\n")

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from interlock.core.process import Channel, Ended
 from interlock.gates.sealed import sandbox
-from interlock.gates.sealed.sandbox import Bind, Channel, Enclosure, Ended, Maker, Pipes, run
+from interlock.gates.sealed.sandbox import Bind, Enclosure, Maker, Pipes, run
 
 MAKERS: tuple[Maker, ...] = ("bwrap", "unshare")
 PYTHON = str(Path(sys.executable).resolve())

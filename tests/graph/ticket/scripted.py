@@ -11,8 +11,8 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
-from interlock.agents.prices import Price
 from interlock.agents.runners.model_settings import ModelSettings
+from interlock.agents.usage import Price
 from interlock.graph.ticket.stage_runner import StageRunner
 from tests.graph.ticket.walk import PAYLOADS
 

@@ -11,9 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from interlock.agents import Answer
 from interlock.agents.ask import Ask, Runner, RunnerError
-from interlock.agents.prices import Price
-from interlock.agents.secrets import Redactor
-from interlock.agents.usage import Limits, Usage
+from interlock.agents.usage import Limits, Price, Usage
 from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.ticket.by_model import ByModel, End, StageAnswers, find_or_begin
 from interlock.graph.ticket.explain import ticket_summary
@@ -23,6 +21,7 @@ from interlock.graph.ticket.store import TicketStore
 from interlock.graph.ticket.ticket_file import TicketFile, TicketFileError
 from interlock.graph.ticket.tickets import Tickets
 from interlock.journal import Journal
+from interlock.redaction import Redactor
 from interlock.reservations import open_reservations
 from tests.graph.ticket.scripted import ACTS, BEFORE, EDIT, WHOLE, KilledError, ScriptedModel, calls, runner, says
 from tests.graph.ticket.walk import PAYLOADS, SOURCE, events, walk_to

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from interlock.agents.secrets import Redactor
 from interlock.agents.usage import Limits
 from interlock.gates.git_files import list_tree
 from interlock.graph.ticket.by_model import ByModel, End, find_or_begin
 from interlock.graph.ticket.ticket_file import TicketFile
 from interlock.graph.ticket.tickets import Tickets
+from interlock.redaction import Redactor
 from tests.graph.ticket.scripted import BEFORE, EDIT, WHOLE, KilledError, calls, runner, says
 from tests.graph.ticket.walk import PAYLOADS, SOURCE
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from interlock.agents.ask import AgentConfigError, RunnerError
-from interlock.agents.secrets import Redactor
 from interlock.graph.ticket.by_model import newest_run
 from interlock.graph.ticket.played import PlayedRunner, RecordingRunner
 from interlock.graph.ticket.tickets import Tickets
+from interlock.redaction import Redactor
 from tests.graph.ticket.scripted import BEFORE, EDIT, WHOLE, KilledError, calls, runner, says
 from tests.graph.ticket.test_by_model import drive
 from tests.graph.ticket.walk import PAYLOADS, SOURCE, make_project

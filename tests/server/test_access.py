@@ -1,4 +1,4 @@
-"""The door of the server over HTTP, asked directly: address, token, pace and body, each refused with its own code."""
+"""Access to the server over HTTP, asked directly: address, token, pace and body, each refused with its own code."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,9 +9,8 @@ import anyio
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.server.body import BodyGate
+from interlock.server.access import AddressGate, BodyGate, TokenGate, is_loopback, served_hosts
 from interlock.server.bounds import Limits
-from interlock.server.door import AddressGate, TokenGate, is_loopback, served_hosts
 from interlock.server.guard import inspect
 from interlock.server.tokens import TokenStore
 from tests.table import each_row

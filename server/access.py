@@ -1,4 +1,4 @@
-"""The door of the server over HTTP: who may come in, from where, and how often.
+"""Access to the server over HTTP: who may call, from where, and how often.
 
 Small ASGI applications, each around the next. What they refuse never reaches the MCP server.
 """
@@ -14,7 +14,8 @@ from mcp.server.auth.provider import AccessToken
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from interlock.server.bounds import Limits, Meter, TooMuch
-from interlock.server.refusal import Refusal, header, refusal
+from interlock.server.refusal import Refusal, header, refusal, send_json
+from interlock.server.rules import BadMessage
 from interlock.server.tokens import TOKEN_PREFIX, TokenError, TokenRecord, TokenStore
 
 PATH: Final = "/mcp"
@@ -27,10 +28,7 @@ _CHALLENGE: Final = 'Bearer realm="interlock"'
 def served_hosts(address: str, port: int, extra: Iterable[str] = ()) -> frozenset[str]:
     """Return every Host header that is accepted: bytes must be equal, no pattern is.
 
-    Args:
-        address: The address that the socket is bound to, IPv6 without brackets.
-        port: The port that it is bound to.
-        extra: Further values in full, such as `interlock.example.org` behind a proxy.
+    Besides those of the bound address (IPv6 without brackets) the `extra` ones, such as `interlock.example.org`.
     """
     names = {f"[{address}]" if ":" in address else address}
     if is_loopback(address):
@@ -39,7 +37,7 @@ def served_hosts(address: str, port: int, extra: Iterable[str] = ()) -> frozense
 
 
 def is_loopback(address: str) -> bool:
-    """Tell whether an address reaches this machine alone."""
+    """Return whether an address reaches this machine alone."""
     return address in {"::1", "localhost"} or address.startswith("127.")
 
 
@@ -52,11 +50,6 @@ class AddressGate:
 
     A page in a browser whose name was rebound to this machine still sends its own name as Host, so one exact comparison
     shuts it out. `/health` is answered here, and anything but `/mcp` is not found.
-
-    Args:
-        inner: What comes next.
-        hosts: Every Host header that is accepted.
-        origins: Every Origin that is accepted; a request without one comes from no page.
     """
 
     def __init__(self, inner: ASGIApp, hosts: frozenset[str], origins: frozenset[str]) -> None:
@@ -109,15 +102,8 @@ class AddressGate:
 class TokenGate:
     """Lets in who has a token, as the agent that it stands for and at the pace that its limits allow.
 
-    A stream that is open when its token is revoked ends before its next byte.
-
-    Args:
-        inner: What comes next; finds the caller in `scope["user"]`.
-        tokens: The tokens of the project.
-        limits: What one token may use.
-        clock: Seconds, rising.
-        sleep: Waits so many seconds.
-        complain: Takes one line for the operator.
+    A stream that is open when its token is revoked ends before its next byte. What comes next finds the caller in
+    `scope["user"]`.
     """
 
     def __init__(
@@ -222,7 +208,7 @@ class TokenGate:
 
 
 def _instead_of_bearer(given: str) -> str:
-    """Say what stands in an Authorization header that does not read `Bearer TOKEN`; never any part of a token."""
+    """Return what is in an Authorization header that does not read `Bearer TOKEN`; never any part of a token."""
     scheme, blank, _ = given.partition(" ")
     if scheme.lower() == "bearer":
         return "the scheme `Bearer` without a token"
@@ -240,3 +226,73 @@ def _unknown_caller(found: str, challenge: str) -> Refusal:
         "Create one where the server runs: `interlock token create AGENT`.",
         {"www-authenticate": challenge},
     )
+
+
+class BodyGate:
+    """Reads the whole body within its bounds, looks at it, and hands it on."""
+
+    def __init__(self, inner: ASGIApp, limits: Limits, inspect: Callable[[bytes], BadMessage | None]) -> None:
+        self._inner = inner
+        self._limits = limits
+        self._inspect = inspect
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        body = await self._read(scope, receive)
+        if body is None:
+            return
+        if isinstance(body, Refusal):
+            await body(send)
+            return
+        problem = self._inspect(body) if scope["method"] == "POST" else None
+        if problem is not None:
+            await send_json(send, 400, problem.to_rpc(), {})
+            return
+        replayed = False
+
+        async def replay() -> Message:
+            nonlocal replayed
+            if replayed:
+                return await receive()
+            replayed = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._inner(scope, replay, send)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes | Refusal | None:
+        """Return the body, why it is refused, or None when the caller is gone."""
+        most = self._limits.body_bytes
+        declared = header(scope, b"content-length")
+        if declared and declared[0].isascii() and declared[0].isdigit() and int(declared[0][:20]) > most:
+            return self._too_large(f"{declared[0][:20]} bytes")
+        body = bytearray()
+        with anyio.move_on_after(self._limits.body_seconds):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return None
+                body += message.get("body", b"")
+                if len(body) > most:
+                    return self._too_large(f"more than {most} bytes")
+                if not message.get("more_body", False):
+                    return bytes(body)
+        return refusal(
+            408,
+            "The body did not arrive.",
+            f"{len(body)} bytes after {self._limits.body_seconds:g} s",
+            f"the whole body within {self._limits.body_seconds:g} s",
+            "Send it again in one piece.",
+            {"connection": "close"},
+        )
+
+    def _too_large(self, found: str) -> Refusal:
+        return refusal(
+            413,
+            "The body is too large.",
+            found,
+            f"at most {self._limits.body_bytes} bytes",
+            "Send less: name files by path instead of sending their text.",
+        )

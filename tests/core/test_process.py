@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.agents.runners import child
-from interlock.agents.runners.child import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, run_child
+from interlock.core import process
+from interlock.core.process import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, capture
 
 FOREVER = 60
 
@@ -17,7 +17,7 @@ FOREVER = 60
 def run(code: str, tmp_path: Path, *, stdin: bytes = b"", seconds: float = FOREVER) -> Ended:
     """Run Python code as an agent's program."""
     env = {"PATH": os.environ["PATH"]}
-    return run_child([sys.executable, "-c", code], stdin=stdin, cwd=tmp_path, env=env, timeout_seconds=seconds)
+    return capture([sys.executable, "-c", code], stdin=stdin, cwd=tmp_path, env=env, timeout_seconds=seconds)
 
 
 def is_gone(pid: int) -> bool:
@@ -65,7 +65,7 @@ def test_a_program_that_hangs_is_asked_to_end_and_its_words_are_kept(tmp_path: P
 
 
 def test_a_program_that_will_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(process, "GRACE_SECONDS", 0.2)
     code = (
         "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('on', flush=True)\ntime.sleep(600)"
     )
@@ -101,11 +101,11 @@ def test_only_the_end_of_the_complaints_is_kept(tmp_path: Path) -> None:
 def test_an_interruption_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[int] = []
 
-    def interrupted(self: object, deadline: float) -> str:
+    def interrupted(self: object, *given: object) -> str:
         started.append(self._process.pid)  # type: ignore[attr-defined]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(child._Reading, "until", interrupted)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(process._Exchange, "until", interrupted)  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(KeyboardInterrupt):
         run("import time; time.sleep(600)", tmp_path)
     wait_until_gone(started[0])
@@ -113,4 +113,4 @@ def test_an_interruption_leaves_no_process(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_program_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        run_child(["no-such-program"], stdin=b"", cwd=tmp_path, env={"PATH": ""}, timeout_seconds=1)
+        capture(["no-such-program"], cwd=tmp_path, env={"PATH": ""}, timeout_seconds=1)
