@@ -218,12 +218,3 @@ async def test_both_revisions_of_the_protocol_are_answered_over_stdio(tmp_path: 
         assert json.loads(content.text) == ticket
         assert (await connected.get_prompt("ticket_workflow")).messages
         assert error_of(await connected.call_tool("interlock_begin_run", {"tiket_id": "A-1"}))["code"] == "MCP202"
-
-
-@pytest.mark.long
-async def test_two_servers_of_one_project_see_each_others_runs(tmp_path: Path) -> None:
-    async with client(tmp_path) as one, client(tmp_path) as other:
-        await one.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"})
-        seen = await other.call_tool("interlock_run_status", {"run_id": "r1"})
-        assert seen.structured_content is not None
-        assert seen.structured_content["state"] == "fetch_ticket"

@@ -89,7 +89,9 @@ def test_the_text_form_and_the_object_form_of_a_ticket_are_the_same(tickets: Tic
 
 
 def test_next_step_is_an_alias_of_submit(tickets: Tickets) -> None:
-    answer = cast("TicketResponse", tickets.next_step(filled(ticket_of(tickets.begin("SHOP-7")))))
+    ticket = filled(ticket_of(tickets.begin("SHOP-7")))
+    answer = cast("TicketResponse", tickets.next_step(ticket))
+    assert tickets.submit(ticket) == answer
     assert answer["next_state"] == "extract_requirements"
     assert set(answer) == set(TicketResponse.__annotations__)
 
