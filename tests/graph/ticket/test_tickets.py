@@ -160,6 +160,9 @@ def test_the_third_identical_failure_fails_closed(tickets: Tickets) -> None:
     report = ticket_of(answer)["invalidation_report"]
     assert report is not None
     assert (report["reason_code"], report["fixable"], report["state"]) == ("repeated_failure", False, "fetch_ticket")
+    *_, stop, closed = tickets.events("run-1")
+    assert (stop.type, closed.type, stop.data["reason_code"]) == ("gate_stop", "fail_closed", "repeated_failure")
+    assert (closed.data["from"], closed.data["to"]) == ("fetch_ticket", "fail_closed")
     assert report["required_next_action"]
     assert ticket_of(answer)["validation"]["status"] == "invalid_blocking"
 
