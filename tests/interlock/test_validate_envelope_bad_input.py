@@ -22,16 +22,9 @@ def swap(old: str, new: str) -> bytes:
 
 
 BYTES: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "ENV102"),
     "binary": (bytes(range(256)) * 40, "ENV103"),
-    "UTF-16 LE with mark": (GOOD.encode("utf-16"), "ENV104"),
-    "byte order mark": (b"\xef\xbb\xbf" + GOOD.encode(), "ENV105"),
     "escape": (swap("landing", "\x1b[2Jlanding"), "ENV106"),
-    "CR line ends": (GOOD.replace("\n", "\r").encode(), "ENV107"),
-    "bidirectional override": (swap("landing", "\u202elanding\u202c"), "ENV108"),
-    "tag characters": (swap("landing", "landing\U000e0041"), "ENV109"),
     "look-alike in a status": (swap("IN_PROGRESS", "IN_PR\u041eGRESS"), "ENV110"),
-    "one long line": (b"STATUS: " + b"x" * (MIB - 100), "ENV203"),
     "a hundred thousand bullets": (b"- a\n" * 100_000, "ENV223"),
     "second envelope in OUTPUT": (swap("NEXT_ACTIONS:", f"{GOOD}\nNEXT_ACTIONS:"), "ENV209"),
 }  # fmt: skip
@@ -72,28 +65,10 @@ def test_bad_input_cannot_drive_the_terminal_in_any_form(form: str, tmp_path: Pa
     assert all(character == "\n" or character.isprintable() for character in ran.out)
 
 
-def test_an_unknown_status_is_refused_with_the_six():
-    ran = check("-", stdin=swap("STATUS: IN_PROGRESS", "STATUS: COMPLETED"))
-    assert ran.status == 1
-    (row,) = [row for row in ran.findings if row["field"] == "STATUS"]
-    assert "READY_FOR_REVIEW" in row["expected"] + row["fix"]
-
-
-def test_a_gate_with_a_remark_is_refused_where_it_stands():
-    ran = check("-", stdin=swap("GATES_PASSED:\n- GATE-MSG-STRICT", "GATES_PASSED:\n- GATE-MSG-STRICT (self-assessed)"))
-    assert ran.status == 1
-    assert [row["field"] for row in ran.findings if row["level"] == "error"] == ["GATES_PASSED"]
-
-
-@pytest.mark.parametrize("sparse", [True, False])
-def test_a_file_of_100_mb_is_refused_unread(sparse: bool, tmp_path: Path):
+def test_a_file_of_100_mb_is_refused_unread(tmp_path: Path):
     path = tmp_path / "large.md"
     with path.open("wb") as file:
-        if sparse:
-            file.truncate(100 * MIB)
-        else:
-            for _ in range(100):
-                file.write(b"x" * MIB)
+        file.truncate(100 * MIB)
     ran = check(path)
     assert (ran.status, ran.errors) == (1, ["ENV101"])
 
@@ -141,15 +116,6 @@ def test_each_kind_of_bad_evidence_file_is_refused(name: str, tmp_path: Path):
     rows = [row for row in ran.findings if row["code"] == code]
     assert rows, ran.findings
     assert (rows[0]["field"], rows[0]["line"]) == ("EVIDENCE.a11y", QA.split("\n").index(f"    - {CITED}") + 1)
-    assert_clear(ran)
-
-
-@pytest.mark.parametrize("path", ["artifacts/../etc/passwd", "/dev/zero", "artifacts/\u0430.json"])
-def test_an_evidence_path_that_leads_elsewhere_is_refused(path: str, tmp_path: Path):
-    ran = judge(project(tmp_path), QA.replace(CITED, path))
-    assert ran.status == 1
-    line = QA.split("\n").index(f"    - {CITED}") + 1
-    assert [row for row in ran.findings if row["level"] == "error" and row["line"] == line]
     assert_clear(ran)
 
 

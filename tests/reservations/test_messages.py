@@ -15,7 +15,7 @@ from interlock.reservations.messages.mailbox import MAX_MESSAGE_BYTES, size
 from interlock.reservations.messages.sending import MAX_INBOX_BYTES
 from interlock.reservations.settings import Settings
 from tests.effort import examples
-from tests.reservations.world import World, body, codes, inbox, thread_of, three, two
+from tests.reservations.world import World, codes, inbox, thread_of, three, two
 from tests.table import each_row
 
 ACK = {"type": "release-ack", "file": "a.py", "released": True, "released_by": "Ada"}
@@ -385,13 +385,6 @@ def test_a_message_is_in_the_journal_without_its_body() -> None:
     [data] = world.events("message_sent")
     assert (data["sender"], data["recipient"]) == ("Ada", "Bob")
     assert "a secret" not in json.dumps(data)
-
-
-def test_typed_bodies_say_their_type() -> None:
-    _, ada, bob = two()
-    ada.reserve_files(["a.py"])
-    bob.negotiate_release("a.py", "need it")
-    assert body(inbox(ada)[0])["type"] == "release-request"
 
 
 # -- what is known of requests -----------------------------------------------------------------------------------------
