@@ -16,7 +16,6 @@ from mcp import Client, StdioServerParameters
 from interlock.graph import verify_journal
 from interlock.journal import Journal
 from tests.clients.test_sdk import MODES, call
-from tests.server.http_process import connected, new_token, running
 from tests.server.stdio_process import COMMAND
 
 HOUSE = str(Path(__file__).parents[2])
@@ -114,23 +113,6 @@ def test_two_clients_share_a_checkout_over_stdio(project: Path, mode: Literal["a
     told = story(project)
     assert told.count("agent_joined") == 2
     assert {"release_requested", "release_deferred", "release_answered", "lease_refused"} <= set(told)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mode", MODES)
-def test_two_clients_share_a_checkout_over_http_each_by_its_token(
-    project: Path, mode: Literal["auto", "legacy"]
-) -> None:
-    tokens = [new_token(project, name) for name in ("anna", "ben")]
-
-    async def both(url: str) -> None:
-        async with connected(url, tokens[0], mode) as anna, connected(url, tokens[1]) as ben:
-            await walk(anna, ben)
-
-    with running(project) as served:
-        anyio.run(both, served.url)
-        assert served.stop() == 0, served.stderr
-    assert "release_answered" in story(project)
 
 
 @pytest.mark.long

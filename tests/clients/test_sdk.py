@@ -11,7 +11,7 @@ from mcp import Client
 from mcp_types import TextContent
 
 from interlock.graph import verify_journal
-from tests.clients.scripted import CONFIG, TASK, answer, envelope, make_project
+from tests.clients.scripted import TASK, answer, envelope, make_project
 from tests.server.http_process import connected, new_token, running
 from tests.server.stdio_process import client as over_stdio
 
@@ -128,74 +128,3 @@ def test_a_team_walks_a_task_over_http_and_each_agent_speaks_for_itself(project:
     with running(project) as served:
         anyio.run(walk, served.url)
     assert verify_journal(project).problems == ()
-
-
-@pytest.mark.long
-def test_an_agent_waits_over_http_until_its_turn(project: Path) -> None:
-    tokens = {role: new_token(project, role) for role in ROLES}
-    order: list[str] = []
-
-    async def act(client: Client, role: str) -> None:
-        step: dict[str, Any] = {"asks": []}
-        while not step["asks"]:
-            step = await call(client, "task_next", run_id=RUN)
-        (ask,) = step["asks"]
-        order.append(role)
-        await hand_in(client, ask, answer(project, ask))
-
-    async def walk(url: str) -> None:
-        async with team(url, tokens) as clients:
-            await call(clients["builder"], "task_begin", task=TASK)
-            with anyio.fail_after(120):
-                async with anyio.create_task_group() as group:
-                    for role in reversed(ROLES):
-                        group.start_soon(act, clients[role], role)
-            assert (await call(clients["builder"], "task_status", run_id=RUN))["status"] == "APPROVED"
-
-    with running(project) as served:
-        anyio.run(walk, served.url)
-    assert order == list(ROLES)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mode", MODES)
-def test_two_sessions_of_one_user_hand_the_same_answer_in_and_it_counts_once(
-    project: Path, mode: Literal["auto", "legacy"]
-) -> None:
-    async def race() -> None:
-        async with over_stdio(project, mode=mode) as one, over_stdio(project) as two:
-            await call(one, "task_begin", task=TASK)
-            ask = await next_ask(two)
-            results: list[dict[str, Any]] = []
-
-            async def submit(client: Client) -> None:
-                results.append(await hand_in(client, ask, "nonsense"))
-
-            async with anyio.create_task_group() as group:
-                group.start_soon(submit, one)
-                group.start_soon(submit, two)
-            assert sorted(result["repeated"] for result in results) == [False, True]
-            assert (await next_ask(one))["reask"] == 1
-
-    anyio.run(race)
-
-
-@pytest.mark.long
-def test_a_server_whose_agent_is_at_work_ends_when_its_client_leaves(tmp_path: Path) -> None:
-    """A function that never returns keeps nobody waiting, and its run goes on later."""
-    root = make_project(tmp_path / "project", CONFIG + '[agents.builder]\nrunner = "python:mine:never"\n')
-    (root / "mine.py").write_text("import time\ndef never(ask):\n    time.sleep(600)\n", encoding="utf-8")
-
-    async def leave() -> None:
-        async with over_stdio(root) as client:
-            with anyio.move_on_after(5):
-                await call(client, "task_begin", task=TASK)
-            step = await call(client, "task_next", run_id=RUN, wait_seconds=0)
-            assert (step["phase"], step["asks"]) == ("running", [])
-            assert (await call(client, "task_status", run_id=RUN))["driven"] is True
-
-    async def bounded() -> None:
-        with anyio.fail_after(60):
-            await leave()
-
-    anyio.run(bounded)

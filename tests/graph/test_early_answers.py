@@ -105,18 +105,6 @@ def test_an_early_answer_that_is_wrong_again_costs_a_re_ask_when_it_is_judged(pr
     assert (view.status, view.values["cause"]) == ("BLOCKED", "protocol")
 
 
-@pytest.mark.long
-def test_both_roles_may_correct_themselves_before_the_other(project: Project) -> None:
-    run_id, asks = refused_once(project)
-    project.drive(run_id, tester=in_full(asks["tester"]))
-    view = project.drive(run_id, stylist="no envelope")
-    assert ([item.role for item in view.waiting], dict(view.again)) == (
-        ["stylist"],
-        {"stylist": NEXT.replace("tester", "stylist")},
-    )
-    assert project.drive(run_id, stylist=in_full(asks["stylist"])).status == "APPROVED"
-
-
 def test_what_is_not_the_one_early_answer_is_refused_and_changes_nothing(project: Project) -> None:
     run_id, asks = refused_once(project)
 

@@ -14,9 +14,8 @@ import pytest
 from interlock.agents import REMOTE, Ask, RunnerError
 from interlock.agents.ask import agent_of_run
 from interlock.graph.errors import LeasesError, ScopeHeldError
-from interlock.graph.task.runs import RunView, drive, start_run, view_run
+from interlock.graph.task.runs import RunView, drive, view_run
 from interlock.graph.task.scope_leases import SLICE_SECONDS, ScopeLeases
-from interlock.graph.task.task import Task
 from interlock.reservations import Caller, Reservations, open_reservations
 from tests.campaign.test_kills import greeting_project
 from tests.graph.conftest import Project, Scripted, build, envelope
@@ -157,51 +156,6 @@ def test_a_call_that_cannot_wait_is_refused_and_nothing_was_done(project: Projec
     assert "other" in caught.value.message
     assert "`src/**`" in caught.value.message
     assert view_run(run_id, root=project.root).phase == "new"
-
-
-@pytest.mark.long
-def test_two_runs_with_overlapping_scopes_work_one_after_the_other(project: Project) -> None:
-    """Their builders never work at once; runs whose scopes do not meet do not wait for each other."""
-    (project.root / "src/greeting.txt").write_text("hello\n")
-    at_work, most, guard = set[str](), [0], threading.Lock()
-    meet = threading.Barrier(2)
-    targets = {"one": "src/greeting.txt", "two": "src/greeting.txt", "three": "docs/three/x", "four": "docs/four/x"}
-
-    def builder(ask: Ask) -> str:
-        with guard:
-            at_work.add(ask.run_id)
-            most[0] = max(most[0], len(at_work & {"one", "two"}))
-        if ask.run_id in ("three", "four"):
-            meet.wait(60)
-        target = project.root / targets[ask.run_id]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("a") as file:
-            file.write(f"{ask.run_id}\n")
-        with guard:
-            at_work.discard(ask.run_id)
-        return envelope(ask, "READY_FOR_QA")
-
-    project.runners["builder"] = Scripted([builder])
-    scopes = {"one": "src/**", "two": "src/greeting.txt", "three": "docs/three/**", "four": "docs/four/**"}
-    results: dict[str, str | None] = {}
-
-    (project.root / "docs/three").mkdir(parents=True)
-    (project.root / "docs/four").mkdir()
-    for name, scope in scopes.items():
-        task = Task.from_json(project.task.to_json() | {"scope": [scope], "task_id": f"HELLO-{name.upper()}"})
-        start_run(project.root, task, run_id=name, roles=tuple(project.runners))
-
-    def work(name: str) -> None:
-        results[name] = drive(name, root=project.root, runners=project.runners).status
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in scopes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert results == dict.fromkeys(scopes, "APPROVED")
-    assert most == [1]
-    assert held(project) == {}
 
 
 def _kept(_leases: ScopeLeases) -> None:

@@ -1,4 +1,4 @@
-"""Agents outside of a run: who is given the ask holds the files, and who cannot go on is told for whom it waits."""
+"""A scope as patterns of leases, and who of the agents outside of a run is given the files to hold."""
 
 import asyncio
 import os
@@ -6,18 +6,24 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from interlock.agents import Ask
+from interlock.gates.errors import TreeError
+from interlock.gates.patterns import compile_scope
 from interlock.graph.errors import ScopeHeldError
 from interlock.graph.task.background import Drives
 from interlock.graph.task.runs import RunView, drive, keep_files, start_run, view_run
+from interlock.graph.task.scope_leases import lease_patterns
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
-from interlock.reservations import open_reservations, replace
+from interlock.reservations import open_reservations, patterns, replace
 from interlock.server import make_server
 from tests.graph.conftest import Project, Scripted, build, judge_log, reviewing
 from tests.graph.test_scope_leases import held, other
 from tests.reservations.world import codes
+from tests.table import each_row
 
 
 def waiting_run(project: Project) -> str:
@@ -189,3 +195,44 @@ def test_what_was_lent_and_given_away_is_waited_for(project: Project) -> None:
     with pytest.raises(ScopeHeldError):
         drive(run_id, root=project.root, answers={"builder": text}, queue_seconds=0)
     assert held(project) == {"src/greeting.txt": "other"}
+
+
+@each_row(
+    ("scope", "expected"),
+    [
+        (["src/**"], ["src/**"]),
+        (["src/"], ["src/**"]),
+        (["**"], ["**"]),
+        (["src/*.py", "!src/x.py"], ["src/*.py"]),
+        (["docs/{a,b}.md"], ["docs/a.md", "docs/b.md"]),
+        (["a{/b,}"], ["a", "a/b"]),
+        (["src/[a-c]x"], ["src/[a-c]x"]),
+        (["src/[!ab]"], ["src/[!ab]"]),
+        (["src/[^a]x"], ["src/[!a]x"]),
+        (["src/[]a]"], ["src/[]a]"]),
+        (["src/a]b"], ["src/a[]]b"]),
+        (["src/a**b"], ["src/a*b"]),
+        (["src/[{x,y}]"], ["src/[,xy{}]"]),
+        (["src/**/x.py", "**/y"], ["**/y", "src/**/x.py"]),
+    ],
+)
+def test_a_scope_is_held_by_patterns_that_say_the_same(scope: list[str], expected: list[str]) -> None:
+    assert list(lease_patterns(scope)) == expected
+
+
+def test_a_scope_of_a_folder_below_the_checkout_is_counted_from_the_checkout() -> None:
+    assert lease_patterns(["src/**", "*.md"], "apps/[web]") == ("apps/[[]web[]]/*.md", "apps/[[]web[]]/src/**")
+
+
+_CHARS = "ab*?[]!^-{},/."
+
+
+@given(st.text(_CHARS, min_size=1, max_size=10), st.text("ab[]{}!^-./", min_size=1, max_size=6))
+def test_what_is_in_scope_is_covered(pattern: str, path: str) -> None:
+    try:
+        scope = compile_scope([pattern])
+    except TreeError:
+        return
+    plain = all(part not in ("", ".", "..") for part in path.split("/"))
+    if plain and scope.matches(path):
+        assert any(patterns.matches(each, path) for each in lease_patterns([pattern])), lease_patterns([pattern])

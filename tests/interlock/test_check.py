@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.config import load_config
-from interlock.gates.errors import ConfigError
 from interlock.graph import PLACEHOLDER, Tickets, load_task, preflight, prepare
 from tests import warm
 
@@ -108,14 +106,6 @@ def test_a_budget_below_one_call_a_role_is_refused(plain: Path) -> None:
     (plain / "interlock.toml").write_text(text)
     (plain / "task.toml").write_text(TASK.replace('"GATE-TESTS"', '"GATE-TESTS", "GATE-QA"'))
     assert faults(plain) == [("error", "RUN624")]
-
-
-def test_a_command_that_is_one_text_is_answered_with_the_list_of_its_words(plain: Path) -> None:
-    (plain / "interlock.toml").write_text('[gates.GATE-TESTS]\ncommand = "pytest -q"\n')
-    with pytest.raises(ConfigError) as refused:
-        load_config(plain)
-    (problem,) = refused.value.problems
-    assert 'command = ["pytest", "-q"]' in problem.fix
 
 
 def test_findings_are_printed_for_services_and_one_form_alone_is_asked_for(plain: Path) -> None:

@@ -42,17 +42,6 @@ def test_screenshots_of_a_good_page_are_listed_and_exit_0(project: Path) -> None
 
 @pytest.mark.long
 @pytest.mark.browser
-def test_a_page_with_faults_exits_1_and_says_what_to_do(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project / "site")
-    result = run("a11y", "inner.html", "--task-id", "FORM-UI-002", "--attempt", "3", "--out", str(project / "out"))
-    assert result.exit_code == 1
-    assert "EVD543" in result.stderr
-    assert "fix:" in result.stderr
-    assert (project / "out/artifacts/a11y/FORM-UI-002/3/inner.axe.json").is_file()
-
-
-@pytest.mark.long
-@pytest.mark.browser
 def test_json_is_the_manifest_and_binds_the_page_folder(project: Path) -> None:
     def tree() -> str:
         result = run("console", "site/errors.html", "--json")

@@ -17,7 +17,6 @@ from interlock.graph import AgentSetting, key_variables, load_task, make_policy
 from interlock.journal import Journal
 from tests.graph.conftest import CONFIG, envelope
 
-REPO = Path(__file__).parents[2]
 KEYS = {
     "ANTHROPIC_API_KEY": "sk-ant-0123456789/+==",
     "OPENAI_API_KEY": "sk-proj-abcdefghij",
@@ -418,18 +417,3 @@ def test_a_variable_that_an_agent_names_for_its_key_is_one(tmp_path: Path) -> No
     setting = AgentSetting({"api_key_env": "MY_LLM"}, "")
     assert key_variables(policy) == ()
     assert key_variables(replace(policy, agents={**policy.agents, "builder": setting})) == ("MY_LLM",)
-
-
-@pytest.mark.long
-@pytest.mark.browser
-@pytest.mark.timeout(180)
-def test_a_round_with_a_real_browser_is_played_again_to_the_same_journal(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        shutil.copytree(REPO / "examples" / "landing-page", tmp_path / name)
-        (tmp_path / name / "interlock.toml").write_text("[run]\nmax_rework = 0\n", encoding="utf-8")
-    file = tmp_path / "rec.jsonl"
-    assert call("run", tmp_path / "a/task.toml", "--root", tmp_path / "a", "--record", file) == 1
-    shutil.rmtree(tmp_path / "b/agents")
-    assert call("run", tmp_path / "b/task.toml", "--root", tmp_path / "b", "--replay", file) == 1
-    run = "LANDING-UI-001.1"
-    assert journal_of(tmp_path / "b", run) == journal_of(tmp_path / "a", run)

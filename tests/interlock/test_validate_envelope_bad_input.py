@@ -1,8 +1,9 @@
-"""Bad input through the real process: each kind has a finding of its own, an honest exit status and no traceback."""
+"""Bad input and real answers through the command: findings of their own, an honest exit status, no traceback."""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,16 +22,9 @@ def swap(old: str, new: str) -> bytes:
 
 
 BYTES: dict[str, tuple[bytes, str]] = {
-    "empty": (b"", "ENV102"),
     "binary": (bytes(range(256)) * 40, "ENV103"),
-    "UTF-16 LE with mark": (GOOD.encode("utf-16"), "ENV104"),
-    "byte order mark": (b"\xef\xbb\xbf" + GOOD.encode(), "ENV105"),
     "escape": (swap("landing", "\x1b[2Jlanding"), "ENV106"),
-    "CR line ends": (GOOD.replace("\n", "\r").encode(), "ENV107"),
-    "bidirectional override": (swap("landing", "\u202elanding\u202c"), "ENV108"),
-    "tag characters": (swap("landing", "landing\U000e0041"), "ENV109"),
     "look-alike in a status": (swap("IN_PROGRESS", "IN_PR\u041eGRESS"), "ENV110"),
-    "one long line": (b"STATUS: " + b"x" * (MIB - 100), "ENV203"),
     "a hundred thousand bullets": (b"- a\n" * 100_000, "ENV223"),
     "second envelope in OUTPUT": (swap("NEXT_ACTIONS:", f"{GOOD}\nNEXT_ACTIONS:"), "ENV209"),
 }  # fmt: skip
@@ -71,28 +65,10 @@ def test_bad_input_cannot_drive_the_terminal_in_any_form(form: str, tmp_path: Pa
     assert all(character == "\n" or character.isprintable() for character in ran.out)
 
 
-def test_an_unknown_status_is_refused_with_the_six():
-    ran = check("-", stdin=swap("STATUS: IN_PROGRESS", "STATUS: COMPLETED"))
-    assert ran.status == 1
-    (row,) = [row for row in ran.findings if row["field"] == "STATUS"]
-    assert "READY_FOR_REVIEW" in row["expected"] + row["fix"]
-
-
-def test_a_gate_with_a_remark_is_refused_where_it_stands():
-    ran = check("-", stdin=swap("GATES_PASSED:\n- GATE-MSG-STRICT", "GATES_PASSED:\n- GATE-MSG-STRICT (self-assessed)"))
-    assert ran.status == 1
-    assert [row["field"] for row in ran.findings if row["level"] == "error"] == ["GATES_PASSED"]
-
-
-@pytest.mark.parametrize("sparse", [True, False])
-def test_a_file_of_100_mb_is_refused_unread(sparse: bool, tmp_path: Path):
+def test_a_file_of_100_mb_is_refused_unread(tmp_path: Path):
     path = tmp_path / "large.md"
     with path.open("wb") as file:
-        if sparse:
-            file.truncate(100 * MIB)
-        else:
-            for _ in range(100):
-                file.write(b"x" * MIB)
+        file.truncate(100 * MIB)
     ran = check(path)
     assert (ran.status, ran.errors) == (1, ["ENV101"])
 
@@ -143,10 +119,42 @@ def test_each_kind_of_bad_evidence_file_is_refused(name: str, tmp_path: Path):
     assert_clear(ran)
 
 
-@pytest.mark.parametrize("path", ["artifacts/../etc/passwd", "/dev/zero", "artifacts/\u0430.json"])
-def test_an_evidence_path_that_leads_elsewhere_is_refused(path: str, tmp_path: Path):
-    ran = judge(project(tmp_path), QA.replace(CITED, path))
-    assert ran.status == 1
-    line = QA.split("\n").index(f"    - {CITED}") + 1
-    assert [row for row in ran.findings if row["level"] == "error" and row["line"] == line]
-    assert_clear(ran)
+@pytest.fixture(scope="module")
+def answers(corpus: Path) -> list[Path]:
+    """The responses of the corpus."""
+    return sorted(path for path in corpus.glob("*.md") if path.name != "README.md")
+
+
+@pytest.fixture(scope="module")
+def extracted(answers: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """What the command says of all of them in one call."""
+    (root := tmp_path_factory.mktemp("project")).joinpath("interlock.toml").write_text('[envelope]\ninputs = "warn"\n')
+    return check("--extract", "--no-evidence", "--root", root, *answers)
+
+
+def codes(row: dict[str, Any]) -> set[str]:
+    return {finding["code"] for finding in row["findings"]}
+
+
+def test_all_thirteen_extract(extracted: Ran):
+    assert len(extracted.files) == 13
+    for row in extracted.files:
+        assert row["status"], row["path"]
+        assert row["normalised"], row["path"]
+        assert codes(row).isdisjoint({"ENV223", "ENV224", "ENV299"}), row["path"]
+
+
+def test_one_lacks_a_field_and_the_others_have_all_twelve(extracted: Ran):
+    assert sum("ENV203" in codes(row) for row in extracted.files) == 1
+
+
+def test_all_but_one_break_the_protocol_and_every_error_says_what_to_do(extracted: Ran):
+    assert (extracted.status, [row["ok"] for row in extracted.files].count(False)) == (1, 12)
+    for row in extracted.files:
+        errors = [finding for finding in row["findings"] if finding["level"] == "error"]
+        assert all(finding["fix"] and finding["source"] and finding["line"] for finding in errors), row["path"]
+
+
+def test_none_begins_as_the_protocol_says(answers: list[Path]):
+    ran = check("--no-evidence", *answers)
+    assert (ran.status, [row["path"] for row in ran.files if row["ok"]]) == (1, [])

@@ -84,14 +84,6 @@ def test_a_second_run_of_a_task_names_the_one_that_is_open_and_starts(waiting: P
 
 
 @pytest.mark.long
-def test_a_run_that_is_over_is_no_reason_to_warn(tmp_path: Path) -> None:
-    root = tmp_path / "project"
-    greeting_project(root)
-    interlock(root, "run", "task.toml")
-    assert "warning" not in interlock(root, "run", "task.toml").stderr
-
-
-@pytest.mark.long
 def test_a_run_that_an_agent_stopped_says_so_until_it_goes_on(tmp_path: Path) -> None:
     root = tmp_path / "project"
     greeting_project(root)
@@ -116,20 +108,6 @@ def test_a_command_for_another_folder_names_the_root(waiting: Path, tmp_path: Pa
     done = interlock(tmp_path, "status", "HELLO-001", "--root", "project")
     assert f"interlock ask HELLO-001.1 reviewer --root {waiting}\n" in done.stdout
     assert " --root " not in interlock(waiting / "src", "status", "HELLO-001").stdout
-
-
-@pytest.mark.long
-def test_a_damaged_run_does_not_hide_the_others(waiting: Path) -> None:
-    give_up_the_files(waiting)
-    assert interlock(waiting, "run", "task.toml").returncode in (1, 3)
-    (waiting / ".interlock/runs/HELLO-001.1/run.json").write_text("no JSON")
-    done = interlock(waiting, "status")
-    assert done.returncode == 1
-    assert done.stdout.startswith("HELLO-001.2 ")
-    assert "HELLO-001.1                  damaged:" in done.stdout
-    listed = data(interlock(waiting, "status", "--json"))
-    assert [row["run_id"] for row in listed["runs"]] == ["HELLO-001.2"]
-    assert [row["run_id"] for row in listed["damaged"]] == ["HELLO-001.1"]
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """What a journal promises to those who append several events at once."""
 
 import os
-import random
 import signal
 import subprocess
 import sys
 from collections import Counter
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -55,16 +53,6 @@ journal = Journal(path)
 journal.append("R", "first", "t", {})
 os.write = killed
 journal.extend("R", [(f"part {number}", "step", {"text": "x" * 500}) for number in range(4)])
-"""
-
-LARGE = """
-import itertools, sys
-from interlock.journal import Journal
-path, name = sys.argv[1:]
-journal = Journal(path)
-for number in itertools.count():
-    entries = journal.extend("R", [(f"{name}/{number}/{part}", "step", {"text": "x" * 100_000}) for part in range(8)])
-    print(entries[-1].seq, entries[-1].hash, flush=True)
 """
 
 
@@ -215,31 +203,6 @@ def test_a_writer_killed_inside_a_batch_leaves_a_part_of_it_from_its_beginning(t
         journal = Journal(path)
         assert [entry.seq for entry in journal.extend("R", events)] == [2, 3, 4, 5]
         assert verify(path, {"R": _head(journal, "R")}) == []
-
-
-@pytest.mark.long
-def test_batches_killed_at_random_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    path = tmp_path / "events.jsonl"
-    rng = random.Random(3)
-    acknowledged: dict[int, str] = {}
-    for number in range(4):
-        writers = [_start(LARGE, path, f"{number}/{name}") for name in range(2)]
-        for writer in writers:
-            assert writer.stdout is not None
-            lines = [writer.stdout.readline() for _ in range(rng.randrange(1, 8))]
-            writer.send_signal(signal.SIGKILL)
-            lines += writer.stdout.readlines()
-            writer.communicate()
-            acknowledged |= {int(seq): digest for seq, digest in (line.split() for line in lines if line[-1:] == "\n")}
-    journal = Journal(path)
-    after = journal.append("R", "after", "t", {})
-    assert verify(path, {"R": Head(after.seq, after.hash)}) == []
-    entries = list(journal.entries("R"))
-    assert len(acknowledged) >= 8
-    assert acknowledged.items() <= {entry.seq: entry.hash for entry in entries}.items()
-    for _, batch in groupby(entries[:-1], key=lambda entry: entry.key.rpartition("/")[0]):
-        parts = [entry.key.rpartition("/")[2] for entry in batch]
-        assert parts == [str(part) for part in range(len(parts))]
 
 
 @pytest.mark.long

@@ -394,51 +394,6 @@ def test_a_link_in_the_place_of_the_torn_file_is_not_followed(journal: Journal, 
     assert journal.path.read_bytes().endswith(b"half")
 
 
-def test_a_full_disk_is_reported_and_leaves_no_trace(journal: Journal) -> None:
-    """A real limit of the operating system: the process may not make a file larger than this."""
-    journal.append("A", "1", "t", {"text": "x" * 1000})
-    before = journal.path.read_bytes()
-    program = """
-import resource, signal, sys
-from interlock.journal import Journal, JournalUnwritten
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-size = int(sys.argv[2])
-resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-journal = Journal(sys.argv[1])
-try:
-    journal.append("A", "2", "t", {"text": "y" * 1000})
-except JournalUnwritten as error:
-    print(error.code)
-resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-print(journal.append("A", "3", "t", {}).seq)
-"""
-    for room in (0, 100):
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(journal.path), str(len(before) + room)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.split() == ["JRN733", "2"]
-        assert journal.path.read_bytes().startswith(before)
-        journal.path.write_bytes(before)
-
-
-def test_a_line_that_cannot_be_made_durable_is_taken_back(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    journal.append("A", "1", "t", {})
-    before = journal.path.read_bytes()
-
-    def broken(_: int) -> None:
-        raise OSError(5, "Input/output error")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", broken)
-        with pytest.raises(JournalUnwritten):
-            journal.append("A", "2", "t", {})
-        assert journal.path.read_bytes() == before
-    assert journal.append("A", "2", "t", {}).seq == 2
-
-
 def test_a_repeat_waits_for_the_disk_unless_this_journal_has_done_so(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

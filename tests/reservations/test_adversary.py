@@ -14,10 +14,10 @@ import pytest
 from mcp import Client
 
 from interlock.reservations.place import is_folder
+from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import replace
 from tests.reservations.hooks.checkout import HOOK, Checkout, environment, git
-from tests.reservations.team import Team, inbox
-from tests.reservations.world import World, codes, ids
+from tests.reservations.world import World, codes, ids, inbox
 from tests.server.reservation_team import call, team
 from tests.server.stdio_process import INITIALIZE, INITIALIZED, Wire
 from tests.server.stdio_process import call as asked
@@ -134,16 +134,16 @@ def test_configuration_of_ones_own_worktree_takes_nothing_from_others(checkout: 
 
 def test_escalation_takes_the_reservation_that_was_asked_for_and_no_wider_one() -> None:
     """Field note 9, PRD F5: a request is pinned to a reservation id, and what is taken is that reservation."""
-    crew = Team(escalation="force")
-    ann, bob = crew.agent("ann"), crew.agent("bob")
+    world = World(settings=Settings(escalation="force"))
+    ann, bob = world.join("ann"), world.join("bob")
     ann.reserve_files(["src/app.py"])
     assert bob.negotiate_release("src/app.py", "mine next", "urgent")["status"] == "pending"
     assert codes(ann.reserve_files(["src/**"])) == ["RSV201"], "bob waits in front for a part of it"
     bob.release_all()
     assert codes(ann.reserve_files(["src/**"])) == []
-    crew.minutes(6, ann, bob)
+    world.minutes(6, ann, bob)
     bob.fetch_inbox()
-    assert codes(crew.agent("cid").reserve_files(["src/other.py"])) == ["RSV201"]
+    assert codes(world.join("cid").reserve_files(["src/other.py"])) == ["RSV201"]
 
 
 # -- waiting -------------------------------------------------------------------------------------------------------
@@ -183,9 +183,9 @@ def test_asking_for_everything_again_and_again_keeps_nobody_from_free_files() ->
 
 def test_ack_of_another_agent_in_the_words_of_the_prd_is_marked() -> None:
     """PRD F1 gives a release_ack no field `type`; one that is sent by hand for another is refused or carries a note."""
-    crew = Team()
-    mallory, cid = crew.agent("mallory"), crew.agent("cid")
-    crew.agent("bob").reserve_files(["x"])
+    world = World()
+    mallory, cid = world.join("mallory"), world.join("cid")
+    world.join("bob").reserve_files(["x"])
     cid.negotiate_release("x", "mine next")
     body = json.dumps({"file": "x", "released": True, "released_by": "bob"})
     sent = mallory.send_message("cid", body, topic="Release-Ack")

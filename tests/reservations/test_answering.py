@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from interlock.reservations.answers import iso
-from tests.reservations.team import FILE, Team, asked, body, codes, holding, inbox, thread_of, three, two
+from tests.reservations.world import FILE, World, asked, body, codes, holding, inbox, thread_of, three, two
 from tests.table import each_row
 
 
@@ -29,10 +29,10 @@ def test_a_release_hands_the_file_to_who_asked() -> None:
 
 
 def test_answering_twice_gives_the_same_answer_and_sends_one_message() -> None:
-    team, ada, bob, thread = asked()
+    world, ada, bob, thread = asked()
     first = ada.respond_to_release(thread, "release")
-    at = iso(team.now)
-    team.now += 60
+    at = iso(world.now)
+    world.now += 60
     assert ada.respond_to_release(thread, "release") == {**first, "resolved_at": at}
     assert len(inbox(bob, "release-ack")) == 1
     assert codes(ada.respond_to_release(thread, "defer", eta_minutes=5)) == ["RSV305"]
@@ -72,10 +72,10 @@ def test_a_reservation_that_ended_meanwhile_is_free_for_both_sides() -> None:
 
 
 def test_a_reservation_that_expired_is_free_at_the_next_question() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files([FILE], ttl_minutes=3)
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
-    team.minutes(3)
+    world.minutes(3)
     assert bob.negotiate_release(FILE, "need it")["status"] == "free"
     assert ada.respond_to_release(thread, "release")["status"] == "free"
 
@@ -130,7 +130,7 @@ def test_the_bounds_of_an_eta_are_allowed(eta: int) -> None:
     ids=lambda v: str(v)[:12].encode("ascii", "replace").decode(),
 )
 def test_an_unknown_thread_is_refused(thread: Any) -> None:
-    answer = Team().agent("Ada").respond_to_release(thread, "release")
+    answer = World().join("Ada").respond_to_release(thread, "release")
     assert (answer["status"], codes(answer), answer["released"]) == ("refused", ["RSV304"], [])
 
 
@@ -142,14 +142,14 @@ def test_an_unknown_action_is_refused(action: Any) -> None:
 
 
 def test_nobody_answers_for_the_holder() -> None:
-    team, ada, bob, eve = three()
+    world, ada, bob, eve = three()
     ada.reserve_files([FILE])
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     for calls in (bob, eve):
         assert codes(calls.respond_to_release(thread, "release")) == ["RSV305"]
         assert codes(calls.respond_to_release(thread, "defer", eta_minutes=5)) == ["RSV305"]
     assert len(ada.my_reservations()["reservations"]) == 1
-    assert team.agent("ADA").respond_to_release(thread, "release")["status"] == "released"
+    assert world.join("ADA").respond_to_release(thread, "release")["status"] == "released"
 
 
 def test_an_answer_about_another_file_is_refused() -> None:

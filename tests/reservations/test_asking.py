@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from interlock.reservations.hooks.release_requests import look as hook_look
-from tests.reservations.team import FILE, Team, body, codes, holding, inbox, thread_of, three, two
+from tests.reservations.world import FILE, World, body, codes, holding, inbox, thread_of, three, two
 from tests.table import each_row
 
 
 def test_a_file_that_nobody_holds_is_free_at_once() -> None:
-    team = Team()
-    bob = team.agent("Bob")
+    world = World()
+    bob = world.join("Bob")
     answer = bob.negotiate_release(FILE, "need it")
     assert (answer["thread_id"], answer["status"], answer["errors"]) == (None, "free", [])
     assert answer.get("next") == {"tool": "reserve_files", "arguments": {"patterns": [FILE], "reason": "need it"}}
@@ -35,8 +35,8 @@ def test_a_request_reaches_the_holder_pinned_to_its_reservation() -> None:
 
 
 def test_an_answer_says_whether_the_holder_has_uncommitted_changes() -> None:
-    team, _, bob = holding()
-    team.dirty[FILE] = True
+    world, _, bob = holding()
+    world.dirty[FILE] = True
     holder = bob.negotiate_release(FILE, "need it").get("holder")
     assert holder is not None
     assert holder["dirty"] is True
@@ -53,44 +53,44 @@ def test_asking_again_gives_the_same_thread_and_sends_nothing() -> None:
 
 
 def test_asking_again_gives_the_same_thread_though_its_holder_got_more_right_meanwhile() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files(["src/*"], exclusive=False)
     ada.reserve_files(["**/app.py"], exclusive=False)
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
-    team.now += 1
+    world.now += 1
     assert codes(ada.reserve_files(["src/*"])) == []
     assert thread_of(bob.negotiate_release(FILE, "need it")) == thread
 
 
 @pytest.mark.parametrize("read", [False, True], ids=["unread", "read"])
 def test_asking_again_with_more_urgency_raises_importance_and_time_limit(read: bool) -> None:
-    team, ada, bob = holding(escalation="advisory")
+    world, ada, bob = holding(escalation="advisory")
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="low"))
     if read:
         ada.fetch_inbox()
-    team.minutes(1)
+    world.minutes(1)
     assert thread_of(bob.negotiate_release(FILE, "now", urgency="urgent")) == thread
     [message] = ada.fetch_inbox()["messages"]
     assert (message["importance"], message["ack_required"], body(message)["urgency"]) == ("urgent", True, "urgent")
     assert bob.negotiate_release(FILE, "now", urgency="low")["status"] == "pending"
-    team.minutes(4.9, ada)
+    world.minutes(4.9, ada)
     assert bob.negotiate_release(FILE, "now", urgency="low")["status"] == "pending"
-    team.minutes(0.2, ada)
+    world.minutes(0.2, ada)
     assert bob.negotiate_release(FILE, "now", urgency="low")["status"] == "timeout"
 
 
 @each_row("urgency", ["low", "normal", "urgent"])
 def test_urgency_sets_the_importance_of_a_request_and_whether_it_is_to_be_acknowledged(urgency: str) -> None:
-    team, ada, bob = holding()
+    world, ada, bob = holding()
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency=urgency))
-    with team.store.transaction() as tx:
+    with world.store.transaction() as tx:
         [sent] = tx.thread(thread)
     assert (sent.topic, sent.importance, sent.ack_required) == ("release-request", urgency, urgency == "urgent")
     assert (json.loads(sent.body)["urgency"], sent.acked_at) == (urgency, None)
-    team.now += 5
+    world.now += 5
     ada.respond_to_release(thread, "defer", eta_minutes=3)
-    with team.store.transaction() as tx:
-        assert tx.thread(thread)[0].acked_at == team.now
+    with world.store.transaction() as tx:
+        assert tx.thread(thread)[0].acked_at == world.now
 
 
 def test_more_urgency_is_a_new_message_to_a_holder_whose_edit_hook_has_told_of_the_request() -> None:
@@ -104,11 +104,11 @@ def test_more_urgency_is_a_new_message_to_a_holder_whose_edit_hook_has_told_of_t
 
 
 def test_a_silent_holder_is_asked_for_what_it_keeps_though_another_request_to_it_stands() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files(["src/*"], ttl_minutes=60)
     ada.reserve_files(["**/app.py"], ttl_minutes=60, no_force=True)
     first = thread_of(bob.negotiate_release(FILE, "need it", urgency="low"))
-    team.minutes(6, bob)
+    world.minutes(6, bob)
     answer = bob.negotiate_release(FILE, "need it", urgency="low")
     holder = answer.get("holder")
     assert holder is not None
@@ -117,12 +117,12 @@ def test_a_silent_holder_is_asked_for_what_it_keeps_though_another_request_to_it
 
 
 def test_more_urgency_later_never_gives_the_holder_more_time() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="normal")
-    team.minutes(9, ada, bob)
+    world.minutes(9, ada, bob)
     bob.negotiate_release(FILE, "now", urgency="urgent")
-    team.minutes(1, ada, bob)
+    world.minutes(1, ada, bob)
     assert bob.negotiate_release(FILE, "now")["status"] == "timeout"
 
 
@@ -170,7 +170,7 @@ def test_a_wrong_argument_is_refused_at_its_place_and_sends_nothing(
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
-    bob = Team().agent("Bob")
+    bob = World().join("Bob")
     answer = bob.negotiate_release("../x", "x" * 600, urgency="now", wait_seconds=-1)
     assert [error["place"] for error in answer["errors"]] == ["file", "reason", "urgency", "wait_seconds"]
 
@@ -194,8 +194,8 @@ def test_a_pattern_too_long_for_a_message_is_refused_and_a_shorter_one_always_fi
 
 
 def test_asking_an_agent_that_does_not_hold_it_names_who_does() -> None:
-    team = Team()
-    ada, bob, _ = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    world = World()
+    ada, bob, _ = world.join("Ada"), world.join("Bob"), world.join("Eve")
     ada.reserve_files([FILE])
     answer = bob.negotiate_release(FILE, "need it", agent_name="Eve")
     assert codes(answer) == ["RSV303"]
@@ -218,8 +218,8 @@ def test_a_file_that_its_named_holder_has_given_up_is_free() -> None:
 
 
 def test_asking_oneself_is_refused() -> None:
-    team = Team()
-    ada = team.agent("Ada")
+    world = World()
+    ada = world.join("Ada")
     ada.reserve_files(["src/**"])
     answer = ada.negotiate_release(FILE, "mine")
     assert (answer["status"], codes(answer)) == ("refused", ["RSV303"])
@@ -227,11 +227,11 @@ def test_asking_oneself_is_refused() -> None:
 
 
 def test_of_several_shared_holders_the_first_is_asked_and_the_others_are_named() -> None:
-    team = Team()
-    ada, bob, cyd, eve = (team.agent(name) for name in ("Ada", "Bob", "Cyd", "Eve"))
+    world = World()
+    ada, bob, cyd, eve = (world.join(name) for name in ("Ada", "Bob", "Cyd", "Eve"))
     for calls in (ada, bob, cyd):
         calls.reserve_files([FILE], exclusive=False)
-        team.now += 1
+        world.now += 1
     answer = eve.negotiate_release(FILE, "need it")
     holder = answer.get("holder")
     assert holder is not None
@@ -243,10 +243,10 @@ def test_of_several_shared_holders_the_first_is_asked_and_the_others_are_named()
 
 
 def test_a_holder_whose_process_ended_is_not_asked_but_taken_over() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada", pid=7), team.agent("Bob")
+    world = World()
+    ada, bob = world.join("Ada", pid=7), world.join("Bob")
     ada.reserve_files([FILE], no_force=True)
-    team.ended.add(7)
+    world.ended.add(7)
     answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
     assert answer["status"] == "free"
     call, holder = answer.get("next"), answer.get("holder")
@@ -257,9 +257,9 @@ def test_a_holder_whose_process_ended_is_not_asked_but_taken_over() -> None:
 
 
 def test_a_silent_holder_with_no_force_is_asked() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files([FILE], no_force=True)
-    team.minutes(6)
+    world.minutes(6)
     assert bob.negotiate_release(FILE, "need it")["status"] == "pending"
 
 
@@ -289,8 +289,8 @@ def test_the_old_call_sends_a_request_with_its_pattern() -> None:
     ],
 )  # fmt: skip
 def test_the_old_call_is_refused_like_the_new_one(name: Any, pattern: Any, reason: Any, code: str) -> None:
-    team = Team()
-    ada, bob, _ = team.agent("Ada"), team.agent("Bob"), team.agent("Eve")
+    world = World()
+    ada, bob, _ = world.join("Ada"), world.join("Bob"), world.join("Eve")
     ada.reserve_files([FILE])
     answer = bob.request_release(name, pattern, reason)
     assert (answer["sent"], answer["thread_id"], codes(answer)) == (False, None, [code])
@@ -298,14 +298,14 @@ def test_the_old_call_is_refused_like_the_new_one(name: Any, pattern: Any, reaso
 
 
 def test_the_old_call_and_the_new_one_share_a_thread_that_then_times_out() -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=600)
     thread = bob.request_release("Ada", FILE, "need it")["thread_id"]
-    team.minutes(60, ada, bob)
+    world.minutes(60, ada, bob)
     assert bob.fetch_inbox()["negotiation_timeouts"] == []
     assert bob.negotiate_release(FILE, "need it")["thread_id"] == thread
     assert bob.request_release("Ada", FILE, "need it")["thread_id"] == thread
-    team.minutes(10, ada, bob)
+    world.minutes(10, ada, bob)
     assert [row["state"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["forced"]
 
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.reservations.settings import Settings
 from interlock.reservations.truncation import FULL, MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases, size
-from tests.reservations.team import Team
+from tests.reservations.world import World
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc",)), max_size=2000)
 CONFLICTS = st.fixed_dictionaries({"pattern": TEXTS, "holder": TEXTS, "reason": TEXTS})
@@ -50,10 +51,10 @@ def test_an_answer_that_fits_comes_as_it_is(answer: dict[str, Any]) -> None:
 
 
 def test_the_first_refusals_come_in_full_and_the_others_with_pattern_and_holder() -> None:
-    crew = Team()
+    world = World()
     patterns = [f"packages/number_{number:03}/{'x' * 150}.py" for number in range(100)]
-    crew.agent("ann").reserve_files(patterns, "refactoring")
-    answer = crew.agent("bob").reserve_files(patterns)
+    world.join("ann").reserve_files(patterns, "refactoring")
+    answer = world.join("bob").reserve_files(patterns)
     told = bounded(answer)
     assert told["errors"] == answer["errors"][:FULL]
     brief = told["rest"]["errors"]["brief"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
@@ -62,16 +63,16 @@ def test_the_first_refusals_come_in_full_and_the_others_with_pattern_and_holder(
 
 
 def test_of_a_large_grant_every_id_is_told() -> None:
-    crew = Team()
-    answer = crew.agent("ann").reserve_files([f"src/a_package/module_{number:03}.py" for number in range(100)])
+    world = World()
+    answer = world.join("ann").reserve_files([f"src/a_package/module_{number:03}.py" for number in range(100)])
     told: dict[str, Any] = dict(bounded(answer))
     ids = [row["reservation_id"] for row in [*told["reservations"], *told["rest"]["reservations"]["brief"]]]
     assert ids == [row["reservation_id"] for row in answer["reservations"]]
 
 
 def test_pages_of_leases_list_each_once_though_some_are_released_in_between() -> None:
-    crew = Team(max_leases=300)
-    ann = crew.agent("ann")
+    world = World(settings=Settings(max_leases=300))
+    ann = world.join("ann")
     for part in range(3):
         ann.reserve_files([f"part_{part}/module_{number:03}.py" for number in range(100)], "x" * 500)
     seen: list[str] = []
@@ -91,11 +92,11 @@ def test_pages_of_leases_list_each_once_though_some_are_released_in_between() ->
 
 
 def test_pages_of_agents_list_all_of_them_the_one_seen_last_first() -> None:
-    crew = Team()
+    world = World()
     for number in range(150):
-        crew.now += 1
-        crew.agent(f"{number:03}" + "ä" * 97)
-    whole = crew.agent("150").list_agents()
+        world.now += 1
+        world.join(f"{number:03}" + "ä" * 97)
+    whole = world.join("150").list_agents()
     seen: list[str] = []
     cursor = 0
     while True:
@@ -110,8 +111,8 @@ def test_pages_of_agents_list_all_of_them_the_one_seen_last_first() -> None:
 
 @pytest.mark.parametrize("cursor", [-1, 10**15])
 def test_a_cursor_from_nowhere_is_answered_with_what_is_after_it(cursor: int) -> None:
-    crew = Team()
-    ann = crew.agent("ann")
+    world = World()
+    ann = world.join("ann")
     ann.reserve_files(["a"])
     expected = 1 if cursor < 0 else 0
     assert len(page_of_leases(ann.my_reservations(), cursor)["reservations"]) == expected

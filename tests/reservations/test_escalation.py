@@ -2,17 +2,17 @@
 
 import pytest
 
-from tests.reservations.team import FILE, Team, body, inbox, thread_of, three, two
+from tests.reservations.world import FILE, World, body, inbox, thread_of, three, two
 
 
 @pytest.mark.parametrize(("urgency", "minutes"), [("urgent", 5), ("normal", 10)])
 def test_advisory_reports_a_request_that_timed_out_and_takes_nothing(urgency: str, minutes: int) -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files([FILE], ttl_minutes=60)
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency=urgency))
-    team.minutes(minutes - 0.1, ada)
+    world.minutes(minutes - 0.1, ada)
     assert bob.fetch_inbox()["negotiation_timeouts"] == []
-    team.minutes(2.1, ada)
+    world.minutes(2.1, ada)
     [late] = bob.fetch_inbox()["negotiation_timeouts"]
     assert (late["thread_id"], late["file"], late["holder"]) == (thread, FILE, "Ada")
     assert (late["urgency"], late["state"], late["minutes_over"]) == (urgency, "expired", 2)
@@ -20,33 +20,33 @@ def test_advisory_reports_a_request_that_timed_out_and_takes_nothing(urgency: st
     assert len(bob.fetch_inbox()["negotiation_timeouts"]) == 1
     assert bob.negotiate_release(FILE, "need it")["status"] == "timeout"
     assert len(ada.my_reservations()["reservations"]) == 1
-    assert [kind for kind, _ in team.events()].count("release_timed_out") == 1
+    assert len(world.events("release_timed_out")) == 1
     assert ada.fetch_inbox()["negotiation_timeouts"] == []
 
 
 def test_a_request_with_low_urgency_never_times_out() -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=1440)
     bob.negotiate_release(FILE, "some day", urgency="low")
-    team.minutes(600, ada)
+    world.minutes(600, ada)
     assert bob.fetch_inbox()["negotiation_timeouts"] == []
     assert bob.negotiate_release(FILE, "some day", urgency="low")["status"] == "pending"
 
 
 def test_the_time_limits_are_settings() -> None:
-    team, ada, bob = two(urgent_timeout_minutes=1, normal_timeout_minutes=None, low_timeout_minutes=2)
+    world, ada, bob = two(urgent_timeout_minutes=1, normal_timeout_minutes=None, low_timeout_minutes=2)
     for name, urgency in (("a", "urgent"), ("b", "normal"), ("c", "low")):
         ada.reserve_files([name], ttl_minutes=60)
         bob.negotiate_release(name, "need it", urgency=urgency)
-    team.minutes(30, ada)
+    world.minutes(30, ada)
     assert [row["file"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["a", "c"]
 
 
 def test_force_takes_the_lease_and_tells_both() -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     [lease] = ada.reserve_files([FILE], ttl_minutes=60)["reservations"]
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="urgent"))
-    team.minutes(5, ada)
+    world.minutes(5, ada)
     assert len(ada.my_reservations()["reservations"]) == 1
     answer = bob.fetch_inbox()
     [late] = answer["negotiation_timeouts"]
@@ -63,15 +63,15 @@ def test_force_takes_the_lease_and_tells_both() -> None:
     again = bob.negotiate_release(FILE, "need it")
     assert (again["status"], again.get("reason")) == ("release", "timeout")
     assert [row["holder"] for row in again.get("reservations", [])] == ["Bob"]
-    assert [kind for kind, _ in team.events()].count("lease_forced") == 1
+    assert len(world.events("lease_forced")) == 1
     assert ada.respond_to_release(thread, "release")["status"] == "free"
 
 
 def test_force_also_happens_at_the_next_negotiation_and_only_then() -> None:
-    team, ada, bob, eve = three(escalation="force")
+    world, ada, bob, eve = three(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
-    team.minutes(30, ada, bob)
+    world.minutes(30, ada, bob)
     for calls in (ada, eve):
         calls.fetch_inbox()
         calls.list_agents()
@@ -82,10 +82,10 @@ def test_force_also_happens_at_the_next_negotiation_and_only_then() -> None:
 
 
 def test_force_never_takes_a_lease_with_no_force_and_says_so() -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60, no_force=True)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
-    team.minutes(30, ada, bob)
+    world.minutes(30, ada, bob)
     [late] = bob.fetch_inbox()["negotiation_timeouts"]
     assert (late["state"], late["code"]) == ("expired", "RSV307")
     assert len(ada.my_reservations()["reservations"]) == 1
@@ -93,32 +93,32 @@ def test_force_never_takes_a_lease_with_no_force_and_says_so() -> None:
 
 
 def test_a_deferral_moves_the_time_limit_to_its_eta() -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="urgent"))
-    team.minutes(4, ada, bob)
+    world.minutes(4, ada, bob)
     ada.respond_to_release(thread, "defer", eta_minutes=20)
-    team.minutes(19.9, ada, bob)
+    world.minutes(19.9, ada, bob)
     assert bob.fetch_inbox()["negotiation_timeouts"] == []
-    team.minutes(0.1, ada, bob)
+    world.minutes(0.1, ada, bob)
     assert [row["state"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["forced"]
 
 
 def test_a_deferral_of_a_request_without_a_limit_sets_none() -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=600)
     thread = thread_of(bob.negotiate_release(FILE, "some day", urgency="low"))
     ada.respond_to_release(thread, "defer", eta_minutes=1)
-    team.minutes(60, ada, bob)
+    world.minutes(60, ada, bob)
     assert bob.fetch_inbox()["negotiation_timeouts"] == []
 
 
 def test_of_two_urgent_requests_the_first_gets_the_file_whoever_calls_first() -> None:
-    team, ada, bob, eve = three(escalation="force")
+    world, ada, bob, eve = three(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "first", urgency="urgent")
     eve.negotiate_release(FILE, "second", urgency="urgent")
-    team.minutes(6, ada, bob, eve)
+    world.minutes(6, ada, bob, eve)
     eve.fetch_inbox()
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
     assert eve.my_reservations()["reservations"] == []
@@ -129,12 +129,12 @@ def test_of_two_urgent_requests_the_first_gets_the_file_whoever_calls_first() ->
 
 
 def test_a_holder_that_died_is_reported_as_one_to_take_over() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada", pid=7), team.agent("Bob")
+    world = World()
+    ada, bob = world.join("Ada", pid=7), world.join("Bob")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
-    team.minutes(6, ada, bob)
-    team.ended.add(7)
+    world.minutes(6, ada, bob)
+    world.ended.add(7)
     [late] = bob.fetch_inbox()["negotiation_timeouts"]
     assert "reserve_files" in late["suggestion"]
     assert bob.reserve_files([FILE])["errors"] == []
@@ -145,11 +145,11 @@ def test_a_holder_that_died_is_reported_as_one_to_take_over() -> None:
 
 
 def test_two_requests_for_parts_of_one_reservation_time_out_together() -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files(["src/**"], ttl_minutes=60)
     for name in ("src/a", "src/b"):
         bob.negotiate_release(name, "need it", urgency="urgent")
-    team.minutes(6, ada, bob)
+    world.minutes(6, ada, bob)
     [late] = bob.fetch_inbox()["negotiation_timeouts"]
     assert (late["file"], late["state"]) == ("src/a", "forced")
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == ["src/a", "src/b"]
@@ -157,11 +157,11 @@ def test_two_requests_for_parts_of_one_reservation_time_out_together() -> None:
 
 def test_force_takes_all_that_the_holder_had_on_the_file_when_it_was_asked_for() -> None:
     """Else a holder with two leases on a file would answer one request in two time limits."""
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files(["src/*.py", "**/app.py", "doc/**"], ttl_minutes=60)
-    team.now += 1
+    world.now += 1
     bob.negotiate_release(FILE, "need it", urgency="urgent")
-    team.minutes(6, ada, bob)
+    world.minutes(6, ada, bob)
     assert [row["state"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["forced"]
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
     assert [row["pattern"] for row in ada.my_reservations()["reservations"]] == ["doc/**"]
@@ -173,53 +173,53 @@ def test_force_takes_all_that_the_holder_had_on_the_file_when_it_was_asked_for()
 def test_a_lease_with_no_force_beside_the_one_that_was_taken_is_named_and_nobody_is_told_that_the_file_is_free() -> (
     None
 ):
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files(["src/*.py"], ttl_minutes=60)
     ada.reserve_files(["**/app.py"], ttl_minutes=60, no_force=True)
-    team.now += 1
+    world.now += 1
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="urgent"))
-    team.minutes(6, ada, bob)
+    world.minutes(6, ada, bob)
     [late] = bob.fetch_inbox()["negotiation_timeouts"]
     assert (late["state"], late["still_held"]) == ("forced", "**/app.py")
     assert (inbox(bob, "release-ack"), len(inbox(bob, "forced"))) == ([], 1)
     again = bob.negotiate_release(FILE, "need it", urgency="urgent")
     assert (again["status"], thread_of(again) != thread) == ("pending", True)
-    team.minutes(6, ada, bob)
+    world.minutes(6, ada, bob)
     [late] = bob.fetch_inbox()["negotiation_timeouts"]
     assert late["code"] == "RSV307"
 
 
 def test_a_holder_who_reserves_wider_behind_a_requester_that_left_the_line_gains_one_time_limit_at_most() -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
     bob.release_all()
     assert ada.reserve_files(["src/**"], ttl_minutes=60)["errors"] == []
-    team.minutes(6, ada, bob)
+    world.minutes(6, ada, bob)
     again = bob.negotiate_release(FILE, "need it", urgency="urgent")
     assert again["status"] == "pending"
     assert ada.reserve_files(["**"])["errors"] != []
-    team.minutes(6, ada, bob)
+    world.minutes(6, ada, bob)
     assert [row["state"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["forced"]
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
 
 
 def test_a_holder_cannot_reserve_wider_past_a_requester_in_the_line() -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
     assert ada.reserve_files(["src/**"])["errors"] != []
-    team.minutes(6, ada, bob)
+    world.minutes(6, ada, bob)
     bob.fetch_inbox()
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
 
 
 def test_who_asked_by_force_behind_another_in_the_line_is_told_who_has_the_file_now() -> None:
-    team, ada, bob, eve = three(escalation="force")
+    world, ada, bob, eve = three(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     eve.negotiate_release(FILE, "first", urgency="low")
     bob.negotiate_release(FILE, "second", urgency="urgent")
-    team.minutes(6, ada, eve)
+    world.minutes(6, ada, eve)
     [late] = bob.fetch_inbox()["negotiation_timeouts"]
     assert late["state"] == "forced"
     assert "Eve was before you" in late["suggestion"]

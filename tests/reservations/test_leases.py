@@ -54,19 +54,6 @@ def test_shared_leases_overlap_each_other_and_nothing_else(
     assert (not codes(world.agent("bob").reserve_files(["src/a.py"], exclusive=second))) is granted
 
 
-@pytest.mark.parametrize(
-    ("held", "wanted", "granted"),
-    [
-        ("src/lib/x", "src/**", False), ("src/lib/**", "src/**", False), ("src/**", "src/lib/x", False),
-        ("**/x", "src/**", False), ("src/lib/x", "src/*", True), ("src/lib/x", "src/**/y", True),
-        ("src/lib/x", "lib/**", True), ("srcs/x", "src/**", True),
-    ],
-)  # fmt: skip
-def test_patterns_collide_where_a_path_is_in_both(world: World, held: str, wanted: str, granted: bool) -> None:
-    world.agent("ann").reserve_files([held])
-    assert (not codes(world.agent("bob").reserve_files([wanted]))) is granted
-
-
 def test_several_patterns_are_granted_together_or_not_at_all(world: World) -> None:
     world.agent("ann").reserve_files(["b"])
     answer = world.agent("bob").reserve_files(["a", "b", "c"])

@@ -13,8 +13,9 @@ from interlock.reservations.leases.runtime import Context
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import MAX_MESSAGE_BYTES, size
 from interlock.reservations.messages.sending import MAX_INBOX_BYTES
+from interlock.reservations.settings import Settings
 from tests.effort import examples
-from tests.reservations.team import Team, body, codes, inbox, thread_of, three, two
+from tests.reservations.world import World, codes, inbox, thread_of, three, two
 from tests.table import each_row
 
 ACK = {"type": "release-ack", "file": "a.py", "released": True, "released_by": "Ada"}
@@ -40,7 +41,7 @@ def test_a_message_reaches_its_reader_and_nobody_else() -> None:
 
 
 def test_a_note_to_oneself_is_kept() -> None:
-    ada = Team().agent("Ada")
+    ada = World().join("Ada")
     assert ada.send_message("Ada", "go on with parser.py")["sent"]
     assert ada.fetch_inbox()["messages"][0]["from"] == "Ada"
 
@@ -54,8 +55,8 @@ def test_a_recipient_that_is_not_one_known_agent_is_refused(to: Any) -> None:
 
 
 def test_a_slip_in_a_name_is_answered_with_the_names_that_are_near() -> None:
-    team = Team()
-    ada, _ = team.agent("Ada"), team.agent("claude-build-7")
+    world = World()
+    ada, _ = world.join("Ada"), world.join("claude-build-7")
     [error] = ada.send_message("claude-build7", "hello")["errors"]
     assert "claude-build-7" in error["expected"]
 
@@ -71,8 +72,8 @@ def test_a_body_that_is_no_short_text_is_refused(text: Any) -> None:
 
 @pytest.mark.parametrize("text", ["x" * 2000, "é" * 1000, "\n" * 400 + "x" * 1600], ids=["ascii", "wide", "lines"])
 def test_a_body_of_two_thousand_bytes_is_sent_and_fits_into_an_answer(text: str) -> None:
-    team = Team()
-    ada, bob = team.agent("Ada" + "ö" * 97), team.agent("Bob")
+    world = World()
+    ada, bob = world.join("Ada" + "ö" * 97), world.join("Bob")
     assert ada.send_message("Bob", text, topic="t" * 100)["sent"]
     answer = bob.fetch_inbox()
     assert answer["messages"][0]["body"] == text
@@ -106,10 +107,10 @@ def test_a_key_is_a_short_printable_text(key: Any) -> None:
 
 
 def test_a_refused_message_may_be_sent_again_with_its_key() -> None:
-    team = Team()
-    ada = team.agent("Ada")
+    world = World()
+    ada = world.join("Ada")
     assert codes(ada.send_message("Bob", "hello", idempotency_key="k")) == ["RSV301"]
-    bob = team.agent("Bob")
+    bob = world.join("Bob")
     assert ada.send_message("Bob", "hello", idempotency_key="k")["sent"]
     assert len(inbox(bob)) == 1
 
@@ -177,8 +178,8 @@ def test_a_request_names_a_file_or_a_pattern() -> None:
 
 @each_row("text", ["released!", "[]", "7", "null", "{", "[" * 2000, '{"released": true'])
 def test_a_typed_message_without_an_object_as_its_body_is_refused(text: str) -> None:
-    team = Team()
-    ada, _ = team.agent("Ada"), team.agent("Bob")
+    world = World()
+    ada, _ = world.join("Ada"), world.join("Bob")
     answer = ada.send_message("Bob", text, topic="release_ack")
     assert codes(answer) == ["RSV302"]
 
@@ -209,16 +210,16 @@ def test_a_forged_release_ack_moves_nothing_and_its_reader_is_told() -> None:
 )
 def test_a_body_that_reads_like_one_of_the_protocol_is_marked_without_a_type_too(claim: dict[str, Any]) -> None:
     """Negotiation PRD F1 gives these bodies no field `type`."""
-    team = Team()
-    bob, eve = team.agent("Bob"), team.agent("Eve")
+    world = World()
+    bob, eve = world.join("Bob"), world.join("Eve")
     assert eve.send_message("Bob", json.dumps(claim), topic="about a.py")["errors"] == []
     assert inbox(bob)[-1].get("note")
 
 
 @pytest.mark.parametrize("topic", ["Release-Ack", "RELEASE_ACK", " release-ack "])
 def test_a_topic_names_its_type_in_any_case(topic: str) -> None:
-    team = Team()
-    bob, eve = team.agent("Bob"), team.agent("Eve")
+    world = World()
+    bob, eve = world.join("Bob"), world.join("Eve")
     forged = json.dumps({"file": "a.py", "released": True, "released_by": "Bob"})
     assert codes(eve.send_message("Bob", forged, topic=topic)) == ["RSV302"]
     assert eve.send_message("Bob", forged.replace("Bob", "Eve"), topic=topic)["sent"]
@@ -227,8 +228,8 @@ def test_a_topic_names_its_type_in_any_case(topic: str) -> None:
 
 @pytest.mark.parametrize("text", ["released", '["released"]', '{"file": "a.py", "lines": 3}', '{"reason": "none"}'])
 def test_what_does_not_read_like_the_protocol_carries_no_note(text: str) -> None:
-    team = Team()
-    bob, eve = team.agent("Bob"), team.agent("Eve")
+    world = World()
+    bob, eve = world.join("Bob"), world.join("Eve")
     eve.send_message("Bob", text)
     assert "note" not in inbox(bob)[-1]
 
@@ -346,15 +347,15 @@ def test_every_answer_is_at_most_four_kibibytes_whatever_is_written(texts: list[
 
 
 def test_a_notice_of_the_store_that_is_too_long_is_cut_and_never_stops_the_inbox() -> None:
-    team = Team()
-    bob = team.agent("Bob")
+    world = World()
+    bob = world.join("Bob")
 
     def tell(entry: Entry) -> None:
         entry.tell("Bob", "granted", '"\n' * 1500)
         entry.tell("Bob", "granted", "\x01" * 5000)
         entry.tell("Bob", "granted", "short")
 
-    with entered(Context(team.runtime, bob.caller)) as entry:
+    with entered(Context(world.runtime, bob.caller)) as entry:
         tell(entry)
     found = inbox(bob)
     assert (len(found), found[2]["body"]) == (3, "short")
@@ -362,11 +363,11 @@ def test_a_notice_of_the_store_that_is_too_long_is_cut_and_never_stops_the_inbox
 
 
 def test_many_timed_out_requests_leave_room_for_messages() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     for number in range(30):
         ada.reserve_files([f"src/module_{number}.py"], ttl_minutes=60)
         bob.negotiate_release(f"src/module_{number}.py", "need it", urgency="urgent")
-    team.minutes(6, ada, bob)
+    world.minutes(6, ada, bob)
     for number in range(4):
         ada.send_message("Bob", f"{number}" * 2000)
     for _ in range(4):
@@ -378,44 +379,37 @@ def test_many_timed_out_requests_leave_room_for_messages() -> None:
 
 
 def test_a_message_is_in_the_journal_without_its_body() -> None:
-    team = Team()
-    ada, _ = team.agent("Ada"), team.agent("Bob")
+    world = World()
+    ada, _ = world.join("Ada"), world.join("Bob")
     ada.send_message("Bob", "a secret")
-    [data] = [data for kind, data in team.events() if kind == "message_sent"]
+    [data] = world.events("message_sent")
     assert (data["sender"], data["recipient"]) == ("Ada", "Bob")
     assert "a secret" not in json.dumps(data)
-
-
-def test_typed_bodies_say_their_type() -> None:
-    _, ada, bob = two()
-    ada.reserve_files(["a.py"])
-    bob.negotiate_release("a.py", "need it")
-    assert body(inbox(ada)[0])["type"] == "release-request"
 
 
 # -- what is known of requests -----------------------------------------------------------------------------------------
 
 
 def test_a_request_says_which_reservation_of_the_reader_it_is_about_and_whether_that_has_unsaved_work() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files(["src/**"])
     bob.negotiate_release("src/a.py", "need it")
     for known in (True, False, None):
-        team.dirty = {"src/**": known}
+        world.dirty = {"src/**": known}
         [request] = inbox(ada, "release-request")
         assert (request.get("yours"), request.get("unsaved")) == ("src/**", known)
 
 
 @pytest.mark.parametrize("how", ["released", "ended"])
 def test_a_request_that_is_settled_says_so_and_no_longer_what_it_is_about(how: str) -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files(["a.py"])
     thread = thread_of(bob.negotiate_release("a.py", "need it"))
     if how == "released":
         ada.respond_to_release(thread, "release")
     else:
         ada.release_all()
-    team.now += 200
+    world.now += 200
     [request] = inbox(ada, "release-request")
     assert "3 min ago" in request.get("settled", "")
     assert "yours" not in request
@@ -434,11 +428,11 @@ def test_a_request_that_was_read_is_named_until_it_is_answered() -> None:
 
 
 def test_an_inbox_full_of_the_longest_requests_keeps_its_bound_and_comes_page_by_page() -> None:
-    team = Team(max_leases=300)
-    ada, bob = team.agent("A" + "ä" * 99), team.agent("B" + "ö" * 99)
+    world = World(settings=Settings(max_leases=300))
+    ada, bob = world.join("A" + "ä" * 99), world.join("B" + "ö" * 99)
     names = [f"{number:02}/" + "x" * 700 for number in range(12)]
     ada.reserve_files(names)
-    team.dirty = dict.fromkeys(names, True)
+    world.dirty = dict.fromkeys(names, True)
     for name in names:
         assert bob.negotiate_release(name, '"' * 150, urgency="urgent")["errors"] == []
     seen = 0

@@ -4,7 +4,7 @@ import pytest
 
 from interlock.reservations import settings
 from interlock.reservations.messages import negotiation
-from tests.reservations.team import FILE, START, Team, asked, codes, holding, inbox, thread_of, three, two
+from tests.reservations.world import FILE, START, World, asked, codes, holding, inbox, thread_of, three, two
 
 
 def test_the_time_limits_are_exported() -> None:
@@ -18,45 +18,45 @@ def test_the_time_limits_are_exported() -> None:
 # -- waiting -------------------------------------------------------------------------------------------------------
 
 
-def asked_of(team: Team, name: str) -> str:
+def asked_of(world: World, name: str) -> str:
     """Return the thread of the one open request to an agent."""
-    with team.store.transaction() as tx:
+    with world.store.transaction() as tx:
         [asked] = tx.open_negotiations(holder=name)
     return asked.thread_id
 
 
 def test_a_wait_ends_with_the_release_and_the_file() -> None:
-    team, ada, bob = holding()
-    team.after(3, lambda: ada.respond_to_release(asked_of(team, "Ada"), "release", reason="done"))
+    world, ada, bob = holding()
+    world.after(3, lambda: ada.respond_to_release(asked_of(world, "Ada"), "release", reason="done"))
     answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
     assert (answer["status"], answer.get("reason")) == ("release", "done")
     assert [row["holder"] for row in answer.get("reservations", [])] == ["Bob"]
-    assert team.now - START < 4
+    assert world.now - START < 4
     assert [row["topic"] for row in bob.fetch_inbox()["messages"]] == ["release-ack"]
 
 
 def test_a_wait_ends_with_a_deferral() -> None:
-    team, ada, bob = holding()
-    team.after(3, lambda: ada.respond_to_release(asked_of(team, "Ada"), "defer", eta_minutes=7))
+    world, ada, bob = holding()
+    world.after(3, lambda: ada.respond_to_release(asked_of(world, "Ada"), "defer", eta_minutes=7))
     answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
     assert (answer["status"], answer.get("eta_minutes")) == ("defer", 7)
-    assert team.now - START < 4
+    assert world.now - START < 4
 
 
 def test_a_wait_on_a_deferred_request_ends_with_its_release() -> None:
-    team, ada, bob, thread = asked()
+    world, ada, bob, thread = asked()
     ada.respond_to_release(thread, "defer", eta_minutes=7)
-    team.after(5, lambda: ada.respond_to_release(thread, "release"))
+    world.after(5, lambda: ada.respond_to_release(thread, "release"))
     assert bob.negotiate_release(FILE, "need it", wait_seconds=30)["status"] == "release"
-    assert team.now - START < 6
+    assert world.now - START < 6
 
 
 def test_a_wait_without_an_answer_ends_in_time() -> None:
-    team, _, bob = holding()
+    world, _, bob = holding()
     answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
     assert (answer["status"], answer["errors"]) == ("timeout", [])
-    assert answer["thread_id"] == asked_of(team, "Ada")
-    assert 30 <= round(team.now - START, 3) < 31
+    assert answer["thread_id"] == asked_of(world, "Ada")
+    assert 30 <= round(world.now - START, 3) < 31
 
 
 def test_a_wait_on_a_deferral_that_does_not_change_ends_as_the_deferral() -> None:
@@ -68,32 +68,32 @@ def test_a_wait_on_a_deferral_that_does_not_change_ends_as_the_deferral() -> Non
 
 @pytest.mark.parametrize("how", ["released by hand", "expired"])
 def test_a_wait_ends_when_the_reservation_ends_in_any_other_way(how: str) -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files([FILE], ttl_minutes=0.1 if how == "expired" else 15)
     if how == "released by hand":
-        team.after(6, ada.release_all)
+        world.after(6, ada.release_all)
     answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
     assert (answer["status"], answer["thread_id"]) == ("free", None)
     assert [row["holder"] for row in answer.get("reservations", [])] == ["Bob"]
-    assert team.now - START < 8
+    assert world.now - START < 8
 
 
 def test_a_wait_ends_when_the_process_of_the_holder_ends() -> None:
-    team = Team()
-    ada, bob = team.agent("Ada", pid=7), team.agent("Bob")
+    world = World()
+    ada, bob = world.join("Ada", pid=7), world.join("Bob")
     ada.reserve_files([FILE])
-    team.after(6, lambda: team.ended.add(7))
+    world.after(6, lambda: world.ended.add(7))
     answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
     assert answer["status"] == "free"
-    assert team.now - START < 8
+    assert world.now - START < 8
 
 
 def test_a_wait_goes_on_with_the_next_holder_when_somebody_was_in_front() -> None:
-    team, ada, bob, eve = three()
+    world, ada, bob, eve = three()
     ada.reserve_files([FILE])
     eve.negotiate_release(FILE, "first")
-    team.after(3, ada.release_all)
-    team.after(6, eve.release_all)
+    world.after(3, ada.release_all)
+    world.after(6, eve.release_all)
     answer = bob.negotiate_release(FILE, "second", wait_seconds=30)
     assert (answer["status"], [row["holder"] for row in answer.get("reservations", [])]) == ("free", ["Bob"])
 
@@ -102,12 +102,12 @@ def test_a_wait_goes_on_with_the_next_holder_when_somebody_was_in_front() -> Non
 
 
 def test_two_holders_that_ask_each_other_are_both_told_once() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files(["a.py"])
     bob.reserve_files(["b.py"])
     assert "deadlock" not in bob.negotiate_release("a.py", "need it")
     answer = ada.negotiate_release("b.py", "need it", wait_seconds=30)
-    assert (answer.get("deadlock"), answer["status"], team.now) == (["Ada", "Bob"], "pending", START)
+    assert (answer.get("deadlock"), answer["status"], world.now) == (["Ada", "Bob"], "pending", START)
     ada.negotiate_release("b.py", "need it")
     assert len(inbox(bob, "deadlock")) == 1
     assert inbox(ada, "deadlock") == []
@@ -120,47 +120,47 @@ def test_two_holders_that_ask_each_other_are_both_told_once() -> None:
 
 
 def test_asking_for_more_than_is_held_keeps_others_out_only_until_the_time_limit() -> None:
-    team, ada, bob, eve = three()
+    world, ada, bob, eve = three()
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release("**", "everything")
     assert codes(eve.reserve_files(["other.py"])) == ["RSV201"]
-    team.minutes(12, ada, bob, eve)
+    world.minutes(12, ada, bob, eve)
     assert codes(eve.reserve_files(["other.py"])) == []
 
 
 @pytest.mark.parametrize("meanwhile", ["asked again", "deferred"])
 def test_a_place_wider_than_what_is_held_ends_with_the_time_limit_of_its_request(meanwhile: str) -> None:
-    team, ada, bob, eve = three()
+    world, ada, bob, eve = three()
     ada.reserve_files([FILE], ttl_minutes=600)
     thread = thread_of(bob.negotiate_release("**", "everything"))
     if meanwhile == "deferred":
         ada.respond_to_release(thread, "defer", eta_minutes=500)
     for _ in range(10):
-        team.minutes(1, ada, eve)
+        world.minutes(1, ada, eve)
         bob.negotiate_release("**", "everything")
         assert codes(eve.reserve_files(["other.py"])) == ["RSV201"]
-    team.minutes(1.1, ada, bob)
+    world.minutes(1.1, ada, bob)
     bob.negotiate_release("**", "everything")
     assert codes(eve.reserve_files(["other.py"])) == []
 
 
 def test_a_place_ends_with_a_time_limit_when_the_reservation_that_covered_it_has_ended() -> None:
-    team = Team()
-    ada, bob, cid, eve = (team.agent(name) for name in ("Ada", "Bob", "Cid", "Eve"))
+    world = World()
+    ada, bob, cid, eve = (world.join(name) for name in ("Ada", "Bob", "Cid", "Eve"))
     ada.reserve_files(["src/**"], exclusive=False)
     cid.reserve_files([FILE], exclusive=False, ttl_minutes=600)
     bob.negotiate_release("src/**", "all of it", agent_name="Ada")
     ada.release_all()
     assert codes(eve.reserve_files(["src/other.py"])) == ["RSV201"]
-    team.minutes(10, bob, cid)
+    world.minutes(10, bob, cid)
     assert codes(eve.reserve_files(["src/other.py"])) == []
 
 
 def test_who_waits_in_the_line_as_a_time_out_suggests_keeps_the_place_of_the_request() -> None:
-    team, ada, bob, eve = three()
+    world, ada, bob, eve = three()
     ada.reserve_files([FILE], ttl_minutes=600)
     bob.negotiate_release("src/**", "all of it")
-    team.minutes(10, ada, bob, eve)
+    world.minutes(10, ada, bob, eve)
     answer = bob.negotiate_release("src/**", "all of it")
     assert answer["status"] == "timeout"
     suggested = answer.get("next")
@@ -172,24 +172,24 @@ def test_who_waits_in_the_line_as_a_time_out_suggests_keeps_the_place_of_the_req
 
 
 def test_asking_for_what_is_held_keeps_the_place_for_as_long_as_the_holder_needs() -> None:
-    team, ada, bob, eve = three()
+    world, ada, bob, eve = three()
     ada.reserve_files(["src/**"], ttl_minutes=600)
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     eve.reserve_files([FILE], wait_seconds=1)
-    team.minutes(300, ada, bob, eve)
+    world.minutes(300, ada, bob, eve)
     ada.respond_to_release(thread, "release")
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
 
 
 def test_everything_is_an_event() -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files(["a", "b"], ttl_minutes=60)
     first = thread_of(bob.negotiate_release("a", "need it"))
     bob.negotiate_release("b", "need it")
     ada.respond_to_release(first, "defer", eta_minutes=5)
     ada.respond_to_release(first, "release")
-    team.minutes(10, ada, bob)
+    world.minutes(10, ada, bob)
     bob.fetch_inbox()
-    found = [kind for kind, _ in team.events() if kind.startswith("release_") or kind == "lease_forced"]
+    found = [row.type for row in world.queue() if row.type.startswith("release_") or row.type == "lease_forced"]
     expected = ["release_requested", "release_requested", "release_deferred", "release_answered", "release_timed_out"]
     assert found == [*expected, "lease_forced"]

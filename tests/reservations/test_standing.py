@@ -7,18 +7,19 @@ import pytest
 from interlock.reservations import status
 from interlock.reservations.leases.runtime import Caller
 from interlock.reservations.service import Reservations
-from tests.reservations.team import ROOT, START, Team, codes, inbox, two
+from interlock.reservations.settings import Settings
+from tests.reservations.world import HOST, ROOT, START, World, codes, inbox, two
 from tests.table import each_row
 
 
 def test_agents_are_listed_with_their_state_and_leases_the_last_seen_first() -> None:
-    team = Team()
-    ada = team.agent("Ada", pid=7)
+    world = World()
+    ada = world.join("Ada", pid=7)
     ada.reserve_files(["a", "b"])
-    team.agent("Bob")
-    team.minutes(6)
-    cyd = team.agent("Cyd")
-    team.ended.add(7)
+    world.join("Bob")
+    world.minutes(6)
+    cyd = world.join("Cyd")
+    world.ended.add(7)
     rows = {row["name"]: row for row in cyd.list_agents()["agents"]}
     assert next(iter(rows)) == "Cyd"
     assert {name: (row["state"], row["leases"]) for name, row in rows.items()} == {
@@ -29,19 +30,19 @@ def test_agents_are_listed_with_their_state_and_leases_the_last_seen_first() -> 
 
 
 def test_an_agent_of_days_ago_is_listed_only_while_it_holds_something() -> None:
-    team = Team(max_ttl_minutes=10_000)
-    team.agent("Ada").reserve_files(["a"], ttl_minutes=5000)
-    team.agent("Bob")
-    team.minutes(2 * 1440)
-    assert [row["name"] for row in team.agent("Cyd").list_agents()["agents"]] == ["Cyd", "Ada"]
+    world = World(settings=Settings(max_ttl_minutes=10_000))
+    world.join("Ada").reserve_files(["a"], ttl_minutes=5000)
+    world.join("Bob")
+    world.minutes(2 * 1440)
+    assert [row["name"] for row in world.join("Cyd").list_agents()["agents"]] == ["Cyd", "Ada"]
 
 
 def test_the_standing_shows_leases_with_their_holders_and_the_line_in_order() -> None:
-    team = Team()
-    ada, bob, cyd = team.agent("Ada", pid=7), team.agent("Bob"), team.agent("Cyd")
+    world = World()
+    ada, bob, cyd = world.join("Ada", pid=7), world.join("Bob"), world.join("Cyd")
     ada.reserve_files(["src/**"], "refactoring", no_force=True)
     bob.negotiate_release("src/a.py", "need it")
-    team.minutes(1, ada, bob)
+    world.minutes(1, ada, bob)
     cyd.negotiate_release("src/b.py", "me too")
     shown = cyd.standing()
     [lease] = shown["leases"]
@@ -57,10 +58,10 @@ def test_the_standing_shows_leases_with_their_holders_and_the_line_in_order() ->
 
 
 def test_a_pending_negotiation_shows_who_asks_whom_for_what_and_for_how_long() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files(["src/**"])
     thread = bob.negotiate_release("src/a.py", "need it", urgency="urgent")["thread_id"]
-    team.minutes(3, ada, bob)
+    world.minutes(3, ada, bob)
     [row] = bob.standing()["negotiations"]
     found = {key: row[key] for key in ("thread_id", "requester", "holder", "pattern", "file", "urgency", "state")}
     assert found == {
@@ -68,30 +69,30 @@ def test_a_pending_negotiation_shows_who_asks_whom_for_what_and_for_how_long() -
         "urgency": "urgent", "state": "pending",
     }  # fmt: skip
     assert (row["age_minutes"], row["minutes_left"], row["expired"], row["resolved"]) == (3, 2, False, False)
-    team.minutes(4, ada, bob)
+    world.minutes(4, ada, bob)
     [row] = bob.standing()["negotiations"]
     assert (row["age_minutes"], row["minutes_left"], row["expired"]) == (7, -2, True)
 
 
 def test_a_deferred_negotiation_shows_its_eta_and_what_is_left_of_it() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files(["a"], ttl_minutes=60)
     thread = bob.negotiate_release("a", "need it")["thread_id"]
     ada.respond_to_release(str(thread), "defer", eta_minutes=20, reason="tests run")
-    team.minutes(5, ada, bob)
+    world.minutes(5, ada, bob)
     [row] = bob.standing()["negotiations"]
     assert (row["state"], row["eta_minutes"], row["minutes_left"], row["note"]) == ("deferred", 20, 15, "tests run")
 
 
 @pytest.mark.parametrize("how", ["released", "forced", "free", "withdrawn"])
 def test_a_resolved_negotiation_is_marked_with_how_and_fades_after_the_hour(how: str) -> None:
-    team, ada, bob = two(escalation="force")
+    world, ada, bob = two(escalation="force")
     ada.reserve_files(["a"], ttl_minutes=60)
     thread = str(bob.negotiate_release("a", "need it")["thread_id"])
     if how == "released":
         ada.respond_to_release(thread, "release")
     elif how == "forced":
-        team.minutes(10, ada)
+        world.minutes(10, ada)
         bob.fetch_inbox()
     elif how == "free":
         ada.release_all()
@@ -102,16 +103,16 @@ def test_a_resolved_negotiation_is_marked_with_how_and_fades_after_the_hour(how:
     assert row["how"]
     assert row["resolved_at"]
     assert row["minutes_left"] is None
-    team.minutes(61)
+    world.minutes(61)
     assert ada.standing()["negotiations"] == []
     assert len(ada.standing(24 * 60)["negotiations"]) == 1
 
 
 def test_an_open_negotiation_is_shown_however_old_it_is() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files(["a"], ttl_minutes=1440)
     bob.negotiate_release("a", "some day", urgency="low")
-    team.minutes(300, ada, bob)
+    world.minutes(300, ada, bob)
     assert [row["age_minutes"] for row in bob.standing()["negotiations"]] == [300]
 
 
@@ -119,8 +120,8 @@ def test_an_open_negotiation_is_shown_however_old_it_is() -> None:
     "since", [float("nan"), float("inf"), -5, 0, 10**400, "60", None, [1], True], ids=lambda value: str(value)[:8]
 )
 def test_an_absurd_time_span_is_no_error(since: Any) -> None:
-    team = Team()
-    ada = team.agent("Ada")
+    world = World()
+    ada = world.join("Ada")
     ada.reserve_files(["a"])
     assert len(ada.standing(since)["leases"]) == 1
 
@@ -137,15 +138,15 @@ def test_joining_tells_what_concerns_the_agent() -> None:
 
 
 def test_joining_under_another_spelling_keeps_the_first_name() -> None:
-    team = Team()
-    team.agent("Ada")
-    assert team.agent("ADA", joined=False).join()["name"] == "Ada"
-    assert len(team.agent("ada").list_agents()["agents"]) == 1
+    world = World()
+    world.join("Ada")
+    assert world.agent("ADA").join()["name"] == "Ada"
+    assert len(world.join("ada").list_agents()["agents"]) == 1
 
 
 def test_leaving_gives_back_everything_and_keeps_the_agent_and_its_messages() -> None:
-    team = Team()
-    ada, bob, cyd = team.agent("Ada", pid=7), team.agent("Bob"), team.agent("Cyd")
+    world = World()
+    ada, bob, cyd = world.join("Ada", pid=7), world.join("Bob"), world.join("Cyd")
     ada.reserve_files(["a"])
     bob.reserve_files(["b"])
     ada.negotiate_release("b", "need it")
@@ -157,63 +158,63 @@ def test_leaving_gives_back_everything_and_keeps_the_agent_and_its_messages() ->
     assert codes(cyd.reserve_files(["b"])) == []
     assert ("Ada", 0) in [(row["name"], row["leases"]) for row in bob.list_agents()["agents"]]
     assert any(row["body"] == "bye" for row in inbox(ada))
-    assert [data["agent"] for kind, data in team.events() if kind == "agent_left"] == ["Ada"]
+    assert [row["agent"] for row in world.events("agent_left")] == ["Ada"]
 
 
 def test_leaving_unbinds_the_process() -> None:
-    team = Team()
-    ada = team.agent("Ada", pid=7)
-    with team.store.transaction() as tx:
-        assert tx.agent_of_process("host", 7, "then") == "Ada"
+    world = World()
+    ada = world.join("Ada", pid=7)
+    with world.store.transaction() as tx:
+        assert tx.agent_of_process(HOST, 7, "once") == "Ada"
     ada.leave()
-    with team.store.transaction() as tx:
-        assert not tx.agent_of_process("host", 7, "then")
+    with world.store.transaction() as tx:
+        assert not tx.agent_of_process(HOST, 7, "once")
     ada.leave()
     assert ada.join()["name"] == "Ada"
 
 
 def test_a_caller_without_a_process_may_leave() -> None:
-    team = Team()
-    calls = Reservations(team.runtime, Caller("web", "agent", ROOT, "http"))
+    world = World()
+    calls = Reservations(world.runtime, Caller("web", "agent", ROOT, "http"))
     calls.reserve_files(["a"])
     assert calls.leave()["released_count"] == 1
-    assert team.now == START
+    assert world.now == START
 
 
 def test_of_many_rows_the_newest_are_shown_and_the_others_counted() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     count = status.MAX_ROWS + 7
     for number in range(0, count, 50):
-        team.minutes(0.1, ada, bob)
+        world.minutes(0.1, ada, bob)
         ada.reserve_files([f"f{each:03}" for each in range(number, min(number + 50, count))])
     for number in range(count):
-        team.now += 1
+        world.now += 1
         bob.negotiate_release(f"f{number:03}", "why")
     shown = bob.standing()
     assert shown.get("more") == {"leases": 7, "negotiations": 7}
     assert [len(shown["leases"]), len(shown["negotiations"])] == [status.MAX_ROWS] * 2
     assert shown["leases"][0]["pattern"] == f"f{count - 1:03}"
     assert shown["negotiations"][0]["file"] == f"f{count - 1:03}"
-    assert "more" not in Team().agent("Ada").standing()
+    assert "more" not in World().join("Ada").standing()
 
 
 def test_open_negotiations_are_shown_before_resolved_ones() -> None:
-    team, ada, bob = two()
+    world, ada, bob = two()
     ada.reserve_files(["old", "new"])
     bob.negotiate_release("old", "why")
-    team.minutes(1, ada, bob)
+    world.minutes(1, ada, bob)
     thread = bob.negotiate_release("new", "why")["thread_id"]
     ada.respond_to_release(str(thread), "release")
     assert [row["file"] for row in bob.standing()["negotiations"]] == ["old", "new"]
 
 
 def test_a_look_registers_nobody_and_writes_nothing_unless_something_is_due() -> None:
-    team = Team()
-    team.agent("Ada").reserve_files(["a"], ttl_minutes=1)
-    before = team.store.stamp()
-    stranger = Reservations(team.runtime, Caller("Stranger", "agent", ROOT, "cli"))
+    world = World()
+    world.join("Ada").reserve_files(["a"], ttl_minutes=1)
+    before = world.store.stamp()
+    stranger = Reservations(world.runtime, Caller("Stranger", "agent", ROOT, "cli"))
     assert len(stranger.standing()["leases"]) == 1
-    assert team.store.stamp() == before
-    team.minutes(2)
+    assert world.store.stamp() == before
+    world.minutes(2)
     assert stranger.standing()["leases"] == []
-    assert [row["name"] for row in team.agent("Ada").list_agents()["agents"]] == ["Ada"]
+    assert [row["name"] for row in world.join("Ada").list_agents()["agents"]] == ["Ada"]

@@ -1,10 +1,11 @@
-"""A world for the rules: a clock that stands still, processes that end when a test says so, a store in memory."""
+"""A world for the rules: a clock that moves when a test says so, processes that end so, a store in memory."""
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from interlock.reservations.answers import MessageInfo
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
@@ -15,6 +16,7 @@ from interlock.reservations.store.sqlite import SqliteStore
 START = 1_800_000_000.0
 ROOT = "/checkout"
 HOST = "here"
+FILE = "src/app.py"
 
 
 @dataclass
@@ -28,7 +30,10 @@ class World:
         waited: How long calls have waited in all; the clock that nobody sets.
         ended: Processes that have ended.
         unsaved: Patterns that cover uncommitted changes.
+        dirty: What git says of a pattern, where it is not as `unsaved` has it.
         pauses: What happens while a call waits, one function a pause; then only time passes.
+        meanwhile: What else happens while a call waits, and when.
+        pids: The processes of agents by their names in lower case.
     """
 
     store: SqliteStore = field(default_factory=lambda: SqliteStore(":memory:"))
@@ -37,7 +42,11 @@ class World:
     waited: float = 0.0
     ended: set[int] = field(default_factory=set[int])
     pauses: list[Callable[[], object]] = field(default_factory=list[Callable[[], object]])
+    meanwhile: list[tuple[float, Callable[[], object]]] = field(
+        default_factory=list[tuple[float, Callable[[], object]]]
+    )
     unsaved: set[str] = field(default_factory=set[str])
+    dirty: dict[str, bool | None] = field(default_factory=dict[str, bool | None])
     pids: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
@@ -48,8 +57,8 @@ class World:
             clock=lambda: self.now,
             monotonic=lambda: self.waited,
             is_running=self._is_running,
-            dirty=lambda _root, patterns: {pattern: pattern in self.unsaved for pattern in patterns},
-            changed_here=lambda _root, patterns: {pattern: pattern in self.unsaved for pattern in patterns},
+            dirty=self._is_dirty,
+            changed_here=self._is_dirty,
             pause=self._pause,
         )
 
@@ -59,6 +68,26 @@ class World:
 
     def agent(self, name: str, kind: AgentKind = "agent") -> Reservations:
         return Reservations(self.runtime, self.caller(name, kind))
+
+    def join(self, name: str, pid: int | None = None) -> Reservations:
+        """Return the calls of an agent that has called once, without a process unless one is given."""
+        if pid is not None:
+            self.pids[name.casefold()] = pid
+        calls = Reservations(self.runtime, Caller(name, "agent", ROOT, "mcp", HOST, pid, "once"))
+        calls.my_reservations()
+        return calls
+
+    def minutes(self, count: float, *alive: Reservations) -> None:
+        """Let time pass, in which some agents keep giving signs of life."""
+        for _ in range(int(count)):
+            self.now += 60
+            for agent in alive:
+                agent.my_reservations()
+        self.now += (count - int(count)) * 60
+
+    def after(self, seconds: float, action: Callable[[], object]) -> None:
+        """Do something while another call waits."""
+        self.meanwhile.append((self.now + seconds, action))
 
     def end_process(self, name: str) -> None:
         self.ended.add(self.pids[name.casefold()])
@@ -93,11 +122,18 @@ class World:
     def _is_running(self, host: str, pid: int, started: str) -> bool | None:
         return None if host != HOST else pid not in self.ended
 
+    def _is_dirty(self, _root: str, patterns: tuple[str, ...]) -> dict[str, bool | None]:
+        return {pattern: self.dirty.get(pattern, pattern in self.unsaved) for pattern in patterns}
+
     def _pause(self, seconds: float) -> None:
         if self.pauses:
             self.pauses.pop(0)()
         self.waited += max(seconds, 0.001)
         self.now += max(seconds, 0.001)
+        due = [action for at, action in self.meanwhile if at <= self.now]
+        self.meanwhile = [row for row in self.meanwhile if row[0] > self.now]
+        for action in due:
+            action()
 
 
 def ids(answer: Any) -> list[str]:
@@ -108,3 +144,48 @@ def ids(answer: Any) -> list[str]:
 def codes(answer: Any) -> list[str]:
     """Return the codes of an answer's refusals."""
     return [row["code"] for row in answer["errors"]]
+
+
+def two(**settings: Any) -> tuple[World, Reservations, Reservations]:
+    """Return a world with Ada and Bob."""
+    world = World(settings=Settings(**settings))
+    return world, world.join("Ada"), world.join("Bob")
+
+
+def three(**settings: Any) -> tuple[World, Reservations, Reservations, Reservations]:
+    """Return a world with Ada, Bob and Eve."""
+    return *(found := two(**settings)), found[0].join("Eve")
+
+
+def holding(**settings: Any) -> tuple[World, Reservations, Reservations]:
+    """Return a world in which Ada holds `FILE`, with Ada and Bob."""
+    world, ada, bob = two(**settings)
+    ada.reserve_files([FILE])
+    return world, ada, bob
+
+
+def asked(**settings: Any) -> tuple[World, Reservations, Reservations, str]:
+    """Return a world in which Bob asked Ada for `FILE`, with Ada, Bob and the thread."""
+    world, ada, bob = holding(**settings)
+    return world, ada, bob, thread_of(bob.negotiate_release(FILE, "need it"))
+
+
+def inbox(calls: Reservations, topic: str = "") -> list[MessageInfo]:
+    """Return all messages to an agent, read or not, of one topic or of any."""
+    answer = calls.fetch_inbox(unread_only=False, limit=100)
+    found = list(answer["messages"])
+    while answer["next_cursor"] is not None:
+        answer = calls.fetch_inbox(answer["next_cursor"], unread_only=False, limit=100)
+        found += answer["messages"]
+    return [message for message in found if topic in ("", message["topic"])]
+
+
+def body(message: MessageInfo) -> dict[str, Any]:
+    """Return a typed body."""
+    return json.loads(message["body"])
+
+
+def thread_of(answer: Any) -> str:
+    """Return the thread of an answer that has one."""
+    assert isinstance(answer["thread_id"], str)
+    return answer["thread_id"]

@@ -2,10 +2,7 @@
 
 import json
 import os
-import threading
-from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -99,58 +96,6 @@ def test_a_task_that_comes_in_through_a_tool_starts_no_program_and_raises_no_lim
     assert not list(root.rglob("run.json"))
 
 
-def test_a_task_cannot_put_its_caller_in_the_place_of_a_reviewer_that_the_project_configured(root: Path) -> None:
-    """The configuration says who judges; a task that came in through a tool must not replace it by `remote`."""
-    config = root / "interlock.toml"
-    config.write_text(config.read_text() + '\n[agents.reviewer]\nrunner = "python:reviewers:judge"\n')
-    (root / "reviewers.py").write_text("def judge(ask):\n    return ''\n")
-    with pytest.raises(CallError) as refused:
-        TaskCalls(root, Drives(root)).begin({**TASK, "agents": {"reviewer": {"runner": "remote"}}}, None)
-    assert refused.value.code == "MCP403"
-
-
-# -- the network behind the browser --------------------------------------------------------------------------------
-
-
-@contextmanager
-def inside() -> Generator[tuple[int, list[str]]]:
-    """Serve a page inside the network; yields its port and the requests that came."""
-    seen: list[str] = []
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            """Note the request and answer."""
-            seen.append(self.path)
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(b"<!doctype html><title>inside</title>")
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Say nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Page)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield server.server_port, seen
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(10)
-
-
-@pytest.mark.sample(every=3)
-@pytest.mark.parametrize("spelling", ["http://{}/", "HTTP://{}/", "http:\t//{}/", "ht\ttp:/\t/{}/"], ids=ascii)
-def test_a_caller_with_a_token_reaches_no_server_inside_however_the_address_is_written(
-    root: Path, spelling: str
-) -> None:
-    with inside() as (port, seen):
-        page = spelling.format(f"127.0.0.1:{port}")
-        with pytest.raises(CallError) as refused:
-            TaskCalls(root, Drives(root)).collect(page, "ADHOC-1", ["console"], None, caller="builder")
-        assert (refused.value.code, seen) == ("MCP407", [])
-
-
 # -- what one client can do to the others --------------------------------------------------------------------------
 
 
@@ -176,15 +121,3 @@ async def test_a_query_that_is_no_number_is_the_readers_error(client: Client, qu
     with pytest.raises(MCPError) as refused:
         await client.read_resource(f"interlock://runs/run-1/events?{query}")
     assert "INTERNAL" not in refused.value.error.message
-
-
-@pytest.mark.sample(every=3)
-@pytest.mark.parametrize("given", ['"{\\"run_id\\": \\"run-1\\"}"', "[]", "null", "1e999", "[" * 5000, '{"a":1,"a":2}'])
-async def test_a_text_that_is_no_ticket_is_a_finding_and_changes_nothing(client: Client, given: str) -> None:
-    begun = await client.call_tool("interlock_begin_run", {"ticket_id": "SHOP-7", "run_id": "run-1"})
-    result = await client.call_tool("interlock_submit_ticket", {"ticket_json": given})
-    assert not result.is_error
-    assert cast("dict[str, Any]", result.structured_content)["gate_result"]["status"] == "retry"
-    again = await client.call_tool("interlock_begin_run", {"ticket_id": "SHOP-7", "run_id": "run-1"})
-    ours, theirs = (cast("dict[str, Any]", each.structured_content)["ticket_json"] for each in (begun, again))
-    assert ours == theirs

@@ -9,14 +9,13 @@ from typing import Annotated, Any
 import jsonschema
 import pytest
 from mcp import Client
-from mcp_types import CallToolResult, TextContent, TextResourceContents
+from mcp_types import CallToolResult, TextContent
 from pydantic import Field
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.graph import RunDamagedError
 from interlock.server import make_server
 from interlock.server.toolsets import ALL, ToolsetError
-from tests.server.stdio_process import client
 
 pytestmark = pytest.mark.anyio
 
@@ -201,29 +200,3 @@ async def test_the_text_of_a_result_is_its_structured_content(tmp_path: Path) ->
         assert json.loads(text) == result.structured_content
         assert "\n" not in text
         assert "Ünïcode-1" in text
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_both_revisions_of_the_protocol_are_answered_over_stdio(tmp_path: Path, mode: Any) -> None:
-    async with client(tmp_path, mode=mode) as connected:
-        tools = {tool.name for tool in (await connected.list_tools()).tools}
-        assert "interlock_submit_ticket" in tools
-        begun = await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"})
-        assert begun.structured_content is not None
-        ticket = begun.structured_content["ticket_json"]
-        assert ticket["state"] == "fetch_ticket"
-        (content,) = (await connected.read_resource("interlock://runs/r1/ticket")).contents
-        assert isinstance(content, TextResourceContents)
-        assert json.loads(content.text) == ticket
-        assert (await connected.get_prompt("ticket_workflow")).messages
-        assert error_of(await connected.call_tool("interlock_begin_run", {"tiket_id": "A-1"}))["code"] == "MCP202"
-
-
-@pytest.mark.long
-async def test_two_servers_of_one_project_see_each_others_runs(tmp_path: Path) -> None:
-    async with client(tmp_path) as one, client(tmp_path) as other:
-        await one.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"})
-        seen = await other.call_tool("interlock_run_status", {"run_id": "r1"})
-        assert seen.structured_content is not None
-        assert seen.structured_content["state"] == "fetch_ticket"

@@ -9,7 +9,6 @@ from mcp import Client
 
 from interlock.server import make_server
 from tests.clients.scripted import CONFIG, GATES, TASK, answer, envelope, make_project
-from tests.server.stdio_process import client as over_stdio
 from tests.server.test_tasks import RUN, Caller, Host
 
 pytestmark = pytest.mark.anyio
@@ -87,26 +86,3 @@ async def test_only_the_one_corrected_answer_is_taken_early(host: Host, caller: 
     caller.name = "tester"
     await host.call("task_submit", run_id=RUN, role="tester", envelope=text)
     assert (await host.refused("task_submit", run_id=RUN, role="tester", envelope=text + " "))["code"] == "RUN605"
-
-
-@pytest.mark.long
-async def test_an_early_answer_that_is_wrong_again_is_asked_for_once_more_with_its_findings(host: Host) -> None:
-    asks = await refused_once(host)
-    await host.call("task_submit", run_id=RUN, role="tester", envelope="nonsense again")
-    await host.hand_in(asks["stylist"], full(host.root, asks["stylist"]))
-    ask = await host.ask(role="tester")
-    assert (ask["reask"], "ENV223" in ask["prompt"]) == (2, True)
-    assert (await host.hand_in(ask, full(host.root, ask)))["status"] == "READY_FOR_REVIEW"
-
-
-@pytest.mark.long
-async def test_an_answer_that_one_server_kept_is_judged_by_the_next(tmp_path: Path) -> None:
-    root = make_project(tmp_path / "project", CONFIG + STYLIST)
-    async with over_stdio(root) as client:
-        asks = await refused_once(Host(client, root))
-        await client.call_tool(
-            "task_submit", {"run_id": RUN, "role": "tester", "envelope": full(root, asks["tester"]), "ask_id": NEXT}
-        )
-    async with over_stdio(root) as client:
-        done = await Host(client, root).hand_in(asks["stylist"], full(root, asks["stylist"]))
-    assert (done["ok"], done["status"], done["waiting"]) == (True, "READY_FOR_REVIEW", ["reviewer"])

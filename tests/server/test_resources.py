@@ -16,7 +16,7 @@ from interlock.graph import drive, load_task, start_run
 from interlock.server import make_server
 from interlock.server.resources import MAX_EVENTS, task_object
 from tests.campaign.test_kills import greeting_project
-from tests.server.stdio_process import INITIALIZE, INITIALIZED, Wire, call, client, server
+from tests.server.stdio_process import INITIALIZE, INITIALIZED, Wire, call, server
 
 pytestmark = pytest.mark.anyio
 
@@ -115,34 +115,6 @@ async def test_run_ids_are_completed(tmp_path: Path) -> None:
         reference = ResourceTemplateReference(type="ref/resource", uri="interlock://runs/{run_id}/ticket")
         found = await connected.complete(reference, {"name": "run_id", "value": "al"})
     assert found.completion.values == ["alpha", "alpine"]
-
-
-@pytest.mark.long
-async def test_a_client_that_listens_is_told_of_every_move_and_of_nothing_else(tmp_path: Path) -> None:
-    """The form of the 2026 revision."""
-    wanted = ["interlock://runs/r1/ticket", "interlock://runs/r1/events"]
-    async with client(tmp_path) as connected, connected.listen(resource_subscriptions=wanted) as changes:
-        await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": "other"})
-        await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"})
-        assert await next_two(changes) == wanted
-        stale = {"run_id": "r1", "revision": 9, "payload": FETCHED}
-        await connected.call_tool("interlock_submit_payload", stale)
-        await connected.call_tool("interlock_submit_payload", {**stale, "revision": 1})
-        assert await next_two(changes) == wanted
-        with anyio.move_on_after(0.2) as quiet:
-            await anext(changes)
-        assert quiet.cancelled_caught, "two moves, two notices of each resource"
-
-
-async def next_two(changes: Any) -> list[str]:
-    """Return the addresses of the next two changes."""
-    found: list[str] = []
-    with anyio.fail_after(30):
-        while len(found) < 2:
-            event = await anext(changes)
-            assert isinstance(event, ResourceUpdated)
-            found.append(event.uri)
-    return found
 
 
 def until(wire: Wire, number: int) -> list[str]:

@@ -155,26 +155,6 @@ def test_the_root_is_found_from_a_subfolder(tmp_path: Path) -> None:
     assert not (inner / ".interlock").exists()
 
 
-@pytest.mark.long
-def test_the_root_can_be_named(tmp_path: Path) -> None:
-    (tmp_path / "here").mkdir()
-    (tmp_path / "there").mkdir()
-    with server(tmp_path / "here", "--root", str(tmp_path / "there")) as wire:
-        wire.ask(call("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"}))
-    assert (tmp_path / "there" / ".interlock").is_dir()
-
-
-@pytest.mark.long
-def test_an_unknown_toolset_is_refused_with_the_nearest_one(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*COMMAND, "--toolsets", "ticket"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=60, check=False,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "MCP301" in done.stderr
-    assert "`tickets`" in done.stderr
-
-
 WAITING = """
 import anyio, threading
 from pathlib import Path

@@ -47,7 +47,7 @@ def test_a_task_may_repeat_what_the_configuration_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["http://[", "\thttp://127.0.0.1:1/", "hTTps:\n//127.0.0.1:1/", " http://127.0.0.1:1/"]
+    "page", ["http://[", "\thttp://127.0.0.1:1/", "hTTps:\n//127.0.0.1:1/", "ht\ttp:/\t/127.0.0.1:1/"]
 )
 def test_a_known_caller_names_no_page_that_is_an_address(tmp_path: Path, page: str) -> None:
     with pytest.raises(CallError) as refused:

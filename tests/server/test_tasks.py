@@ -297,17 +297,6 @@ async def test_a_task_brings_no_code_scripts_or_prompts_of_its_own(host: Host, s
     assert error["code"] == "MCP403"
 
 
-async def test_a_known_caller_brings_no_runner_in_a_file_either(host: Host, caller: Caller) -> None:
-    gates = json.dumps(list(GATES))
-    (host.root / "hello.toml").write_text(
-        f'task_id = "HELLO-001"\ntask = "Greet"\ngates_required = {gates}\nscope = ["src/**"]\n'
-        '[agents.reviewer]\nrunner = "python:os:system"\n',
-        encoding="utf-8",
-    )
-    caller.name = "builder"
-    assert (await host.refused("task_begin", task="hello.toml"))["code"] == "MCP403"
-
-
 async def test_a_role_with_a_runner_of_its_own_is_not_waited_for(tmp_path: Path) -> None:
     root = make_project(tmp_path / "p", CONFIG + '[agents.builder]\nrunner = "python:building:answer"\n')
     (root / "building.py").write_text(

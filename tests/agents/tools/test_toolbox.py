@@ -138,16 +138,6 @@ def test_a_builder_lists_searches_reads_writes_edits_and_deletes(opened: Opened,
     assert not (root / "src/a.py").exists()
 
 
-def test_what_another_agent_holds_is_not_written(opened: Opened, root: Path) -> None:
-    assert opened(agent="run:first").codes("write_file", path="src/a.py", text="mine\n") == []
-    second = opened(agent="run:second")
-    (row,) = second("write_file", path="src/a.py", text="yours\n")["errors"]
-    assert (row["code"], row["conflict"]["holder"]) == ("RSV201", "run:first")
-    assert second.codes("edit_file", path="src/a.py", old="mine", new="yours") == ["RSV201"]
-    assert second.codes("delete_file", path="src/a.py") == ["RSV201"]
-    assert (root / "src/a.py").read_text() == "mine\n"
-
-
 @pytest.mark.parametrize("step", ["build", "qa", "review"])
 def test_the_sources_of_a_task_are_read_outside_its_scope_and_not_written(
     opened: Opened, root: Path, step: str

@@ -1,5 +1,6 @@
-"""A report that tested code left is read inside the export alone, and events of another shape are no outcomes."""
+"""Reports that tested code left: read inside the export alone, each in the form that its runner documents."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -7,10 +8,15 @@ from typing import Any, cast
 import pytest
 
 from interlock.gates.sealed.loaded import elsewhere
+from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import kind_of, protection
 from interlock.gates.sealed.report import read_report, report_place
+from interlock.gates.sealed.runners import Plan
+from interlock.gates.sealed.runners.base import PROBES
 from interlock.gates.sealed.runners.python import read_probe
+from interlock.gates.sealed.runners.reports import ReportKind, ReportRunner
 from interlock.gates.sealed.runners.stream import Events
+from tests.table import each_row
 
 
 def test_links_that_lead_out_of_the_export_are_not_followed(tmp_path: Path) -> None:
@@ -70,3 +76,104 @@ def test_a_module_of_a_package_is_not_one_of_the_same_file_name_at_the_top(
     assert elsewhere(cast("Any", case), ["utils.py"], loaded) == (loaded[0], "utils.py")
     (tmp_path / "lib/__init__.py").touch()
     assert elsewhere(cast("Any", case), ["utils.py"], loaded) is None
+
+
+GO = b"""{"Action":"start","Package":"x/calc"}
+{"Action":"run","Package":"x/calc","Test":"TestAdd"}
+{"Action":"output","Package":"x/calc","Test":"TestAdd","Output":"calc_test.go:9: 4 != 5\\n"}
+{"Action":"fail","Package":"x/calc","Test":"TestAdd","Elapsed":0.5}
+{"Action":"pass","Package":"x/calc","Test":"TestSub","Elapsed":0}
+{"Action":"skip","Package":"x/calc","Test":"TestSlow","Elapsed":0}
+{"Action":"fail","Package":"x/calc","Elapsed":0.6}
+{"ImportPath":"x/bad [x/bad.test]","Action":"build-output","Output":"bad.go:1: syntax error\\n"}
+{"Action":"fail","Package":"x/bad","Elapsed":0,"FailedBuild":"x/bad [x/bad.test]"}
+"""
+# Written by hand from the documentation of libtest's JSON, which nextest prints; cargo-nextest was not at hand.
+NEXTEST = b"""   Compiling calc v0.1.0
+{"type":"suite","event":"started","test_count":3}
+{"type":"test","event":"started","name":"calc::calc$tests::adds"}
+{"type":"test","event":"ok","name":"calc::calc$tests::adds","exec_time":0.004}
+{"type":"test","event":"failed","name":"calc::calc$tests::subs","exec_time":0.002,"stdout":"assertion failed"}
+{"type":"test","event":"ignored","name":"calc::calc$tests::slow"}
+{"type":"suite","event":"failed","passed":1,"failed":1,"ignored":1}
+"""
+JUNIT = b"""<?xml version="1.0"?><testsuites><testsuite name="s">
+<testcase classname="a" name="t1" file="a.rb" time="0.25"/><testcase classname="a" name="t1"/>
+<testcase classname="a" name="t2"><failure message="no">trace</failure></testcase>
+<testcase classname="a" name="t3"><skipped/></testcase><testcase classname="a" name="t4"><error/></testcase>
+</testsuite></testsuites>"""
+JEST = json.dumps({
+    "testResults": [
+        {"name": "/p/a.test.js", "status": "failed", "assertionResults": [
+            {"ancestorTitles": ["math"], "title": "adds", "status": "passed", "duration": 5},
+            {"ancestorTitles": [], "title": "subs", "status": "failed", "failureMessages": ["\x1b[31mno\x1b[39m"]},
+            {"ancestorTitles": [], "title": "later", "status": "todo"},
+        ]},
+        {"name": "/p/b.test.js", "status": "failed", "message": "Cannot find module", "assertionResults": []},
+    ]
+}).encode()  # fmt: skip
+
+
+def read(kind: ReportKind, report: bytes, argv: tuple[str, ...] = ("x",), status: int = 1) -> TestRun:
+    runner = ReportRunner(kind, argv, {}, "out/junit.xml")
+    launch = runner.launch(Plan("/p", {}, 3, 4, "/r/report"))
+    return runner.read(launch, b"", report, exit_status=status)
+
+
+CASES: list[tuple[ReportKind, tuple[str, ...], bytes, dict[str, str], list[str]]] = [
+    ("go", ("go", "test"), GO, {"x/calc.TestAdd": "failed", "x/calc.TestSub": "passed", "x/calc.TestSlow": "skipped"},
+     ["x/bad"]),
+    ("nextest", ("cargo", "nextest", "run"), NEXTEST, {
+        "calc::calc$tests::adds": "passed", "calc::calc$tests::subs": "failed",
+        "calc::calc$tests::slow": "skipped",
+    }, []),
+    ("junit", ("x",), JUNIT, {
+        "a.rb::a::t1": "passed", "a::t1": "passed", "a::t2": "failed",
+        "a::t3": "skipped", "a::t4": "error",
+    }, []),
+    ("jest", ("jest",), JEST, {
+        "a.test.js > math > adds": "passed", "a.test.js > subs": "failed", "a.test.js > later": "skipped",
+    }, ["b.test.js"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "argv", "report", "outcomes", "broken"), CASES, ids=[row[0] for row in CASES])
+def test_a_report_is_read(
+    kind: ReportKind, argv: tuple[str, ...], report: bytes, outcomes: dict[str, str], broken: list[str]
+) -> None:
+    found = read(kind, report, argv)
+    assert (found.problem, {case.id: case.outcome for case in found.cases}) == ("", outcomes)
+    assert [path for path, _ in found.broken] == broken
+    failed = next(case for case in found.cases if case.outcome == "failed")
+    assert failed.message
+    assert "\x1b" not in failed.message
+
+
+@each_row("report", [b"", b"  \n", b"{", b"[]", b"not a report", b"<html/>", b"\xff\xfe\x00"])
+@each_row(("kind", "argv"), [(row[0], row[1]) for row in CASES])
+def test_what_is_no_report_is_a_problem(kind: ReportKind, argv: tuple[str, ...], report: bytes) -> None:
+    assert read(kind, report, argv, status=0).problem
+
+
+def test_a_junit_report_that_declares_entities_is_refused() -> None:
+    assert read("junit", b'<!DOCTYPE a [<!ENTITY b "c">]>' + JUNIT).problem
+
+
+def test_tests_of_one_name_are_told_apart() -> None:
+    twice = JUNIT.replace(b'file="a.rb" ', b"")
+    assert [case.id for case in read("junit", twice).cases][:2] == ["a::t1", "a::t1 (2)"]
+
+
+def test_the_command_is_given_what_makes_it_report() -> None:
+    plan = Plan("/p", {"PATH": "/bin"}, 3, 4, "/r/report")
+    go = ReportRunner("go", ("/bin/go", "test", "./..."), {"A": "b"}).launch(plan)
+    assert (go.argv, go.report, dict(go.env)) == (
+        ("/bin/go", "test", "-json", f"-exec=/bin/sh '{PROBES}/unreadable.sh'", "./..."), "stdout",
+        {"PATH": "/bin", "A": "b", "NODE_OPTIONS": f'--require "{PROBES}/no_debugger.cjs"'})  # fmt: skip
+    own = ReportRunner("go", ("/bin/go", "test", "-exec", "wrap", "./..."), {}).launch(plan)
+    assert own.argv == ("/bin/go", "test", "-json", "-exec", "wrap", "./...")
+    vitest = ReportRunner("vitest", ("/bin/vitest", "run"), {"NODE_OPTIONS": "--no-warnings"}).launch(plan)
+    assert vitest.env["NODE_OPTIONS"].startswith('--no-warnings --require "/')
+    assert vitest.argv[2:] == ("--reporter=default", "--reporter=json", "--outputFile.json=/r/report")
+    assert ReportRunner("junit", ("x",), {}, "out.xml").launch(plan).report_file == "out.xml"
+    assert Path(vitest.report_file).is_absolute()

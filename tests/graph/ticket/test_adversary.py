@@ -19,9 +19,8 @@ from interlock.graph.ticket.contract import SentTicket
 from interlock.graph.ticket.spec import TICKET
 from interlock.graph.ticket.store import TicketStore
 from interlock.graph.ticket.tickets import Tickets
-from tests.graph.conftest import CONFIG
 from tests.graph.ticket import ticket_team
-from tests.graph.ticket.walk import PAYLOADS, SOURCE, codes, do_the_work, filled, make_project, ticket_of
+from tests.graph.ticket.walk import PAYLOADS, SOURCE, codes, do_the_work, filled, team, ticket_of
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -350,41 +349,6 @@ def test_edits_outside_the_plan_are_seen_however_they_are_made(tickets: Tickets,
 
 # -- delegated acting ----------------------------------------------------------------------------------------------
 
-DELEGATE = """
-[run]
-max_rework = 0
-[tickets.delegate]
-gates = ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"]
-{scope}
-wait_seconds = {wait}
-[tickets.delegate.agents.builder]
-runner = "{builder}"
-[tickets.delegate.agents.tester]
-runner = "python:ticket_team:tester"
-[tickets.delegate.agents.reviewer]
-runner = "python:ticket_team:reviewer"
-"""
-SCOPE = 'scope = ["src/**"]'
-
-
-def team(
-    folder: Path,
-    *,
-    builder: str = "python:ticket_team:builder",
-    scope: str = SCOPE,
-    wanted: str = "hello",
-    wait: float = 30.0,
-) -> Path:
-    """Make a project whose plans are delegated; its tests pass when the greeting is `hello`."""
-    root = make_project(folder)
-    (root / "src").mkdir()
-    (root / "src" / "old.txt").write_text("old\n")
-    (root / "wanted").write_text(wanted)
-    (root / "check.sh").write_text("grep -qx hello src/greeting.txt\n")
-    (root / "ticket_team.py").write_text(Path(ticket_team.__file__).read_text())
-    (root / "interlock.toml").write_text(CONFIG + DELEGATE.format(builder=builder, scope=scope, wait=wait))
-    return root
-
 
 def build(root: Path, greeting: str = "hello") -> None:
     """Answer for the remote builder of the first step, from outside of the ticket."""
@@ -400,7 +364,6 @@ def _ask(request: Any, root: Path) -> Any:
     return Ask("run-1.s1", "SHOP-7-S1", "builder", 1, 0, "build", request["prompt"], str(root), "", {}, "", "")
 
 
-@pytest.mark.long
 def begin_own(root: Path, task_id: str, scope: str) -> None:
     """Begin a task of the agent's own under the name of a step's run."""
     agents = {role: {"runner": "remote"} for role in ("builder", "tester", "reviewer")}

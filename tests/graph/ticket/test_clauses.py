@@ -145,33 +145,6 @@ def test_the_journal_holds_what_was_submitted_by_whom_and_with_which_tool(ticket
     }  # fmt: skip
 
 
-def test_a_stop_is_in_the_journal_with_its_reason(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
-    for _ in range(3):
-        ticket = ticket_of(tickets.submit({**ticket, "payload": {}}))
-    *_, stop, closed = tickets.events("run-1")
-    assert (stop.type, closed.type) == ("gate_stop", "fail_closed")
-    assert (closed.data["from"], closed.data["to"]) == ("fetch_ticket", "fail_closed")
-    assert closed.data["reason_code"] == stop.data["reason_code"] == "repeated_failure"
-
-
-def test_a_final_summary_can_be_traced_to_the_lines_that_it_rests_on(tickets: Tickets, root: Path) -> None:
-    """Governance Design §Evidence-First: Traceable to sources. From the end back to a line of a file."""
-    before = {path.name: path.read_text().splitlines() for path in root.glob("*.*")}
-    walked(tickets, root)
-    history = {row["state"]: row for row in tickets.ticket("run-1")["history"]}
-    plan: list[dict[str, Any]] = history["propose_plan"].get("payload", {})["plan_steps"]
-    evidence = {
-        item["source_id"]: item for item in history["gather_evidence"].get("payload", {})["evidence_items"]
-    }  # fmt: skip
-    criteria = history["extract_requirements"].get("assigned", {})
-    cited = {ref for row in plan for ref in row["requirement_refs"]}
-    assert {name for name in criteria if name.startswith("ac_")} <= cited <= set(criteria)
-    for ref in (ref for row in plan for ref in row["evidence_refs"]):
-        path, _, line = evidence[ref]["locator"].partition(":")
-        assert evidence[ref]["snippet"] in before[path][int(line) - 1]
-
-
 def test_created_at_stands_and_updated_at_is_the_time_of_the_last_attempt(tickets: Tickets) -> None:
     """Governance Design §Ticket Schema: `created_at` / `updated_at`: Timestamps."""
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
@@ -214,7 +187,7 @@ def test_a_minimal_ticket_may_have_no_description_and_may_carry_its_timestamps(t
     assert step(tickets, **times, run_id="run-124", description=None)["status"] == "pass"
 
 
-@pytest.mark.parametrize("state", ["complete", "fail_closed", "act_via_tools", "INTAKE", "no such state"])
+@pytest.mark.parametrize("state", ["complete", "fail_closed", "act_via_tools", "act", "INTAKE", "no such state"])
 def test_a_state_that_is_none_of_the_seven_is_refused(tickets: Tickets, state: str) -> None:
     """Governance Design §Ticket Schema: Current FSM state (one of 7 valid states)."""
     assert codes(step(tickets, state=state)) == ["TKT111"]

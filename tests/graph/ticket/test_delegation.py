@@ -11,37 +11,8 @@ from interlock.graph.task.runs import RunView, drive, start_run, view_run
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.ticket.contract import SentTicket
 from interlock.graph.ticket.tickets import Tickets
-from tests.graph.conftest import CONFIG
 from tests.graph.ticket import ticket_team
-from tests.graph.ticket.walk import PAYLOADS, codes, filled, make_project, ticket_of
-
-DELEGATE = """
-[run]
-max_rework = 0
-[tickets.delegate]
-gates = ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"]
-scope = ["src/**"]
-wait_seconds = 30.0
-[tickets.delegate.agents.builder]
-runner = "{builder}"
-[tickets.delegate.agents.tester]
-runner = "python:ticket_team:tester"
-[tickets.delegate.agents.reviewer]
-runner = "python:ticket_team:reviewer"
-"""
-
-BUILDER = "python:ticket_team:builder"
-
-
-def _root(folder: Path, *, builder: str = BUILDER, wanted: str = "hello") -> Path:
-    root = make_project(folder)
-    (root / "src").mkdir()
-    (root / "src" / "old.txt").write_text("old\n")
-    (root / "wanted").write_text(wanted)
-    (root / "check.sh").write_text("grep -qx hello src/greeting.txt\n")
-    (root / "ticket_team.py").write_text(Path(ticket_team.__file__).read_text())
-    (root / "interlock.toml").write_text(CONFIG + DELEGATE.format(builder=builder))
-    return root
+from tests.graph.ticket.walk import PAYLOADS, codes, filled, team, ticket_of
 
 
 def _to_acting(tickets: Tickets, steps: int = 2) -> SentTicket:
@@ -60,7 +31,7 @@ def _to_acting(tickets: Tickets, steps: int = 2) -> SentTicket:
 
 
 def test_each_plan_step_becomes_a_task_and_their_outcomes_fill_the_payload(tmp_path: Path) -> None:
-    tickets = Tickets(_root(tmp_path))
+    tickets = Tickets(team(tmp_path))
     ticket = _to_acting(tickets)
     assert ticket["required_fields"] == []
     assert "delegated" in ticket["agent_role"]
@@ -82,7 +53,7 @@ def test_each_plan_step_becomes_a_task_and_their_outcomes_fill_the_payload(tmp_p
 
 
 def test_a_blocked_step_ends_the_plan_and_forbids_to_call_it_a_success(tmp_path: Path) -> None:
-    tickets = Tickets(_root(tmp_path, wanted="nothing"))
+    tickets = Tickets(team(tmp_path, wanted="nothing"))
     ticket = _to_acting(tickets)
     answer = tickets.submit({**ticket, "payload": {}})
     assert answer["next_state"] == "record_and_finalize"
@@ -96,7 +67,7 @@ def test_a_blocked_step_ends_the_plan_and_forbids_to_call_it_a_success(tmp_path:
 
 
 def test_a_delegated_stage_takes_no_payload_of_the_agent(tmp_path: Path) -> None:
-    tickets = Tickets(_root(tmp_path))
+    tickets = Tickets(team(tmp_path))
     ticket = _to_acting(tickets)
     answer = tickets.submit(filled(ticket))
     assert codes(answer) == ["TKT141"]
@@ -104,7 +75,7 @@ def test_a_delegated_stage_takes_no_payload_of_the_agent(tmp_path: Path) -> None
 
 
 def test_a_task_that_waits_for_a_remote_agent_lets_the_ticket_wait(tmp_path: Path) -> None:
-    tickets = Tickets(_root(tmp_path, builder="remote"))
+    tickets = Tickets(team(tmp_path, builder="remote"))
     ticket = _to_acting(tickets, steps=1)
     for _ in range(4):
         answer = tickets.submit({**ticket, "payload": {}})
@@ -131,7 +102,7 @@ def _envelopes(request: object, root: Path) -> list[str]:
 
 def test_a_task_run_that_somebody_else_began_under_the_steps_name_is_not_taken_over(tmp_path: Path) -> None:
     """The name is known beforehand, and its gates could be weaker."""
-    root = _root(tmp_path)
+    root = team(tmp_path)
     tickets = Tickets(root)
     ticket = _to_acting(tickets)
     weak = {"task_id": "SHOP-7-S1", "task": "Nothing", "gates_required": ["GATE-MSG-STRICT"], "scope": ["src/**"]}
@@ -146,7 +117,7 @@ def test_a_task_run_that_somebody_else_began_under_the_steps_name_is_not_taken_o
 
 
 def test_a_run_does_not_begin_when_its_plan_could_not_be_delegated(tmp_path: Path) -> None:
-    root = _root(tmp_path)
+    root = team(tmp_path)
     text = (root / "interlock.toml").read_text()
     (root / "interlock.toml").write_text(text.replace('"GATE-TESTS", "GATE-REVIEW"]\nscope', '"GATE-NONE"]\nscope'))
     answer = Tickets(root).begin("SHOP-7", "run-1")
@@ -156,13 +127,13 @@ def test_a_run_does_not_begin_when_its_plan_could_not_be_delegated(tmp_path: Pat
 
 @pytest.mark.parametrize("ticket_id", ["shop-7", "7", "#12", "owner/repo#3", "ümlaut", "---"])
 def test_a_ticket_of_any_name_has_tasks_of_a_legal_name(tmp_path: Path, ticket_id: str) -> None:
-    answer = Tickets(_root(tmp_path)).begin(ticket_id, "run-1")
+    answer = Tickets(team(tmp_path)).begin(ticket_id, "run-1")
     assert answer["gate_result"]["status"] == "pass", answer["gate_result"]
 
 
 def test_all_steps_share_the_time_that_one_call_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client gives up after a minute, however many steps a plan has."""
-    tickets = Tickets(_root(tmp_path))
+    tickets = Tickets(team(tmp_path))
     ticket = _to_acting(tickets, steps=3)
     waits: list[float] = []
     now = 0.0

@@ -89,7 +89,9 @@ def test_the_text_form_and_the_object_form_of_a_ticket_are_the_same(tickets: Tic
 
 
 def test_next_step_is_an_alias_of_submit(tickets: Tickets) -> None:
-    answer = cast("TicketResponse", tickets.next_step(filled(ticket_of(tickets.begin("SHOP-7")))))
+    ticket = filled(ticket_of(tickets.begin("SHOP-7")))
+    answer = cast("TicketResponse", tickets.next_step(ticket))
+    assert tickets.submit(ticket) == answer
     assert answer["next_state"] == "extract_requirements"
     assert set(answer) == set(TicketResponse.__annotations__)
 
@@ -158,6 +160,9 @@ def test_the_third_identical_failure_fails_closed(tickets: Tickets) -> None:
     report = ticket_of(answer)["invalidation_report"]
     assert report is not None
     assert (report["reason_code"], report["fixable"], report["state"]) == ("repeated_failure", False, "fetch_ticket")
+    *_, stop, closed = tickets.events("run-1")
+    assert (stop.type, closed.type, stop.data["reason_code"]) == ("gate_stop", "fail_closed", "repeated_failure")
+    assert (closed.data["from"], closed.data["to"]) == ("fetch_ticket", "fail_closed")
     assert report["required_next_action"]
     assert ticket_of(answer)["validation"]["status"] == "invalid_blocking"
 

@@ -7,6 +7,8 @@ from typing import Any, Final, cast
 
 from interlock.graph.ticket.contract import SentTicket, Ticket, TicketResponse
 from interlock.graph.ticket.tickets import Tickets
+from tests.graph.conftest import CONFIG
+from tests.graph.ticket import ticket_team
 
 SOURCE: Final = "def greet(name):\n    return 'Hello ' + name\n\n\nprint(greet('you'))\n"
 
@@ -104,3 +106,39 @@ def walk_to(tickets: Tickets, root: Path, state: str, run_id: str = "run-1") -> 
 def events(tickets: Tickets, run_id: str = "run-1") -> list[str]:
     """Return the types of a run's journal lines, in order."""
     return [entry.type for entry in tickets.events(run_id)]
+
+
+DELEGATE = """
+[run]
+max_rework = 0
+[tickets.delegate]
+gates = ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"]
+{scope}
+wait_seconds = {wait}
+[tickets.delegate.agents.builder]
+runner = "{builder}"
+[tickets.delegate.agents.tester]
+runner = "python:ticket_team:tester"
+[tickets.delegate.agents.reviewer]
+runner = "python:ticket_team:reviewer"
+"""
+SCOPE = 'scope = ["src/**"]'
+
+
+def team(
+    folder: Path,
+    *,
+    builder: str = "python:ticket_team:builder",
+    scope: str = SCOPE,
+    wanted: str = "hello",
+    wait: float = 30.0,
+) -> Path:
+    """Make a project whose plans are delegated; its tests pass when the greeting is `hello`."""
+    root = make_project(folder)
+    (root / "src").mkdir()
+    (root / "src" / "old.txt").write_text("old\n")
+    (root / "wanted").write_text(wanted)
+    (root / "check.sh").write_text("grep -qx hello src/greeting.txt\n")
+    (root / "ticket_team.py").write_text(Path(ticket_team.__file__).read_text())
+    (root / "interlock.toml").write_text(CONFIG + DELEGATE.format(builder=builder, scope=scope, wait=wait))
+    return root
