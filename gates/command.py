@@ -58,17 +58,8 @@ def run_command_gate(
     """Run a command gate and store its log and manifest.
 
     The command runs without a shell in the root, with a small environment, no input, and a process group of its own
-    that is ended with it. A command that fails or does not end in time makes a collection that is not `ok`.
-
-    Args:
-        gate: A row with a command.
-        root: The project's root.
-        binding: What the log will be evidence of.
-        environment: Variables for the command; None means the few of this process that commands need. They are
-            recorded nowhere.
-
-    Returns:
-        The collection, its manifest written.
+    that is ended with it. A command that fails or does not end in time makes a collection that is not `ok`. The
+    environment, by default the few variables of this process that commands need, is recorded nowhere.
 
     Raises:
         CollectorError: `COL201` the gate has no command, `COL202` the command cannot be started, `COL203` the log
@@ -137,7 +128,7 @@ def store_log(
         output: What it printed.
         root: The project's root.
         binding: What the log is evidence of.
-        sealed: What a sealed gate found; it stands in the header of the log.
+        sealed: What a sealed gate found, for the header of the log.
         results: The tests with their outcomes, as JSON; stored beside the log.
 
     Raises:

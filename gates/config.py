@@ -1,27 +1,7 @@
 """The project's configuration: `interlock.toml`, or `[tool.interlock]` in `pyproject.toml`; without either, defaults.
 
-    roster = "extend"                    # or "replace": the roles below are the whole roster
-    [roles.ui-engineer]                  # a new role, changes to a shipped one, or
-    replaces = "frontend-implementer"    # a shipped role under a new name
-    [gates.GATE-UNIT]                    # a new gate, or changes to a shipped one
-    command = ["npm", "test"]            # a command gate: its exit status decides
-    [envelope]
-    inputs = "must-exist"
-    [run]
-    max_rework = 2
-    [evidence]
-    look_seconds = 5.0                   # how long a page is watched after it has loaded
-    [agents.visual-qa]                   # read by the agents room
-    runner = "remote"
-    [prices."anthropic:claude-sonnet-4-5"]   # USD per million tokens
-    input = 3.0
-    output = 15.0
-    [tickets]
-    max_retries = 5
-    [reservations]                       # read by the reservations room, which the hooks use alone
-    ttl_minutes = 30
-
-Unknown keys are refused, with a suggestion. pydantic is imported only when there is a file to check.
+The keys are in docs/configuration.md and, as tables, in `config_tables`. Unknown keys are refused, with a suggestion.
+pydantic is imported only when there is a file to check.
 """
 
 import json
@@ -35,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 from interlock.core.finding import Finding
 from interlock.core.text import closest
-from interlock.gates.collect.settings import EvidenceConfig
 from interlock.gates.config_tables import (
     STRICT,
     BudgetConfig,
     DelegateConfig,
     EnvelopeConfig,
+    EvidenceConfig,
     GateConfig,
     Plain,
     PriceConfig,
@@ -171,7 +151,6 @@ def load_config(root: str | Path) -> Config:
 
 
 def _read(base: Path, name: str) -> bytes | None:
-    """Read one file, or None when it is not there."""
     try:
         with (base / name).open("rb") as file:
             data = file.read(MAX_CONFIG_BYTES + 1)
@@ -185,7 +164,6 @@ def _read(base: Path, name: str) -> bytes | None:
 
 
 def _parse(data: bytes, name: str) -> Plain:
-    """Read TOML."""
     import tomllib  # noqa: PLC0415 - projects without a configuration do not pay for it
 
     try:
@@ -209,7 +187,6 @@ def _shared_table(base: Path) -> Plain | None:
 
 
 def _checked(table: Plain, path: str) -> Config:
-    """Check a table's keys and types and make the configuration of it."""
     from pydantic import ValidationError  # noqa: PLC0415 - 0.13 s that projects without a file do not pay
 
     try:
@@ -224,7 +201,8 @@ def _checked(table: Plain, path: str) -> Config:
         raise ConfigError(
             tuple(_problem(path, each["loc"], each["type"], each["msg"], each["input"]) for each in details)
         ) from error
-    if problems := (*_out_of_bounds(config, path), *_bad_patterns(config, path), *_bad_settings(config, path)):
+    settings = (fault._replace(path=path) for fault in faults(config.reservations))
+    if problems := (*_out_of_bounds(config, path), *_bad_patterns(config, path), *settings):
         raise ConfigError(problems)
     object.__setattr__(config, "path", path)
     return config
@@ -271,7 +249,6 @@ def _out_of_bounds(config: Config, path: str) -> Iterator[Finding]:
 
 
 def _bad_patterns(config: Config, path: str) -> Iterator[Finding]:
-    """Yield a problem for each scope pattern that does not compile."""
     for key in _SCOPES:
         for at, pattern in enumerate(_value(config, key) or ()):
             try:
@@ -279,12 +256,6 @@ def _bad_patterns(config: Config, path: str) -> Iterator[Finding]:
             except TreeError as error:
                 message = f"{error.message[:1].lower()}{error.message[1:]}"
                 yield config_problem("CFG105", path, f"{key}.{at}", message, error.fix)
-
-
-def _bad_settings(config: Config, path: str) -> Iterator[Finding]:
-    """Yield a problem for each fault of `[reservations]`."""
-    for fault in faults(config.reservations):
-        yield fault._replace(path=path)
 
 
 def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str, value: object) -> Finding:
@@ -318,7 +289,6 @@ def _as_list(value: object) -> str:
 
 
 def _model(table: tuple[int | str, ...]) -> type:
-    """Return the model of a table."""
     return next(
         model
         for place, model in _MODELS.items()

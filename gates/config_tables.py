@@ -9,10 +9,10 @@ from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKi
 Network: TypeAlias = Literal["none", "loopback", "host"]
 Tests: TypeAlias = Literal["auto", "junit", "exit"]
 Plain: TypeAlias = dict[str, Any]
-"""A table that another room reads; here it is only kept."""
+"""A table that another package reads; here it is only kept."""
 
 STRICT: Final = {"extra": "forbid", "strict": True}
-"""What pydantic is told of each table."""
+"""How pydantic reads each table."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,19 @@ class RunConfig:
     max_progress: int = 5
     unchanged: Literal["error", "warn"] = "error"
     reserve: bool = True
+
+
+@dataclass(frozen=True)
+class EvidenceConfig:
+    """`[evidence]`: how Interlock looks at pages.
+
+    Args:
+        look_seconds: How long a page is watched after it has loaded.
+    """
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    look_seconds: float = 3.0
 
 
 @dataclass(frozen=True)

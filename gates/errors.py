@@ -1,17 +1,11 @@
-"""The errors of this room, split by who can mend them: the configuration's owner, or the collector's user."""
+"""The errors of this package, split by who can fix them: the configuration's owner, or the collector's user."""
 
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 
 
 class GateError(InterlockError):
-    """Base of every error that leaves this package.
-
-    Args:
-        code: Stable code, such as `CFG103` or `COL201`.
-        message: What is wrong, in one sentence.
-        fix: What to do, in the imperative.
-    """
+    """Base of every error that leaves this package; its code is stable, such as `CFG103` or `COL201`."""
 
     def __init__(self, code: str, message: str, fix: str) -> None:
         super().__init__(message, fix, code)
@@ -29,11 +23,7 @@ class ManifestError(GateError):
 
 
 class TreeError(GateError):
-    """The files in scope cannot be listed or read, or a scope pattern is not one.
-
-    Args:
-        path: The pattern or file that is at fault.
-    """
+    """The files in scope cannot be listed or read, or a scope pattern is not one; `path` is which."""
 
     def __init__(self, code: str, path: str, message: str, fix: str) -> None:
         super().__init__(code, message, fix)
@@ -43,12 +33,8 @@ class TreeError(GateError):
 def config_problem(code: str, path: str, key: str, message: str, fix: str) -> Finding:
     """Return one fault of a configuration file.
 
-    Args:
-        code: Stable code, `CFGnnn`.
-        path: The file, relative to the root, or as given.
-        key: Dotted key, such as `gates.GATE-UNIT.comand`; empty when the whole file is meant.
-        message: What is wrong, in one sentence.
-        fix: What to do, in the imperative.
+    `path` is the file, relative to the root or as given, `key` is dotted, such as `gates.GATE-UNIT.comand`, and empty
+    when the whole file is meant.
     """
     return Finding(code, "error", key, message, fix=fix, path=path)
 
@@ -56,9 +42,7 @@ def config_problem(code: str, path: str, key: str, message: str, fix: str) -> Fi
 class ConfigError(GateError):
     """The project's configuration is refused; nothing starts with half of it.
 
-    Args:
-        problems: Every fault found, at least one; the attributes `code`, `path`, `key`, `message` and `fix` are the
-            first one's.
+    `problems` has every fault found, at least one; `code`, `path`, `key`, `message` and `fix` are the first one's.
     """
 
     def __init__(self, problems: tuple[Finding, ...]) -> None:

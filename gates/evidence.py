@@ -29,7 +29,6 @@ PARTS: Final = "**/.*.part"
 
 _DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_CHUNK_BYTES: Final = 1024 * 1024
 _KINDS: Final = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISLNK, "a symbolic link"),
@@ -42,14 +41,7 @@ _KINDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFile:
-    """One evidence file as it was read.
-
-    Args:
-        path: As cited: relative to the root, `/`-separated, beginning `artifacts/`.
-        sha256: Hex digest of `data`.
-        size_bytes: Length of `data`.
-        data: The bytes that were hashed.
-    """
+    """One evidence file as it was read: its path as cited, and the hex digest and length of the bytes."""
 
     path: str
     sha256: str
@@ -58,7 +50,7 @@ class EvidenceFile:
 
 
 def path_finding(path: str) -> Finding | None:
-    """Say what is wrong with the spelling of an evidence path; None when it may be looked up.
+    """Return what is wrong with the spelling of an evidence path; None when it may be looked up.
 
     Pure: the file system is not asked. Source: Strict Envelope §3 EVIDENCE ("a valid relative file path"), §3 of the
     layout for the characters.
@@ -66,54 +58,30 @@ def path_finding(path: str) -> Finding | None:
     shown = rules.quote(path)
     odd = next((c for c in path if not (" " < c <= "~")), None)
     if odd is not None:
-        return rules.finding(
-            "EVD506",
-            f"The evidence path {shown} holds {rules.name_character(odd)}.",
-            found=rules.name_character(odd),
-            expected="printable ASCII without blanks",
-            fix="Rename the file to printable ASCII without blanks and cite the new name.",
-        )
-    if "\\" in path:
-        return _spelling(
-            "EVD505", path, "holds a backslash", "`/` between the parts of the path", path.replace("\\", "/")
-        )
-    if path.startswith(("/", "~")) or ":/" in path:
-        at = path.find(f"/{FOLDER}/")
-        better = path[at + 1 :] if at >= 0 else ""
-        return _spelling("EVD501", path, "is absolute", "a path relative to the root", better)
-    parts = path.split("/")
-    if ".." in parts:
-        return _spelling("EVD502", path, "has a `..` step", "a path without `..`")
-    if "." in parts:
-        return _spelling("EVD503", path, "has a `.` step", "a path without `.`", "/".join(p for p in parts if p != "."))
-    if "" in parts:
-        return _spelling(
-            "EVD504", path, "has an empty step", "single `/` between names", "/".join(p for p in parts if p)
-        )
-    if parts[0] != FOLDER or len(parts) < 2:
-        return _spelling("EVD507", path, "lies outside `artifacts/`", "`artifacts/<key>/…`")
-    return None
+        name = rules.name_character(odd)
+        return rules.finding("EVD506", f"The evidence path {shown} holds {name}.", found=name)
+    parts, inside = path.split("/"), path.find(f"/{FOLDER}/") + 1
+    rows = (
+        ("EVD505", "\\" in path, "holds a backslash", path.replace("\\", "/")),
+        ("EVD501", path.startswith(("/", "~")) or ":/" in path, "is absolute", path[inside:] if inside else ""),
+        ("EVD502", ".." in parts, "has a `..` step", ""),
+        ("EVD503", "." in parts, "has a `.` step", "/".join(part for part in parts if part != ".")),
+        ("EVD504", "" in parts, "has an empty step", "/".join(part for part in parts if part)),
+        ("EVD507", parts[0] != FOLDER or len(parts) < 2, "lies outside `artifacts/`", ""),
+    )
+    return next((_spelling(code, path, found, better) for code, wrong, found, better in rows if wrong), None)
 
 
 def outside_evidence(path: str) -> Finding:
     """Refuse a path that lies in none of the folders of evidence."""
-    return _spelling("EVD507", path, "lies in no folder of evidence", "`artifacts/<key>/…`")
+    return _spelling("EVD507", path, "lies in no folder of evidence")
 
 
 def read_evidence(root: str | Path, path: str, *, max_bytes: int = MAX_EVIDENCE_BYTES) -> EvidenceFile | Finding:
-    """Read one evidence file once, or say why it is refused.
+    """Read one evidence file once, or return why it is refused: a finding (`EVD501` to `EVD516`) without a place.
 
-    Every step from the root is opened relative to the step before it, without following links; kind, links and
-    size are those of the open descriptor; the digest is of the bytes that were read. Nothing is raised for what
-    stands at `path`.
-
-    Args:
-        root: The project's root. It is the caller's and may itself be reached through a link.
-        path: As cited in EVIDENCE.
-        max_bytes: A larger file is refused.
-
-    Returns:
-        The file, or one finding with a code of `EVD501` to `EVD516` and without a place.
+    Every step from the root, which may itself be a link, is opened relative to the step before it, without following
+    links; kind, links and size are those of the open descriptor; the digest is of the bytes that were read.
 
     Raises:
         NotADirectoryError, FileNotFoundError, PermissionError: The root itself cannot be opened.
@@ -136,8 +104,8 @@ def read_evidence(root: str | Path, path: str, *, max_bytes: int = MAX_EVIDENCE_
 def write_evidence(root: str | Path, path: str, data: bytes) -> EvidenceFile:
     """Write one evidence file whole or not at all, making its folders.
 
-    Keys of the environment are taken out first: a
-    page, a test or a collector may print them. Digest and data of the answer are those of what is kept.
+    Keys of the environment are taken out first: a page, a test or a collector may print them. Digest and data of the
+    answer are those of what is kept.
 
     Raises:
         ValueError: The path is not one that `read_evidence` would accept.
@@ -153,22 +121,18 @@ def write_evidence(root: str | Path, path: str, data: bytes) -> EvidenceFile:
     return EvidenceFile(path, hashlib.sha256(data).hexdigest(), len(data), data)
 
 
-def _spelling(code: str, path: str, found: str, expected: str, better: str = "") -> Finding:
-    """Make the finding of a misspelt path, with the path that was probably meant where it can be told."""
-    return rules.finding(
-        code,
-        f"The evidence path {rules.quote(path)} {found}.",
-        found=rules.quote(path),
-        expected=expected,
-        fix=f"Cite it as {rules.quote(better)}."
-        if better
-        else f"Cite a file that is there, by its path from `{FOLDER}/` on; one that lies elsewhere is copied first. "
-        "Else take the entry out, and its gates out of GATES_PASSED.",
+def _spelling(code: str, path: str, found: str, better: str = "") -> Finding:
+    """Make the finding of a misspelt path, with the path that was probably meant where it is known."""
+    shown = rules.quote(path)
+    fix = (
+        f"Cite a file that is there, by its path from `{FOLDER}/` on; one that lies elsewhere is copied first. "
+        "Else take the entry out, and its gates out of GATES_PASSED."
     )
+    fix = f"Cite it as {rules.quote(better)}." if better else fix
+    return rules.finding(code, f"The evidence path {shown} {found}.", found=shown, fix=fix)
 
 
 def _opened(stack: ExitStack, descriptor: int) -> int:
-    """Close a descriptor with the stack."""
     stack.callback(os.close, descriptor)
     return descriptor
 
@@ -218,30 +182,18 @@ def _fold(entry: str) -> str:
 
 
 def _why_not_opened(at: int, name: str, path: str, error: OSError) -> Finding:
-    """Turn the system's refusal into the finding that fits what stands there."""
+    """Turn the system's refusal into the finding that fits what is there."""
     shown = rules.quote(path)
     if error.errno == errno.ENOENT:
-        return rules.finding(
-            "EVD508",
-            f"The evidence file {shown} does not exist.",
-            found=f"no entry {rules.quote(name)}",
-            expected="a file that exists",
-            fix="Cite the path that the tool which made the file printed. If nothing made it, have it made first: a "
-            "run collects it, `interlock evidence` does so for a page. Else take the entry out, and its gates out of "
-            "GATES_PASSED.",
-        )
+        message, found = f"The evidence file {shown} does not exist.", f"no entry {rules.quote(name)}"
+        return rules.finding("EVD508", message, found=found)
     try:
         mode = os.stat(name, dir_fd=at, follow_symlinks=False).st_mode
     except OSError:
         return _unreadable(path, error)
     if stat.S_ISLNK(mode):
-        return rules.finding(
-            "EVD509",
-            f"{rules.quote(name)} in {shown} is a symbolic link.",
-            found="a symbolic link",
-            expected="real folders and a real file",
-            fix="Replace the link by the file itself.",
-        )
+        message = f"{rules.quote(name)} in {shown} is a symbolic link."
+        return rules.finding("EVD509", message, found="a symbolic link")
     if error.errno in {errno.ENOTDIR, errno.ENXIO, errno.ENODEV}:
         return _wrong_kind(path, mode)
     return _unreadable(path, error)
@@ -250,25 +202,12 @@ def _why_not_opened(at: int, name: str, path: str, error: OSError) -> Finding:
 def _wrong_kind(path: str, mode: int) -> Finding:
     """Refuse what is no regular file (or, on the way, no directory)."""
     kind = next((text for test, text in _KINDS if test(mode)), "a file where a folder should be")
-    return rules.finding(
-        "EVD511",
-        f"The evidence path {rules.quote(path)} leads to {kind}.",
-        found=kind,
-        expected="a regular file",
-        fix="Cite one regular file; list the files of a folder one by one.",
-    )
+    return rules.finding("EVD511", f"The evidence path {rules.quote(path)} leads to {kind}.", found=kind)
 
 
 def _unreadable(path: str, error: OSError) -> Finding:
-    """Refuse a file that the system does not let us read."""
     reason = os.strerror(error.errno) if error.errno else str(error)
-    return rules.finding(
-        "EVD516",
-        f"The evidence file {rules.quote(path)} cannot be read: {reason}.",
-        found=reason,
-        expected="a file that this user can read",
-        fix="Make the file and its folders readable, or make the evidence again.",
-    )
+    return rules.finding("EVD516", f"The evidence file {rules.quote(path)} cannot be read: {reason}.", found=reason)
 
 
 def _read(descriptor: int, path: str, max_bytes: int) -> EvidenceFile | Finding:
@@ -278,56 +217,23 @@ def _read(descriptor: int, path: str, max_bytes: int) -> EvidenceFile | Finding:
     if not stat.S_ISREG(before.st_mode):
         return _wrong_kind(path, before.st_mode)
     if before.st_nlink != 1:
-        return rules.finding(
-            "EVD510",
-            f"The evidence file {shown} has {before.st_nlink} names (hard links).",
-            found=f"{before.st_nlink} links",
-            expected="exactly one name",
-            fix=f"Copy the file to a new one and cite the copy, or remove the other names of {shown}.",
-        )
+        message = f"The evidence file {shown} has {before.st_nlink} names (hard links)."
+        return rules.finding("EVD510", message, found=f"{before.st_nlink} links")
     if before.st_size == 0:
-        return rules.finding(
-            "EVD512",
-            f"The evidence file {shown} is empty.",
-            found="0 bytes",
-            expected="a file with content",
-            fix="Make the evidence again and cite a file with content.",
-        )
+        return rules.finding("EVD512", f"The evidence file {shown} is empty.", found="0 bytes")
     if before.st_size > max_bytes:
-        return rules.finding(
-            "EVD513",
-            f"The evidence file {shown} is larger than {max_bytes} bytes.",
-            found=f"{before.st_size} bytes",
-            expected=f"at most {max_bytes} bytes",
-            fix="Cite a smaller file: crop the image, or cut the log to the part that matters.",
-        )
+        message = f"The evidence file {shown} is larger than {max_bytes} bytes."
+        found = f"{before.st_size} bytes"
+        return rules.finding("EVD513", message, found=found, expected=f"at most {max_bytes} bytes")
     try:
-        data = _read_exactly(descriptor, before.st_size + 1)
+        data = os.read(descriptor, before.st_size + 1)  # a regular file comes whole, or it is refused below
     except OSError as error:
         return _unreadable(path, error)
     after = os.fstat(descriptor)
     if len(data) != before.st_size or _identity(before) != _identity(after):
-        return rules.finding(
-            "EVD515",
-            f"The evidence file {shown} changed while it was read.",
-            found=f"{before.st_size} bytes before, {after.st_size} bytes after, or a new change time",
-            expected="a file that nobody writes to",
-            fix="Wait until the program that writes the file has ended, then answer again.",
-        )
+        found = f"{before.st_size} bytes before, {after.st_size} bytes after, or a new change time"
+        return rules.finding("EVD515", f"The evidence file {shown} changed while it was read.", found=found)
     return EvidenceFile(path, hashlib.sha256(data).hexdigest(), len(data), data)
-
-
-def _read_exactly(descriptor: int, size_bytes: int) -> bytes:
-    """Read up to `size_bytes`; fewer only at the end of the file."""
-    chunks: list[bytes] = []
-    left = size_bytes
-    while left > 0:
-        chunk = os.read(descriptor, min(left, _CHUNK_BYTES))
-        if not chunk:
-            break
-        chunks.append(chunk)
-        left -= len(chunk)
-    return b"".join(chunks)
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:

@@ -35,9 +35,6 @@ def list_tree(root: str | Path) -> dict[str, str]:
     What they ignore is named without a digest, so that `revealed` can tell what a changed one hides. Left out always:
     what `gates.tree` leaves out. A submodule or a repository inside is listed with every file in it.
 
-    Args:
-        root: The project's root; it may be a folder of a checkout.
-
     Returns:
         Path relative to the root to `<mode> <sha256>`, sorted, as `gates.tree.tree_files` returns it. In a checkout
         also: ignored files, and ignored folders with a final `/`, to `ignored`; an ignored `.gitignore` to `ignored`
@@ -63,16 +60,11 @@ def list_tree(root: str | Path) -> dict[str, str]:
 
 
 def revealed(root: str | Path, before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-    """List the tree as if no `.gitignore` had changed.
+    """List the tree as if no `.gitignore` had changed, by two listings of `list_tree`.
 
     What was ignored before stays out of sight, also where git lists it now. What is ignored now and was not before is
     listed again, below every `.gitignore` that changed; so is a file of before that git no longer tracks. Limit: the
     rules of before are not kept, so below a changed one also a new file counts that they would have ignored.
-
-    Args:
-        root: The project's root.
-        before: An earlier listing of it, by `list_tree`.
-        now: A listing of it as it is.
 
     Raises:
         TreeError: A file cannot be read (`TREE104`).
@@ -90,7 +82,7 @@ def revealed(root: str | Path, before: Mapping[str, str], now: Mapping[str, str]
 
 
 def ignored_in(listing: Mapping[str, str], path: str) -> bool:
-    """Say whether a listing names a path, or a folder above it, as ignored."""
+    """Return whether a listing names a path, or a folder above it, as ignored."""
     if path in listing:
         return path != _GIT and listing[path].startswith(IGNORED)
     return any(path[: at + 1] in listing for at, char in enumerate(path) if char == "/")
@@ -100,11 +92,7 @@ def ignored_paths(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
     """Return those of some paths that git ignores, by every rule that it knows; tracked ones are not among them.
 
     A file in a repository inside is asked about there, and the repository itself outside of it. Where git gives no
-    answer, the path counts as ignored; where there is no git, none does.
-
-    Args:
-        root: The project's root; it may be a folder of a checkout.
-        paths: Relative to the root, plain; nothing needs to be there.
+    answer, the path counts as ignored; where there is no git, none does. Nothing needs to be at a path.
     """
     base = Path(root).resolve()
     top = next((above for above in (base, *base.parents) if _is_checkout(above)), None)
@@ -121,7 +109,7 @@ def ignored_paths(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
 
 
 def _is_checkout(folder: Path) -> bool:
-    """Say whether git takes a folder for the top of a checkout: it has a `.git` that is one, or a file in its place."""
+    """Return whether git takes a folder for the top of a checkout: its `.git` is one, or a file."""
     return os.path.lexists(folder / ".git/HEAD") or (folder / ".git").is_file()
 
 
@@ -137,7 +125,7 @@ def _ignored_by(checkout: Path, names: list[str]) -> list[str]:
 
 
 def is_tracked(root: str | Path, path: str) -> bool:
-    """Say whether git tracks a path below a root; where git gives no answer, it does not."""
+    """Return whether git tracks a path below a root; where git gives no answer, it does not."""
     base = Path(root).resolve()
     checkout = next((above for above in (base / path).parents if _is_checkout(above)), None)
     if checkout is None:
@@ -160,12 +148,11 @@ def _changed_rules(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[s
 
 
 def _checkout(root: Path) -> Path | None:
-    """Return the nearest folder with a `.git`, or None."""
     return next((above for above in (root, *root.parents) if os.path.lexists(above / ".git")), None)
 
 
 def _ignores(top: Path, root: Path) -> bool:
-    """Say whether the `.gitignore` files of a checkout ignore the root itself."""
+    """Return whether the `.gitignore` files of a checkout ignore the root itself."""
     if top == root:
         return False
     told = _git(top, root, "check-ignore", "-v", "-n", "-z", "--stdin", given=b".\0", good=(0, 1)).stdout
@@ -262,7 +249,7 @@ def _values(root: Path, paths: Iterable[str]) -> dict[str, str]:
 
 
 def _real_folder(root: Path, folder: str, known: dict[str, bool]) -> bool:
-    """Say whether a folder is reached without a link: behind one, git's file is gone and another stands there."""
+    """Return whether a folder is reached without a link: behind one, git's file is gone and another is in its place."""
     if folder not in known:
         real = _real_folder(root, folder.rpartition("/")[0], known)
         known[folder] = real and not (root / folder).is_symlink()

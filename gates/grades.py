@@ -18,19 +18,11 @@ _MAX_MANIFESTS: Final = 32
 
 
 def run_grade(subject: Subject, history: Sequence[Collection], binding: Binding) -> tuple[Grade, Finding | None]:
-    """Establish the grade of one file in a run, and whether it is this work's evidence at all.
+    """Return the grade of one file in a run, and a finding (`EVD561` to `EVD564`) where it is not this work's evidence.
 
     The digest decides: a file with the bytes of a row collected for this binding is the runner's, wherever it lies.
     A path of this binding with other bytes was swapped; bytes or a path of another binding are stale; anything else
     was written by an agent and must lie in the folder of this task and attempt.
-
-    Args:
-        subject: The file.
-        history: The run's collections, of this binding and of earlier ones.
-        binding: Run, task, attempt and tree of the present work.
-
-    Returns:
-        The grade, and a finding with a code of `EVD561` to `EVD564` when the file is refused.
     """
     file = subject.file
     current = [row for c in history if c.binding == binding for row in c.files]
@@ -38,14 +30,9 @@ def run_grade(subject: Subject, history: Sequence[Collection], binding: Binding)
         return "runner", None
     for row in current:
         if row.path == file.path:
-            return "written", subject.finding(
-                "EVD561",
-                "",
-                f"{subject.shown} is not the file that was collected.",
-                found=f"sha256 {file.sha256}",
-                expected=f"sha256 {row.sha256}, as the collector recorded it",
-                fix="Leave collected files alone; have the evidence collected again and cite it.",
-            )
+            message, found = f"{subject.shown} is not the file that was collected.", f"sha256 {file.sha256}"
+            expected = f"sha256 {row.sha256}, as the collector recorded it"
+            return "written", subject.finding("EVD561", "", message, found=found, expected=expected)
     for collection in reversed(history):
         if collection.binding != binding and any(
             row.sha256 == file.sha256 or row.path == file.path for row in collection.files
@@ -60,7 +47,7 @@ def run_grade(subject: Subject, history: Sequence[Collection], binding: Binding)
 
 
 def claimed_grades(root: Path, files: Iterable[EvidenceFile]) -> dict[str, Grade]:
-    """Return the grade that manifests on disk claim for each file; `written` where none speaks for it.
+    """Return the grade that manifests on disk claim for each file; `written` where none vouches for it.
 
     A manifest may lie in the folder of the file or in the same folder under another key.
     """
@@ -102,35 +89,20 @@ def _subjects(root: Path, folder: str) -> set[tuple[str, str]]:
 
 
 def _stale(subject: Subject, made_for: Binding, now: Binding) -> Finding:
-    """Say of which other work a file is the evidence."""
-    if (made_for.run_id, made_for.task_id) != (now.run_id, now.task_id):
-        code, found, expected = (
-            "EVD563",
-            f"task {made_for.task_id} of run {made_for.run_id}",
-            f"task {now.task_id} of run {now.run_id}",
-        )
-    elif made_for.attempt != now.attempt:
-        code, found, expected = "EVD562", f"attempt {made_for.attempt}", f"attempt {now.attempt}"
-    else:
-        code, found, expected = "EVD564", f"tree {made_for.tree}", f"tree {now.tree}"
-    return subject.finding(
-        code,
-        "",
-        f"{subject.shown} is stale: it was collected from {found}.",
-        found=found,
-        expected=expected,
-        fix="Cite what was collected for the present attempt and files; have it collected if it was not.",
+    """Name the other work of which a file is the evidence."""
+    rows = (
+        ("EVD563", *(f"task {each.task_id} of run {each.run_id}" for each in (made_for, now))),
+        ("EVD562", *(f"attempt {each.attempt}" for each in (made_for, now))),
+        ("EVD564", *(f"tree {each.tree}" for each in (made_for, now))),
     )
+    code, found, expected = next(row for row in rows if row[1] != row[2])
+    message = f"{subject.shown} is stale: it was collected from {found}."
+    fix = "Cite what was collected for the present attempt and files; have it collected if it was not."
+    return subject.finding(code, "", message, found=found, expected=expected, fix=fix)
 
 
 def _elsewhere(subject: Subject, code: str, wanted: str, binding: Binding) -> Finding:
-    """Refuse a written file that lies in no folder of this work."""
     folder = binding.folder(subject.key)
-    return subject.finding(
-        code,
-        "",
-        f"{subject.shown} does not lie in {wanted}.",
-        found=subject.shown,
-        expected=f"a file below `{folder}/`",
-        fix=f"Write the file to `{folder}/` in this attempt and cite it there.",
-    )
+    message, expected = f"{subject.shown} does not lie in {wanted}.", f"a file below `{folder}/`"
+    fix = f"Write the file to `{folder}/` in this attempt and cite it there."
+    return subject.finding(code, "", message, found=subject.shown, expected=expected, fix=fix)

@@ -60,7 +60,6 @@ class _Shelf:
     shared_only: bool = False
 
     def get(self, path: str) -> EvidenceFile | Finding:
-        """Return a file, or why it is refused."""
         if path not in self.read:
             if self.shared_only and not is_shared(self.root, path):
                 return path_finding(path) or outside_evidence(path)
@@ -119,7 +118,7 @@ def judge_evidence(
         collected: What the run's own collectors made, from its journal: of this binding and, so that stale evidence
             can be named, of earlier ones. None means outside a run.
         binding: What the evidence must be evidence of; needed in a run.
-        known: What the envelope's own rules found. An entry that they refused is refused here too, but not told twice.
+        known: What the envelope's own rules found. An entry that they refused is refused silently here.
         shared_only: Whether only shared files are read; see `gates.shared`.
 
     Returns:
@@ -134,11 +133,11 @@ def judge_evidence(
     case = _Case(_Shelf(Path(root), shared_only=shared_only), history=tuple(collected or ()), binding=binding)
     findings: list[Finding] = []
     refused: set[EvidenceKey] = set()
-    told = {(row.line, row.column) for row in known if row.level == "error" and row.line}
+    reported = {(row.line, row.column) for row in known if row.level == "error" and row.line}
     for key, path, (line, column) in _entries(envelope, places or {}):
         file = case.shelf.get(path)
         if isinstance(file, Finding):
-            if (line, column) not in told:
+            if (line, column) not in reported:
                 findings.append(file._replace(field=f"EVIDENCE.{key}", line=line, column=column))
             refused.add(key)
             continue
@@ -171,37 +170,16 @@ def judge_collection(
 ) -> EvidenceReport:
     """Judge what a run has just collected for one gate, before any agent speaks of it.
 
-    Args:
-        collection: As the collector returned it, or as the journal holds it.
-        root: The project's root.
-        protocol: The tables of the project.
-        binding: What the collection must be bound to.
-        gate: The gate that it must be for; None means the gate that it names.
+    `gate` is the gate that it must be for, by default the one that it names.
     """
     gate_id = gate or collection.gate
     findings: list[Finding] = []
     if collection.gate != gate_id:
-        findings.append(
-            rules.finding(
-                "EVD568",
-                f"The collection for {collection.gate} was offered for {gate_id}.",
-                found=collection.gate,
-                expected=gate_id,
-                fix=f"Collect the evidence of {gate_id}.",
-            )
-        )
-    shelf = _Shelf(Path(root))
-    subjects: list[Subject] = []
-    for row in collection.files:
-        file = shelf.get(row.path)
-        if isinstance(file, Finding):
-            findings.append(file._replace(field=f"EVIDENCE.{row.key}"))
-            continue
-        subject = Subject(file, row.key)
-        stale = run_grade(subject, (collection,), binding)[1]
-        if stale is not None:
-            findings.append(stale)
-        subjects.append(subject)
+        message = f"The collection for {collection.gate} was offered for {gate_id}."
+        findings.append(rules.finding("EVD568", message, found=collection.gate, expected=gate_id))
+    case = _Case(_Shelf(Path(root)), history=(collection,), binding=binding)
+    subjects, refusals = _taken(case, collection.files, binding)
+    findings.extend(refusals)
     spec = replace(protocol.gate(gate_id), id=gate_id)
     findings.extend(check_gate(spec, subjects, in_run=True, tree=binding.tree))
     ok = not any(finding.level == "error" for finding in findings)
@@ -217,7 +195,7 @@ def verify_again(files: Iterable[CollectedFile], root: str | Path) -> tuple[Find
     """Read every file again and compare it with the digest that was judged (Strict Envelope §5).
 
     Returns:
-        One finding for each file that is gone, refused or different; empty when all evidence stands.
+        One finding for each file that is gone, refused or different; empty when all evidence is as it was.
     """
     findings: list[Finding] = []
     for row in dict.fromkeys(files):
@@ -225,30 +203,22 @@ def verify_again(files: Iterable[CollectedFile], root: str | Path) -> tuple[Find
         if isinstance(file, Finding):
             findings.append(file._replace(field=f"EVIDENCE.{row.key}"))
         elif file.sha256 != row.sha256:
-            findings.append(
-                rules.finding(
-                    "EVD567",
-                    f"The evidence file {rules.quote(row.path)} is not the one that was judged.",
-                    found=f"sha256 {file.sha256}",
-                    expected=f"sha256 {row.sha256}",
-                    fix="Have the evidence collected and the gate judged again.",
-                    field=f"EVIDENCE.{row.key}",
-                )
-            )
+            message = f"The evidence file {rules.quote(row.path)} is not the one that was judged."
+            digests = {"found": f"sha256 {file.sha256}", "expected": f"sha256 {row.sha256}"}
+            findings.append(rules.finding("EVD567", message, **digests, field=f"EVIDENCE.{row.key}"))
     return tuple(findings)
 
 
 def _entries(
     envelope: "Envelope", places: Mapping[str, tuple[int, int]]
 ) -> Iterable[tuple[EvidenceKey, str, tuple[int, int]]]:
-    """Yield each entry of EVIDENCE with its place."""
     for key in EVIDENCE_KEYS:
         for i, path in enumerate(envelope.evidence.get(key, ())):
             yield key, path, places.get(f"EVIDENCE.{key}[{i}]", (0, 0))
 
 
 def _keys(gate: GateSpec) -> tuple[EvidenceKey, ...]:
-    """Return the keys under which a gate's evidence stands."""
+    """Return the keys under which a gate's evidence is cited."""
     return EVIDENCE_KEYS if gate.any_evidence else gate.evidence
 
 
@@ -273,11 +243,15 @@ def _judge_gate(gate: GateSpec, case: _Case) -> list[Finding]:
 def _uncited(gate: GateSpec, case: _Case, binding: Binding) -> tuple[list[Subject], list[Finding]]:
     """Read what was collected for a gate and not cited, since leaving out the bad half must not help."""
     cited = {subject.file.path for subject in case.subjects}
+    rows = (row for row in case.current(gate.id) if row.path not in cited and row.key in _keys(gate))
+    return _taken(case, rows, binding)
+
+
+def _taken(case: _Case, rows: Iterable[CollectedFile], binding: Binding) -> tuple[list[Subject], list[Finding]]:
+    """Read collected files; return them, and what is wrong with those that were swapped or cannot be read."""
     subjects: list[Subject] = []
     findings: list[Finding] = []
-    for row in case.current(gate.id):
-        if row.path in cited or row.key not in _keys(gate):
-            continue
+    for row in rows:
         file = case.shelf.get(row.path)
         if isinstance(file, Finding):
             findings.append(file._replace(field=f"EVIDENCE.{row.key}"))
@@ -291,14 +265,10 @@ def _uncited(gate: GateSpec, case: _Case, binding: Binding) -> tuple[list[Subjec
 
 def _not_collected(gate: GateSpec, subject: Subject) -> Finding:
     """Refuse a file that nobody but its author vouches for."""
-    return subject.finding(
-        "EVD565",
-        gate.id,
-        f"{subject.shown} was not made by Interlock's collector in this run.",
-        found="grade written",
-        expected="grade runner: a file that this run collected",
-        fix="Cite the evidence files that the assignment lists, and only those, under this key.",
-    )
+    message = f"{subject.shown} was not made by Interlock's collector in this run."
+    fix = "Cite the evidence files that the assignment lists, and only those, under this key."
+    expected = "grade runner: a file that this run collected"
+    return subject.finding("EVD565", gate.id, message, found="grade written", expected=expected, fix=fix)
 
 
 def _misnamed_images(subjects: Sequence[Subject], claimed: Sequence[GateSpec]) -> list[Finding]:
@@ -313,42 +283,29 @@ def _misnamed_images(subjects: Sequence[Subject], claimed: Sequence[GateSpec]) -
 
 
 def _has_usable(envelope: "Envelope", name: str, refused: set[EvidenceKey]) -> bool:
-    """Say whether a gate's lack of evidence is news: entries stand there and none of them was refused."""
+    """Return whether a gate's lack of evidence is news: there are entries, and none of them was refused."""
     keys = [key for key in EVIDENCE_KEYS if name in ("EVIDENCE", f"EVIDENCE.{key}")]
     return any(envelope.evidence.get(key) for key in keys) and not refused.intersection(keys)
 
 
 def _grade_note(claimed: Sequence[GateSpec], case: _Case) -> list[Finding]:
-    """Say once, outside a run, which grade could be established for gates that a run would hold to `runner`."""
+    """Report once, outside a run, which grade could be established for gates that a run would hold to `runner`."""
     gates = [gate for gate in claimed if gate.grade == "runner"]
     files = [s for s in case.subjects if any(s.key in _keys(gate) for gate in gates)]
     if not files:
         return []
     vouched = [s for s in files if case.grades[s.file.path] == "runner"]
     names = ", ".join(gate.id for gate in gates)
-    return [
-        files[0].finding(
-            "EVD566",
-            "",
-            f"Manifests vouch for {len(vouched)} of the {len(files)} files cited for {names}.",
-            found="a manifest of Interlock's collector, which anybody could have written"
-            if vouched
-            else "grade written",
-            expected="grade runner, which only the journal of a run can prove",
-            fix="Run the task with `interlock run`, where the runner collects this evidence itself.",
-        )
-    ]
+    message = f"Manifests vouch for {len(vouched)} of the {len(files)} files cited for {names}."
+    found = "a manifest of Interlock's collector, which anybody could have written" if vouched else "grade written"
+    fix = "Run the task with `interlock run`, where the runner collects this evidence itself."
+    return [files[0].finding("EVD566", "", message, found=found, fix=fix)]
 
 
 def _too_much(path: str) -> Finding:
-    """Refuse what goes beyond the limits of one answer."""
-    return rules.finding(
-        "EVD517",
-        f"{rules.quote(path)} was not read: the answer cites too much evidence.",
-        found=f"more than {MAX_ENTRIES} files or {MAX_TOTAL_BYTES} bytes",
-        expected=f"at most {MAX_ENTRIES} files of {MAX_TOTAL_BYTES} bytes together",
-        fix="Cite only the files that the gates need.",
-    )
+    message = f"{rules.quote(path)} was not read: the answer cites too much evidence."
+    found, expected = (f"{words} {MAX_ENTRIES} files, {MAX_TOTAL_BYTES} bytes" for words in ("more than", "at most"))
+    return rules.finding("EVD517", message, found=found, expected=expected)
 
 
 def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -16,16 +16,14 @@ from interlock.reservations import ANY_NAME, Step, expand_braces, normal, steps_
 _FIX: Final = "Write it like `site/**`, `src/*.py` or `docs/{a,b}.md`."
 
 Steps: TypeAlias = frozenset[tuple[int, int]]
-"""Where matching stands: the patterns that still can match, each with its next step."""
+"""The state of matching: the patterns that still can match, each with its next step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Compiled patterns, matched step by step so that a walk can leave out what cannot match.
 
-    Args:
-        patterns: Each a tuple of steps; a step is a compiled name or None for `**`.
-        excluded: What is taken out again, or None.
+    A pattern is a tuple of steps, each a compiled name or None for `**`; `excluded` is what is taken out again.
     """
 
     patterns: tuple[tuple[Step, ...], ...]
@@ -34,11 +32,11 @@ class Scope:
 
     @property
     def start(self) -> Steps:
-        """Where matching stands at the root."""
+        """The state of matching at the root."""
         return self._skip(frozenset((i, 0) for i in range(len(self.patterns))))
 
     def descend(self, at: Steps, name: str) -> Steps:
-        """Return where matching stands after one more name; empty when nothing can match any more."""
+        """Return the state of matching after one more name; empty when nothing can match any more."""
         following: set[tuple[int, int]] = set()
         name = normal(name)
         for i, step in at:
@@ -52,18 +50,18 @@ class Scope:
         return self._skip(frozenset(following))
 
     def accepts(self, at: Steps) -> bool:
-        """Say whether the path that led here is matched."""
+        """Return whether the path that led here is matched."""
         return any(step == len(self.patterns[i]) for i, step in at)
 
     def matches(self, path: str) -> bool:
-        """Say whether one relative path is matched."""
+        """Return whether one relative path is matched."""
         at = self.start
         for name in path.split("/"):
             at = self.descend(at, name)
         return self.accepts(at) and not self.excludes(path)
 
     def covers(self, folder: str) -> bool:
-        """Say whether every path below a relative folder is sure to be matched."""
+        """Return whether every path below a relative folder is sure to be matched."""
         at, out = self.start, self.excluded.start if self.excluded else frozenset[tuple[int, int]]()
         for name in folder.split("/"):
             at = self.descend(at, name)
@@ -71,7 +69,7 @@ class Scope:
         return not out and any(self.patterns[i][step:] == (None, ANY_NAME) for i, step in at)
 
     def excludes(self, path: str) -> bool:
-        """Say whether one relative path is taken out."""
+        """Return whether one relative path is taken out."""
         return self.excluded is not None and self.excluded.matches(path)
 
     def _skip(self, at: Steps) -> Steps:
@@ -135,10 +133,8 @@ def _alternatives(pattern: str) -> list[tuple[Step, ...]]:
 
 
 def _refused(pattern: str, problem: Finding) -> TreeError:
-    """Make the error of a pattern that the language of leases does not know."""
     return TreeError("TREE102", pattern, f"The scope pattern {pattern[:200]!r}: {problem.message}", problem.fix)
 
 
 def _bad(pattern: str, what: str) -> TreeError:
-    """Make the error of one pattern."""
     return TreeError("TREE102", pattern, f"The scope pattern {pattern[:200]!r} {what}.", _FIX)

@@ -5,16 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from interlock.core.finding import Finding, FindingError
-from interlock.envelope.protocol import (
-    ANYBODY,
-    DEFAULT_PROTOCOL,
-    GATES,
-    OTHER_GATE,
-    ROLES,
-    GateSpec,
-    Protocol,
-    Role,
-)
+from interlock.envelope.protocol import ANYBODY, DEFAULT_PROTOCOL, GATES, OTHER_GATE, ROLES, GateSpec, Protocol, Role
 from interlock.gates import rules
 from interlock.gates.coherence import GATE_ID, MAX_NAME_CHARS, NEEDED_KEYS, gate_problems, near, role_problems
 from interlock.gates.config import FILE, Config
@@ -69,23 +60,15 @@ def outside_protocol(config: Config) -> Protocol:
 
 
 def needs_page(gate: GateSpec) -> bool:
-    """Say whether a gate's evidence comes from a browser that looks at a page."""
+    """Return whether a gate's evidence comes from a browser that looks at a page."""
     return gate.check in _BROWSER_CHECKS
 
 
 def roster_problems(protocol: Protocol, gates_required: Sequence[str], page: str | None) -> list[Finding]:
-    """Say, before a task starts, why it could never be approved under this roster.
+    """Return why a task could never be approved under this roster, before it starts; it may start without an error.
 
-    Args:
-        protocol: The tables of the project.
-        gates_required: The task's GATES_REQUIRED.
-        page: The page that the task names; None or empty when it names none.
-
-    A gate whose command decides alone needs no role: a task that requires one may do without QA and review roles.
-
-    Returns:
-        Findings with the codes `TSK701` to `TSK708` and the field GATES_REQUIRED; the task may start when none of
-        them is an error.
+    A gate whose command decides alone needs no role: a task that requires one may do without QA and review roles. The
+    codes are `TSK701` to `TSK708`, the field is GATES_REQUIRED.
     """
     return [*_list_problems(protocol, gates_required), *_roster_gaps(protocol, gates_required, page)]
 
@@ -98,15 +81,9 @@ def _roles(config: Config, path: str) -> tuple[dict[str, Role], dict[str, str]]:
         if row.replaces is None:
             continue
         if row.replaces not in shipped or row.replaces in renamed or name in shipped:
-            raise FindingError(
-                config_problem(
-                    "CFG206",
-                    path,
-                    f"roles.{name}.replaces",
-                    f"`{row.replaces}` is no shipped role that `{name}` could replace.",
-                    f"Name one of {', '.join(n for n in shipped if n not in renamed)}; give the new role a new name.",
-                )
-            )
+            message = f"`{row.replaces}` is no shipped role that `{name}` could replace."
+            fix = f"Name one of {', '.join(n for n in shipped if n not in renamed)}; give the new role a new name."
+            raise FindingError(config_problem("CFG206", path, f"roles.{name}.replaces", message, fix))
         renamed[row.replaces] = name
     roles: dict[str, Role] = {}
     if config.roster == "extend":
@@ -134,18 +111,11 @@ def hands_over_alone(role: Role, config: Config) -> bool:
 
 
 def _role(name: str, row: RoleConfig, base: Role | None, path: str) -> Role:
-    """Make one role of its table and of the role that it changes."""
     kind = row.kind or (base.kind if base else None)
     if kind is None:
-        raise FindingError(
-            config_problem(
-                "CFG201",
-                path,
-                f"roles.{name}.kind",
-                f"the new role `{name}` has no kind.",
-                'Add `kind = "build"`, `"qa"` or `"review"`.',
-            )
-        )
+        fix = 'Add `kind = "build"`, `"qa"` or `"review"`.'
+        message = f"the new role `{name}` has no kind."
+        raise FindingError(config_problem("CFG201", path, f"roles.{name}.kind", message, fix))
     same = base is not None and base.kind == kind
     hands_over = row.hands_over if row.hands_over is not None else bool(same and base and base.hands_over)
     certifies = row.certifies if row.certifies is not None else (base.certifies if same and base else None)
@@ -171,7 +141,6 @@ def _gates(config: Config, roles: Mapping[str, Role], renamed: Mapping[str, str]
 
 
 def _gate(row: GateConfig, base: GateSpec, *, new: bool) -> GateSpec:
-    """Make one gate of its table and of the gate that it changes."""
     command = row.command if row.command is not None else base.command
     if command and new:
         base = replace(base, check="command", evidence=("reports",), grade="runner")
@@ -196,19 +165,15 @@ def _title(gate: GateSpec) -> str:
 def _list_problems(protocol: Protocol, gates_required: Sequence[str]) -> Iterator[Finding]:
     """Yield what is wrong with the list of gates itself."""
     if not gates_required:
-        yield _task("TSK701", "The task requires no gate.", "an empty list", "at least one gate", _all_gates(protocol))
+        yield _task("TSK701", "The task requires no gate.", "an empty list", fix=_all_gates(protocol))
     for i, gate_id in enumerate(gates_required):
+        shown = rules.quote(gate_id)
         if gate_id in gates_required[:i]:
-            yield _task(
-                "TSK707", f"{rules.quote(gate_id)} is required twice.", gate_id, "each gate once", "Remove one."
-            )
+            yield _task("TSK707", f"{shown} is required twice.", gate_id, fix="Remove one.")
         elif GATE_ID.fullmatch(gate_id) is None or len(gate_id) > MAX_NAME_CHARS:
+            fix = f"{near(gate_id.upper(), protocol.gates)}Write it like GATE-VISUAL-QA."
             yield _task(
-                "TSK706",
-                f"{rules.quote(gate_id)} is no gate id.",
-                rules.quote(gate_id),
-                "GATE- and capital letters, digits and single `-`",
-                f"{near(gate_id.upper(), protocol.gates)}Write it like GATE-VISUAL-QA.",
+                "TSK706", f"{shown} is no gate id.", shown, "GATE- and capital letters, digits, single `-`", fix
             )
         elif gate_id not in protocol.gates:
             yield _undefined(protocol, gate_id)
@@ -221,13 +186,8 @@ def _undefined(protocol: Protocol, gate_id: str) -> Finding:
     where it resembles a gate that is there, or where the roster has no such role, and else worth a warning.
     """
     meant = near(gate_id, protocol.gates)
-    found = _task(
-        "TSK703",
-        f"No gate is defined as {gate_id}.",
-        gate_id,
-        "a shipped gate, or one of [gates]",
-        f"{meant}Correct the name, or define [gates.{gate_id}].",
-    )
+    fix = f"{meant}Correct the name, or define [gates.{gate_id}]."
+    found = _task("TSK703", f"No gate is defined as {gate_id}.", gate_id, fix=fix)
     if meant or not (protocol.of_kind("qa") or protocol.of_kind("review")):
         return found
     return found._replace(
@@ -239,47 +199,33 @@ def _undefined(protocol: Protocol, gate_id: str) -> Finding:
 
 def _roster_gaps(protocol: Protocol, gates_required: Sequence[str], page: str | None) -> Iterator[Finding]:
     """Yield where roster, gates and page do not fit together."""
-    handing = [role for role in protocol.of_kind("build") if role.hands_over]
     by_command = any(protocol.gate(gate_id).by_command for gate_id in gates_required)
-    lacking = [kind for kind in ("qa", "review") if not protocol.of_kind(kind) and not by_command]
-    if not handing:
-        lacking.insert(0, "handing build")
-    for kind in lacking:
-        fix = f"Add one to {FILE}."
-        if kind != "handing build":
+    if not any(role.hands_over for role in protocol.of_kind("build")):
+        yield _task("TSK708", "The roster has no handing build role.", "no such role", fix=f"Add one to {FILE}.")
+    for kind in ("qa", "review"):
+        if not protocol.of_kind(kind) and not by_command:
             fix = f"Add one to {FILE}, or require a gate whose `command` decides alone."
-        yield _task("TSK708", f"The roster has no {kind} role.", "no such role", f"a {kind} role", fix)
+            yield _task("TSK708", f"The roster has no {kind} role.", "no such role", fix=fix)
     for role in (*protocol.of_kind("qa"), *protocol.of_kind("review")):
         if role.certifies is not None and role.certifies not in gates_required:
-            yield _task(
-                "TSK702",
-                f"The gate of {role.name}, {role.certifies}, is not required.",
-                ", ".join(rules.quote(gate).strip("`") for gate in gates_required) or "no gate",
-                f"{role.certifies} among them",
-                f"Add {role.certifies} to `gates_required`, or configure a roster without {role.name}.",
-            )
+            message = f"The gate of {role.name}, {role.certifies}, is not required."
+            found = ", ".join(rules.quote(gate).strip("`") for gate in gates_required) or "no gate"
+            fix = f"Add {role.certifies} to `gates_required`, or configure a roster without {role.name}."
+            yield _task("TSK702", message, found, f"{role.certifies} among them", fix)
     for gate_id in dict.fromkeys(gates_required):
         gate = protocol.gate(gate_id)
         able = [r for r in protocol.roles.values() if r.kind != "orchestrator" and protocol.may_certify(r, gate_id)]
         if not able and not gate.by_command and gate_id in protocol.gates:
-            yield _task(
-                "TSK704",
-                f"Nobody in the roster can certify {rules.quote(gate_id)}.",
-                f"certifier {gate.certifier}" if gate.certifier else "no QA or review role",
-                "a certifier in the roster",
-                f"Add the role to {FILE}, or name another certifier for the gate.",
-            )
+            message = f"Nobody in the roster can certify {rules.quote(gate_id)}."
+            found = f"certifier {gate.certifier}" if gate.certifier else "no QA or review role"
+            fix = f"Add the role to {FILE}, or name another certifier for the gate."
+            yield _task("TSK704", message, found, "a certifier in the roster", fix)
         if needs_page(gate) and not page:
-            yield _task(
-                "TSK705",
-                f"{gate_id} looks at a page, and the task names none.",
-                "no page",
-                "a file below the root, or an http address",
-                'Add `page = "…"` to the task file.',
-            )
+            message, expected = f"{gate_id} looks at a page, and the task names none.", "a file or an http address"
+            yield _task("TSK705", message, "no page", expected, 'Add `page = "…"` to the task file.')
 
 
-def _task(code: str, message: str, found: str, expected: str, fix: str) -> Finding:
+def _task(code: str, message: str, found: str, expected: str = "", fix: str = "") -> Finding:
     return rules.finding(code, message, found=found, expected=expected, fix=fix, field="GATES_REQUIRED")
 
 

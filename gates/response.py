@@ -43,14 +43,9 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A response with what was found of it.
+    """A response with everything that was found of it, of its text alone, and of its evidence files.
 
-    Args:
-        report: Everything that was found.
-        text: What was found of the text alone.
-        evidence: What was found of the evidence files.
-        files: The files that were read; none where the text is not well-formed.
-        verified: The claimed gates whose evidence is complete and passed its check.
+    The files are those that were read, none where the text is not well-formed; the gates those whose evidence passed.
     """
 
     report: "Report"
@@ -72,7 +67,7 @@ def judge_response(
     evidence: bool = True,
     shared_only: bool = False,
 ) -> Judged:
-    """Judge a response and, unless told otherwise, the evidence that it cites: the same for a file, a tool and a run.
+    """Judge a response and, unless `evidence` is false, the evidence that it cites.
 
     Args:
         text: The response.
@@ -83,7 +78,7 @@ def judge_response(
         extract: Find the one envelope inside a message that wraps it.
         max_bytes: The largest response that is read; default: the envelope's own limit.
         evidence: Whether the evidence files are read.
-        shared_only: Whether it is told of shared files alone (`gates.shared`): others are as if they were not there.
+        shared_only: Whether only shared files (`gates.shared`) exist for the answer.
     """
     from interlock.envelope import MAX_BYTES, validate  # noqa: PLC0415
 
@@ -107,13 +102,7 @@ def judge_response(
 
 
 def input_exists(root: str, path: str, *, shared_only: bool = False) -> bool:
-    """Return whether a path names something below the root; what leads out of it is not looked up.
-
-    Args:
-        root: The project's root.
-        path: As written in INPUTS_USED.
-        shared_only: Whether only shared files are looked up.
-    """
+    """Return whether a path of INPUTS_USED names something below the root; what leads out of it is not looked up."""
     below = relative(root, path)
     if not below:
         return False
@@ -155,7 +144,7 @@ def _with_evidence(
 ) -> Judged:
     """Return the report with what the evidence files say; nothing is imported when none is cited.
 
-    A response that is not well-formed has its evidence read as well, so that one turn can mend everything. Where the
+    A response that is not well-formed has its evidence read as well, so that one turn can fix everything. Where the
     envelope's own rules refuse an entry, the files say nothing more about it.
     """
     cited = _cited(report, protocol)
@@ -174,11 +163,11 @@ def _with_evidence(
         shared_only=shared_only,
     )
     refused = {row.line for row in report.findings if row.level == "error" and row.field.startswith("EVIDENCE.")}
-    told = tuple(row for row in judged.findings if not row.line or row.line not in refused)
-    whole = report.with_findings(told)
+    kept = tuple(row for row in judged.findings if not row.line or row.line not in refused)
+    whole = report.with_findings(kept)
     if report.envelope is None:
-        return Judged(whole, report, told)
-    return Judged(whole, report, told, judged.files, judged.verified)
+        return Judged(whole, report, kept)
+    return Judged(whole, report, kept, judged.files, judged.verified)
 
 
 def _cited(report: "Report", protocol: "Protocol") -> "Envelope":

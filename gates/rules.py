@@ -1,4 +1,4 @@
-"""The rules of this room as rows: evidence files (EVD) and a task's roster and gates (TSK).
+"""The rules of this package as rows: evidence files (EVD) and a task's roster and gates (TSK).
 
 The codes are stable. `EVD50x`-`EVD51x` reading, `EVD52x` images, `EVD53x` console logs, `EVD54x` accessibility
 results, `EVD55x` reports and command logs, `EVD56x` whose evidence it is, `EVD57x`-`EVD59x` sealed gates, `TSK7xx`
@@ -52,7 +52,9 @@ RULES: Final[tuple[Rule, ...]] = (
          "Store the file below `artifacts/`; evidence elsewhere is neither kept nor watched.",
          f"- {_GOOD}", "- docs/home.png"),
     Rule("EVD508", "error", "An evidence file exists", _EXISTS,
-         "Have the file made and cite it then, or take it and its gates out; a pass without a file is a claim.",
+         "Cite the path that the tool which made the file printed. If nothing made it, have it made first: a run "
+         "collects it, `interlock evidence` does so for a page. Else take the entry out, and its gates out of "
+         "GATES_PASSED.",
          f"- {_GOOD}", "- artifacts/a11y/never-made.json"),
     Rule("EVD509", "error", "No step of an evidence path is a symbolic link", _ONE_FILE,
          "Replace the link by the file or folder itself; a link can point elsewhere at the next reading.",
@@ -103,13 +105,14 @@ RULES: Final[tuple[Rule, ...]] = (
          "Take a screenshot of a smaller part; a small file can decode to gigabytes.",
          "1280 x 9000 px", "50,000 x 50,000 px"),
     Rule("EVD527", "error", "In a run, screenshots cover every width", "Interlock: a page has three widths",
-         "Cite a screenshot at every width; a page that breaks on a phone looks fine on a desk.",
+         "Collect the screenshots again and cite one at every width; a page that breaks on a phone may look fine on a "
+         "large screen.",
          "375, 768 and 1280 px", "only 1280 px"),
     Rule("EVD528", "error", "Judging an image needs Pillow", _CONTENT,
-         "Install the extra `browser`; an image that nobody decoded is no evidence.",
+         'Run `pip install "./interlock[browser]"` beside the checkout; an image that nobody decoded is no evidence.',
          'pip install "./interlock[browser]"', "Pillow is not installed"),
     Rule("EVD531", "error", "A console log is JSON lines as the collector writes them", _CONTENT,
-         "Cite the log as the collector wrote it; a log that cannot be read cannot be clean.",
+         "Run `interlock evidence console PAGE` and cite the log that it writes; an unreadable one is not clean.",
          '{"schema": "interlock.console/1", "target": "site/index.html", "widths": [375], "records": 0}',
          '{"msg": "ok"}'),
     Rule("EVD532", "error", "A console log has as many records as its header says", _CONTENT,
@@ -119,13 +122,13 @@ RULES: Final[tuple[Rule, ...]] = (
          "Fix what the page reports; a page that throws is broken, however it looks.",
          "no such record", '{"kind": "pageerror", …}'),
     Rule("EVD534", "note", "A plain console log is not judged by a machine", _UNJUDGED,
-         "Cite the collector's log where a machine is to judge; nobody should take an unread log for a clean one.",
+         "Where a machine is to judge, run `interlock evidence console PAGE` and cite the log that it writes.",
          "console.jsonl from the collector", "console.txt"),
     Rule("EVD535", "warning", "A page asks for nothing outside its own origin", _CONTENT,
          "Serve the resource with the page; the collector keeps the network closed and judged the page without it.",
          "the font beside the page", "a font from another host"),
     Rule("EVD541", "error", "An accessibility file is a report of both engines", _CONTENT,
-         "Cite the report as the collector wrote it; a result that cannot be read cannot be clean.",
+         "Run `interlock evidence a11y PAGE` and cite the result that it writes; an unreadable one is not clean.",
          '{"violations": […], "passes": […], "incomplete": […], "inapplicable": […]}', '{"score": 100}'),
     Rule("EVD542", "error", "An accessibility result lists at least 20 rules of each engine", _CONTENT,
          "Run each engine with all its rules; a check of two rules finds no violation.",
@@ -140,10 +143,10 @@ RULES: Final[tuple[Rule, ...]] = (
          "Make the frame load or remove it; a fault in a frame that nobody looked into is not found.",
          "no error", '{"url": "…", "error": "…"}'),
     Rule("EVD546", "note", "Results that need a person's eye are counted", _UNJUDGED,
-         "Look at these results by eye; no engine could decide them, and they are no passes.",
+         "Look at the `incomplete` list of the result and judge it by eye; what no engine could decide is no pass.",
          '"incomplete": []', '"incomplete": […]'),
     Rule("EVD547", "note", "An accessibility report in prose is not judged by a machine", _UNJUDGED,
-         "Cite the JSON result where a machine is to judge; nobody should take an unread report for a clean one.",
+         "Where a machine is to judge, run `interlock evidence a11y PAGE` and cite the result that it writes.",
          "axe.json from the collector", "a11y.md"),
     Rule("EVD548", "warning", "A page keeps to good practice", _CONTENT,
          "Fix these elements where you can; such rules are advice of the engines, and no part of WCAG.",
@@ -197,10 +200,10 @@ RULES: Final[tuple[Rule, ...]] = (
          "Judge a collection for its own gate only; evidence of one gate must not pass for another's.",
          "its own gate", "GATE-A11Y-BASELINE for GATE-VISUAL-QA"),
     Rule("EVD570", "error", "The results of a sealed run can be read", _CONTENT,
-         "Let the command write its report to the end; a run without results has shown nothing.",
+         "Let the command write its report to the end; look at the log for the error that stopped it.",
          "a report with every test", "no report"),
     Rule("EVD571", "error", "A sealed run of tests finishes", _CONTENT,
-         "Remove what ends or blocks the process; a run that was cut off has not shown that its tests pass.",
+         "Remove what ends or blocks the process: an exit at import or in a test, an endless loop, a deadlock.",
          "the runner says that it is finished", "os._exit(0) at import"),
     Rule("EVD572", "error", "The tested code does not change its judge", _SEALED,
          "Remove the code that changes the test runner, its reports, built-in functions or comparisons.",
@@ -209,10 +212,10 @@ RULES: Final[tuple[Rule, ...]] = (
          "Make the code importable, so that its tests can be collected and run.",
          "12 passed", "no tests ran"),
     Rule("EVD574", "error", "A test that passed on the base passes", _BLOCKS,
-         "Correct the code until the test passes; the test itself keeps the content of the base.",
+         "Correct the code until the test passes; the test itself stays as it is on the base.",
          "passed", "failed"),
     Rule("EVD575", "error", "A test that failed on the base passes in the end", _BLOCKS,
-         "Correct the code until the test passes, or have its owner allow it by name in `allow_failing`.",
+         "Correct the code until the test passes; only a name in `allow_failing` of the gate may fail.",
          "passed", "failed, as on the base"),
     Rule("EVD576", "error", "Every test of the base runs", _SEALED,
          "Restore what the test needs to be collected; only tests of files in `may_change` may disappear.",
@@ -221,7 +224,7 @@ RULES: Final[tuple[Rule, ...]] = (
          "Remove the option, marker or hook that leaves the test out.",
          "every test runs", "1 deselected"),
     Rule("EVD578", "error", "No test of the base is newly skipped", _SEALED,
-         "Remove the reason for the skip; code under test must not skip its tests.",
+         "Remove the reason for the skip: code under test must not skip tests or lack what they ask for.",
          "passed", "skipped"),
     Rule("EVD579", "error", "No test of the base is newly expected to fail", _SEALED,
          "Remove what marks the test as expected to fail, and make it pass.",
@@ -230,7 +233,7 @@ RULES: Final[tuple[Rule, ...]] = (
          "Remove the code that ends, replaces or skips the body of the test.",
          "every assertion was passed", "a body that was replaced"),
     Rule("EVD581", "error", "A result equals the expected value and no other", _SEALED,
-         "Return a real value; remove the `__eq__` that holds for everything.",
+         "Compute the result from the input; remove an `__eq__` that always holds, or what reads the test's values.",
          "5 == 5", "an object that equals everything"),
     Rule("EVD582", "error", "Every test file can be collected", _BLOCKS,
          "Correct the error that the import of the file raises.",
@@ -239,19 +242,19 @@ RULES: Final[tuple[Rule, ...]] = (
          "Write the code that the file imports, and make its tests pass.",
          "1 passed", "no test of the file ran"),
     Rule("EVD584", "error", "A sealed command ends with status 0, or its failing tests are allowed", _BLOCKS,
-         "Read the end of the log; a threshold, a plugin or a step after the tests failed.",
+         "Read the end of the log: a coverage threshold, a plugin or a step after the tests failed.",
          "exit status 0", "exit status 1, and no test failed"),
     Rule("EVD585", "error", "The commands of `prepare` end with status 0", _BLOCKS,
-         "Correct what the log says; the commands run in the export, before the tests.",
+         "Correct what the log says; the command runs in the export, before the tests.",
          "exit status 0", "exit status 2"),
     Rule("EVD586", "error", "Held-out checks pass", _HELD_OUT,
-         "Correct the code for all inputs, not only for those of the visible tests.",
+         "Correct the code for all inputs that the task allows, not only for those of the visible tests.",
          "12 of 12 passed", "7 of 12 passed"),
     Rule("EVD587", "error", "A new file hides no module of the same name", _SEALED,
-         "Give the new file another name; tests and libraries import the one that was there.",
+         "Give the file another name: it hides a module of the same name that tests or libraries import.",
          "src/averages.py", "src/statistics.py"),
     Rule("EVD588", "error", "Tested code leaves the files alone that it is judged by", _SEALED,
-         "Write into a temporary folder; a file of the base that keeps its content, and what stands "
+         "Write into a temporary folder; a file of the base that keeps its content, and what is "
          "beside it, is not the code's to write.",
          "tempfile.mkdtemp()", 'open("tests/test_cart.py", "w")'),
     Rule("EVD589", "error", "A test runs as its file has it", _SEALED,
@@ -270,7 +273,7 @@ RULES: Final[tuple[Rule, ...]] = (
          "Read what changed in the tests of these files; they cannot be kept apart from the code they test.",
          "tests/cart.rs", "#[cfg(test)] in src/cart.rs"),
     Rule("EVD594", "error", "A file that the command reads is judged, or as it was", _SEALED,
-         "Restore the file; where the task is to change it, list it in `may_change` of the task.",
+         "Restore the file; if the task is to change it, have the owner list it in `may_change` of the task.",
          'may_change = ["src/cart.py"]', 'command = ["mypy", "src/cart.py"], and src/cart.py changed'),
     Rule("TSK701", "error", "A task requires at least one gate", "Strict Envelope §4: No agent may omit GATES_REQUIRED",
          "List the gates that must pass; a task without gates is approved by nobody's check.",
@@ -299,25 +302,18 @@ RULES: Final[tuple[Rule, ...]] = (
          "task on.",
          "a code-reviewer", "no review role"),
 )  # fmt: skip
-"""Every rule of this room, in the order of their codes."""
+"""Every rule of this package, in the order of their codes."""
 
 BY_CODE: Final[dict[str, Rule]] = {rule.code: rule for rule in RULES}
 
 
 def finding(
-    code: str,
-    message: str,
-    *,
-    found: str,
-    expected: str,
-    fix: str,
-    field: str = "EVIDENCE",
-    line: int = 0,
-    column: int = 0,
+    code: str, message: str, *, found: str, expected: str = "", fix: str = "", field: str = "EVIDENCE"
 ) -> Finding:
-    """Make the finding of one rule; level and source come from its row."""
+    """Make the finding of one rule; what is not given comes from its row."""
     rule = BY_CODE[code]
-    return Finding(code, rule.level, field, message, found, expected, fix, line, column, rule.source)
+    expected, fix = expected or rule.title, fix or rule.remedy
+    return Finding(code, rule.level, field, message, found, expected, fix, source=rule.source)
 
 
 def quote(text: str, limit: int = 120) -> str:

@@ -1,7 +1,7 @@
-"""Which files of a project somebody is told of who may not read its files: a caller with a token.
+"""Which files of a project a caller with a token, who may not read its files, may know of.
 
-Told of is what everybody who works in the project has: what git tracks, what it neither tracks nor ignores, and
-evidence. Not told of, whether it is there or not: what git ignores, names that begin with a dot and are not tracked,
+These are what everybody who works in the project has: what git tracks, what it neither tracks nor ignores, and
+evidence. Hidden, whether it is there or not: what git ignores, names that begin with a dot and are not tracked,
 what Interlock and git keep, and everything that is reached by a link or lies outside of the root.
 """
 
@@ -21,17 +21,12 @@ EVIDENCE: Final = tuple(f"{FOLDER}/{key}/" for key in EVIDENCE_KEYS)
 
 
 def is_shared(root: str | Path, path: str) -> bool:
-    """Say whether somebody may be told of a path below the root, or that nothing is there."""
+    """Return whether a path below the root is shared, whether something is there or not."""
     return bool(shared(root, (path,)))
 
 
 def shared(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
-    """Return those of some paths that somebody may be told of.
-
-    Args:
-        root: The project's root.
-        paths: As they were given, relative to the root.
-    """
+    """Return those of some paths, as they were given, relative to the root, that are shared."""
     base = os.path.realpath(root)
     plain = [path for path in paths if _is_plain(path) and not _is_linked(base, path)]
     ignored = ignored_paths(base, [path for path in plain if not path.startswith(EVIDENCE)])
@@ -41,12 +36,12 @@ def shared(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
 
 
 def untold(paths: Collection[str]) -> str:
-    """Say how many files there are that are not named to somebody who is not told of them."""
+    """Return how many files there are that a caller may not know by name."""
     return f"{len(paths)} file{'s' * (len(paths) != 1)} that you are not told of"
 
 
 def reaches_more(root: str | Path, patterns: Iterable[str]) -> bool:
-    """Say whether scope patterns name, or match, a file that nobody is told of.
+    """Return whether scope patterns name, or match, a file that is not shared.
 
     Raises:
         TreeError: A pattern is refused.
@@ -59,7 +54,7 @@ def reaches_more(root: str | Path, patterns: Iterable[str]) -> bool:
 
 
 def _is_plain(path: str) -> bool:
-    """Say whether a path is written in the one way in which files of a project are: relative, without odd steps."""
+    """Return whether a path is written in the one way in which files of a project are: relative, without odd steps."""
     steps = path.split("/")
     if "\\" in path or ":" in steps[0] or path.startswith("~") or not path.isprintable():
         return False
@@ -69,13 +64,13 @@ def _is_plain(path: str) -> bool:
 
 
 def _is_kept(steps: list[str]) -> bool:
-    """Say whether a path is Interlock's or git's on a file system that folds the case of names."""
+    """Return whether a path is Interlock's or git's on a file system that folds the case of names."""
     folded = [step.casefold() for step in steps]
     return ".git" in folded or folded[0] in {".interlock", "artifacts"}
 
 
 def _is_linked(base: str, path: str) -> bool:
-    """Say whether a symbolic link stands on the way to a path, or at it."""
+    """Return whether a symbolic link is on the way to a path, or at it."""
     return os.path.realpath(os.path.join(base, path)) != os.path.join(base, path)  # noqa: PTH118
 
 

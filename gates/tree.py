@@ -48,10 +48,6 @@ class TreeDiff:
 def tree_files(root: str | Path, patterns: Iterable[str]) -> dict[str, str]:
     """List the files in scope.
 
-    Args:
-        root: The project's root.
-        patterns: Scope patterns; see `gates.patterns`.
-
     Returns:
         Path to `<mode> <sha256>`, sorted by path. The mode is git's: `100644` a file, `100755` an executable one,
         `120000` a symbolic link, whose digest is that of its target's text; `other` (without digest) a pipe, socket
@@ -80,10 +76,6 @@ class TreeReader:
     A file is read again only where its inode, size or time of change differs from the look before. A program can write
     through a memory map without changing any of these for a while: what must hold is asked for with `contents`.
 
-    Args:
-        root: The project's root.
-        patterns: Scope patterns; see `gates.patterns`.
-
     Attributes:
         last: What the last look found; None before the first one.
 
@@ -99,9 +91,8 @@ class TreeReader:
     def look(self, *, contents: bool = False, within_seconds: float = 0.0) -> "Look":
         """Look at the files in scope.
 
-        Args:
-            contents: Whether every file is read, whatever its inode and times say.
-            within_seconds: The last look counts where it is not older.
+        Every file is read for `contents`, whatever its inode and times say; else the last look counts where it is not
+        older than `within_seconds`.
 
         Raises:
             TreeError: As `tree_files`.
@@ -234,7 +225,7 @@ def _seen(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_scope(path: str, patterns: Iterable[str]) -> bool:
-    """Say whether a relative path belongs to a scope, whether it exists or not.
+    """Return whether a relative path belongs to a scope, whether it exists or not.
 
     Raises:
         TreeError: A pattern is refused.
@@ -243,18 +234,13 @@ def in_scope(path: str, patterns: Iterable[str]) -> bool:
 
 
 def left_out(path: str) -> bool:
-    """Say whether a relative path belongs to no scope: Interlock's own state, git's, and caches."""
+    """Return whether a relative path belongs to no scope: Interlock's own state, git's, and caches."""
     names = path.split("/")
     return names[0] in _AT_ROOT or not _ANYWHERE.isdisjoint(names)
 
 
 def every_file(root: str | Path, folder: str = "", *, but: Iterable[str] = ()) -> dict[str, str]:
-    """List every file below a folder of the root, with the values of `tree_files`.
-
-    Args:
-        root: The folder that paths are relative to.
-        folder: Where to look.
-        but: Patterns of files that are passed by, unread.
+    """List every file below a folder of the root but those that match the patterns, with the values of `tree_files`.
 
     Raises:
         TreeError: As `tree_files`.
@@ -281,7 +267,6 @@ def paths_in_scope(root: str | Path, patterns: Iterable[str]) -> Iterator[str]:
 
 
 def _walk(root: str, scope: Scope, start: str = "") -> Iterator[tuple[str, str]]:
-    """Yield path and value of every file in scope below a folder."""
     return ((path, _value(root, path)) for path in _paths(root, scope, start))
 
 
@@ -328,7 +313,6 @@ def _rows(entries: list[os.DirEntry[str]]) -> list[_Row]:
 
 
 def _listed(root: str, folder: str) -> list[os.DirEntry[str]]:
-    """List one folder."""
     try:
         with os.scandir(f"{root}/{folder}") as entries:
             return list(entries)
@@ -397,7 +381,6 @@ def _too_large(path: str, size: int) -> TreeError:
 
 
 def _unreadable(path: str, error: OSError) -> TreeError:
-    """Make the error of one file or folder."""
     reason = os.strerror(error.errno) if error.errno else str(error)
     return TreeError(
         "TREE104",

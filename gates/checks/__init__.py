@@ -1,53 +1,24 @@
-"""Content checks: pure functions from the bytes of evidence to findings.
+"""Content checks: pure functions from the bytes of evidence to findings. Each is loaded when it is needed."""
 
-One row a check name; `check_gate` applies the row of a gate to the files that stand under its keys.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from collections.abc import Sequence
+from typing import assert_never
 
 from interlock.core.finding import Finding
-from interlock.envelope.protocol import EVIDENCE_KEYS, ContentCheck, EvidenceKey, GateSpec
+from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, GateSpec
 from interlock.gates import rules
 from interlock.gates.checks.subject import Subject, Subjects
 
-__all__ = ["Circumstances", "Subject", "check_gate"]
+__all__ = ["Subject", "check_collected", "check_gate"]
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """Where a check happens.
-
-    Args:
-        in_run: Inside a graph run, where a machine must be able to judge everything.
-        tree: Digest of the files in scope, `sha256:…`; None when it is not known.
-    """
-
-    in_run: bool = False
-    tree: str | None = None
-
-
-_Check: TypeAlias = Callable[[str, Mapping[EvidenceKey, Subjects], Circumstances], list[Finding]]
-
-
-def check_gate(
-    gate: GateSpec,
-    subjects: Sequence[Subject],
-    *,
-    in_run: bool,
-    tree: str | None = None,
-) -> list[Finding]:
-    """Judge the evidence of one gate.
+def check_gate(gate: GateSpec, subjects: Sequence[Subject], *, in_run: bool, tree: str | None = None) -> list[Finding]:
+    """Judge the evidence of one gate; it is passed when no finding is an error.
 
     Args:
         gate: The gate's row; its id opens each message.
         subjects: The files; those under keys that the gate does not use are left aside.
-        in_run: Whether this is a graph run.
-        tree: The tree that a report must name, in a run.
-
-    Returns:
-        Findings; the gate is passed when none of them is an error.
+        in_run: Whether this is a graph run, where a machine must be able to judge everything.
+        tree: The digest of the tree that a report must name, in a run; None when it is not known.
     """
     keys = EVIDENCE_KEYS if gate.any_evidence else gate.evidence
     by_key: dict[EvidenceKey, Subjects] = {key: [s for s in subjects if s.key == key] for key in keys}
@@ -57,56 +28,43 @@ def check_gate(
         missing = [_nothing(gate.id, f"EVIDENCE.{key}", f"under `{key}`") for key in keys if not by_key[key]]
         if missing:
             return missing
-    return _CHECKS[gate.check](gate.id, by_key, Circumstances(in_run, tree))
+    match gate.check:
+        case "visual":
+            shots = check_collected(gate.id, "screenshots", by_key.get("screenshots", ()), in_run=in_run)
+            return shots + check_collected(gate.id, "console", by_key.get("console", ()), in_run=in_run)
+        case "a11y":
+            return check_collected(gate.id, "a11y", by_key.get("a11y", ()), in_run=in_run)
+        case "report":
+            from interlock.gates.checks.texts import check_report  # noqa: PLC0415
+
+            return check_report(gate.id, by_key.get("reports", ()), in_run=in_run, tree=tree)
+        case "command":
+            from interlock.gates.checks.texts import check_command  # noqa: PLC0415
+
+            return check_command(gate.id, by_key.get("reports", ()), in_run=in_run)
+        case "validator" | "not-empty":
+            return []  # what was checked already: files that exist and are not empty, or the envelope itself
+        case _:
+            assert_never(gate.check)
+
+
+def check_collected(gate_id: str, key: EvidenceKey, subjects: Subjects, *, in_run: bool) -> list[Finding]:
+    """Judge the files under one key that Interlock's browser collects."""
+    match key:
+        case "screenshots":
+            from interlock.gates.checks.images import check_visual as check  # noqa: PLC0415
+        case "console":
+            from interlock.gates.checks.console import check_console as check  # noqa: PLC0415
+        case "a11y":
+            from interlock.gates.checks.a11y import check_a11y as check  # noqa: PLC0415
+        case "reports":
+            return []
+        case _:
+            assert_never(key)
+    return check(gate_id, subjects, in_run=in_run)
 
 
 def _nothing(gate_id: str, field: str, where: str) -> Finding:
-    return rules.finding(
-        "EVD520",
-        f"{gate_id} has no usable file {where}.",
-        found="no file that could be read",
-        expected=f"at least one file {where}",
-        fix=f"Cite a file {where} that was made and has content; without one, take {gate_id} out of GATES_PASSED.",
-        field=field,
-    )
-
-
-def _visual(gate_id: str, by_key: Mapping[EvidenceKey, Subjects], at: Circumstances) -> list[Finding]:
-    from interlock.gates.checks.console import check_console  # noqa: PLC0415 - each check is loaded when it is needed
-    from interlock.gates.checks.images import check_visual  # noqa: PLC0415
-
-    findings = check_visual(gate_id, by_key.get("screenshots", ()), in_run=at.in_run)
-    return findings + check_console(gate_id, by_key.get("console", ()), in_run=at.in_run)
-
-
-def _a11y(gate_id: str, by_key: Mapping[EvidenceKey, Subjects], at: Circumstances) -> list[Finding]:
-    from interlock.gates.checks.a11y import check_a11y  # noqa: PLC0415
-
-    return check_a11y(gate_id, by_key.get("a11y", ()), in_run=at.in_run)
-
-
-def _report(gate_id: str, by_key: Mapping[EvidenceKey, Subjects], at: Circumstances) -> list[Finding]:
-    from interlock.gates.checks.texts import check_report  # noqa: PLC0415
-
-    return check_report(gate_id, by_key.get("reports", ()), in_run=at.in_run, tree=at.tree)
-
-
-def _command(gate_id: str, by_key: Mapping[EvidenceKey, Subjects], at: Circumstances) -> list[Finding]:
-    from interlock.gates.checks.texts import check_command  # noqa: PLC0415
-
-    return check_command(gate_id, by_key.get("reports", ()), in_run=at.in_run)
-
-
-def _nothing_more(_gate_id: str, _by_key: Mapping[EvidenceKey, Subjects], _at: Circumstances) -> list[Finding]:
-    """Ask for no more than what was checked already: files that exist and are not empty, or the envelope itself."""
-    return []
-
-
-_CHECKS: Final[dict[ContentCheck, _Check]] = {
-    "validator": _nothing_more,
-    "visual": _visual,
-    "a11y": _a11y,
-    "report": _report,
-    "not-empty": _nothing_more,
-    "command": _command,
-}
+    message, found = f"{gate_id} has no usable file {where}.", "no file that could be read"
+    fix = f"Cite a file {where} that was made and has content; without one, take {gate_id} out of GATES_PASSED."
+    return rules.finding("EVD520", message, found=found, expected=f"at least one file {where}", fix=fix, field=field)

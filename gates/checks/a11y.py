@@ -1,14 +1,15 @@
-"""Accessibility results: what each engine found, in every frame (format in `gates.manifest`).
+"""Accessibility results: what each engine found, in every frame (format: docs/evidence.md).
 
 Outside of a run a plain result of axe is read too.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
 from interlock.core.finding import Finding
 from interlock.gates import rules
-from interlock.gates.checks.subject import MalformedError, Subject, Subjects, decode, loads
+from interlock.gates.checks.shapes import FILLED, TEXT, Leaf, MalformedError, Shape, conform, decode, loads, one_of
+from interlock.gates.checks.subject import Subject, Subjects
 
 SCHEMA: Final = "interlock.a11y/2"
 LISTS: Final = ("violations", "passes", "incomplete", "inapplicable")
@@ -24,11 +25,14 @@ AXE: Final = "axe-core"
 ENGINES: Final = (AXE, "accesslint")
 """The engines of a report, each of which must have judged the page."""
 
+_SHARE: Final = Leaf(
+    lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1,
+    "is no number from 0 to 1",
+)
+_OF_REPORT: Final[Shape] = {"engines": [{"name": TEXT, "version": FILLED}], "frames": [{"withheld": _SHARE}]}
 _BEST_PRACTICE: Final = "best-practice"
 SHOWN: Final = 5
-"""So many violations are told in full; the rest are counted."""
-
-_FIX: Final = "Run `interlock evidence a11y PAGE` and cite the result that it writes."
+"""So many violations are listed in full; the rest are counted."""
 
 
 def check_a11y(gate: str, subjects: Subjects, *, in_run: bool) -> list[Finding]:
@@ -37,22 +41,13 @@ def check_a11y(gate: str, subjects: Subjects, *, in_run: bool) -> list[Finding]:
 
 
 def _check(gate: str, subject: Subject, *, in_run: bool) -> list[Finding]:
-    """Judge one accessibility file."""
     try:
         text = decode(subject.file.data)
     except MalformedError as error:
         return [_malformed(gate, subject, str(error))]
     if not in_run and not text.lstrip().startswith(("{", "[")):
-        return [
-            subject.finding(
-                "EVD547",
-                gate,
-                f"{subject.shown} is a report in prose; no machine judged it.",
-                found="text that is not JSON",
-                expected="an accessibility report, where a machine is to judge",
-                fix=_FIX,
-            )
-        ]
+        message = f"{subject.shown} is a report in prose; no machine judged it."
+        return [subject.finding("EVD547", gate, message, found="text that is not JSON")]
     try:
         results = _results(loads(text), in_run=in_run)
     except MalformedError as error:
@@ -77,136 +72,62 @@ def _results(value: object, *, in_run: bool) -> list[dict[str, Any]]:
     schema = top.get("schema")
     if schema != SCHEMA and (in_run or schema is not None):
         raise MalformedError(f'"schema" is not "{SCHEMA}"')
-    missing = [name for name in LISTS if name not in top]
-    if missing:
-        raise MalformedError(f"the lists {', '.join(missing)} are missing")
-    results = [top]
-    if schema == SCHEMA:
-        _check_engines(top.get("engines"))
-        frames: object = top.get("frames")
-        if not isinstance(frames, list) or not frames:
-            raise MalformedError('"frames" is no list with at least one frame')
-        for frame in cast("list[object]", frames):
-            if not isinstance(frame, dict):
-                raise MalformedError('an item of "frames" is no object')
-            share: object = cast("dict[str, Any]", frame).get("withheld")
-            if not isinstance(share, int | float) or isinstance(share, bool) or not 0 <= share <= 1:
-                raise MalformedError('an item of "frames" has no "withheld" from 0 to 1')
-            results.append(cast("dict[str, Any]", frame))
-    for result in results:
-        _check_lists(result, ENGINES if schema == SCHEMA else (AXE, None))
-    return results
+    conform(top, _lists(LISTS, ENGINES if schema == SCHEMA else (AXE, None)), "the result", more=True)
+    if schema != SCHEMA:
+        return [top]
+    conform(top, _OF_REPORT, "the report", more=True)
+    if sorted(row["name"] for row in top["engines"]) != sorted(ENGINES):
+        raise MalformedError(f'"engines" does not name {" and ".join(ENGINES)}, each once')
+    frames: list[dict[str, Any]] = top["frames"]
+    if not frames:
+        raise MalformedError('"frames" is empty')
+    for frame in frames:
+        conform(frame, _lists((name for name in LISTS if name in frame), ENGINES), "a frame", more=True)
+    return [top, *frames]
 
 
-def _check_engines(value: object) -> None:
-    """Make sure that a report names every engine, with its version.
-
-    Raises:
-        MalformedError: It does not.
-    """
-    rows = cast("list[object]", value) if isinstance(value, list) else []
-    tables = [cast("dict[str, Any]", row) for row in rows if isinstance(row, dict)]
-    named = [row.get("name") for row in tables if isinstance(row.get("version"), str) and row["version"]]
-    if sorted(map(str, named)) != sorted(ENGINES) or len(rows) != len(ENGINES):
-        raise MalformedError(f'"engines" does not name {" and ".join(ENGINES)}, each once and with its version')
-
-
-def _check_lists(result: dict[str, Any], engines: Collection[str | None]) -> None:
-    """Make sure that every result list that is there holds rule results of these engines.
-
-    Raises:
-        MalformedError: One does not.
-    """
-    for name in LISTS:
-        items: object = result.get(name, [])
-        if not isinstance(items, list):
-            raise MalformedError(f'"{name}" is no list')
-        for item in cast("list[object]", items):
-            if not isinstance(item, dict):
-                raise MalformedError(f'an item of "{name}" is no object')
-            rule_id = cast("dict[str, Any]", item).get("id")
-            if not isinstance(rule_id, str) or not rule_id:
-                raise MalformedError(f'an item of "{name}" has no "id"')
-            if cast("dict[str, Any]", item).get("engine") not in engines:
-                raise MalformedError(f'an item of "{name}" has no "engine" of {" and ".join(ENGINES)}')
+def _lists(names: Iterable[str], engines: Iterable[str | None]) -> Shape:
+    """Return the shape of lists with rule results of some engines."""
+    return {name: [{"id": FILLED, "engine": one_of(*engines)}] for name in names}
 
 
 def _judge(gate: str, subject: Subject, results: list[dict[str, Any]]) -> list[Finding]:
-    """Apply the rules to results whose shape is known."""
     findings: list[Finding] = []
     failed = [result for result in results if result.get("error") is not None]
     if failed:
-        findings.append(
-            subject.finding(
-                "EVD545",
-                gate,
-                f"{len(failed)} frame{'s'[: len(failed) != 1]} of the page could not be analysed.",
-                found="; ".join(_frame(result) for result in failed[:SHOWN]),
-                expected="a result for every frame",
-                fix="Make the frame load, or remove it, and have the page checked again.",
-            )
-        )
+        message = f"{len(failed)} frame{'s'[: len(failed) != 1]} of the page could not be analysed."
+        found = "; ".join(_frame(result) for result in failed[:SHOWN])
+        findings.append(subject.finding("EVD545", gate, message, found=found))
     withheld = [result for result in results if result.get("withheld", 0) > MAX_WITHHELD]
     if withheld:
-        findings.append(
-            subject.finding(
-                "EVD549",
-                gate,
-                "most of what people see is kept from assistive technology, and from the engines.",
-                found="; ".join(
-                    f"{rules.quote(str(row.get('url')))}: {row['withheld']:.0%}" for row in withheld[:SHOWN]
-                ),
-                expected=f"at most {MAX_WITHHELD:.0%} of a document, where no dialog is open",
-                fix="Take `inert` and `aria-hidden` off what people see and use, then have the page checked again.",
-            )
-        )
+        message = "most of what people see is kept from assistive technology, and from the engines."
+        found = "; ".join(f"{rules.quote(str(row.get('url')))}: {row['withheld']:.0%}" for row in withheld[:SHOWN])
+        expected = f"at most {MAX_WITHHELD:.0%} of a document, where no dialog is open"
+        findings.append(subject.finding("EVD549", gate, message, found=found, expected=expected))
     for engine in ENGINES if results[0].get("schema") == SCHEMA else (AXE,):
         judged = [item for result in results for name in LISTS for item in result.get(name, [])]
         checked = {item["id"] for item in judged if _engine(item) == engine}
         if len(checked) < MIN_RULES:
-            findings.append(
-                subject.finding(
-                    "EVD542",
-                    gate,
-                    f"{subject.shown} lists {len(checked)} rules of {engine} over its four lists.",
-                    found=f"{len(checked)} distinct rules",
-                    expected=f"at least {MIN_RULES}",
-                    fix=f"Run {engine} with all rules of WCAG 2.2 AA and cite its whole result.",
-                )
-            )
+            message = f"{subject.shown} lists {len(checked)} rules of {engine} over its four lists."
+            findings.append(subject.finding("EVD542", gate, message, found=f"{len(checked)} distinct rules"))
     found = _distinct([item for result in results for item in result.get("violations", [])])
     practice = [item for item in found if _is_best_practice(item)]
     violations = [item for item in found if item not in practice]
     serious = [item for item in violations if not REFUSED_IMPACTS.isdisjoint(_impacts(item))]
     unknown = [item for item in violations if item not in serious and not _impacts(item) <= KNOWN_IMPACTS]
-    for code, items, what, fix in (
-        ("EVD543", serious, "serious or critical", "Fix each element named here, then have the page checked again."),
-        ("EVD544", unknown, "of unknown impact", "Fix each element named here, or find out its impact."),
-        ("EVD548", practice, "of good practice alone", "Fix these too where you can; the gate does not ask for it."),
+    for code, items, what in (
+        ("EVD543", serious, "serious or critical"),
+        ("EVD544", unknown, "of unknown impact"),
+        ("EVD548", practice, "of good practice alone"),
     ):
         if items:
-            findings.append(
-                subject.finding(
-                    code,
-                    gate,
-                    f"the engines found {len(items)} violation{'s'[: len(items) != 1]} {what}.",
-                    found=_listing(items),
-                    expected="no such violation",
-                    fix=fix,
-                )
-            )
+            message = f"the engines found {len(items)} violation{'s'[: len(items) != 1]} {what}."
+            findings.append(subject.finding(code, gate, message, found=_listing(items), expected="no such violation"))
     undecided = sorted({f"{_engine(item)} {item['id']}" for result in results for item in result.get("incomplete", [])})
     if undecided:
-        findings.append(
-            subject.finding(
-                "EVD546",
-                gate,
-                f"the engines could not decide {len(undecided)} rule{'s'[: len(undecided) != 1]}.",
-                found=", ".join(rules.quote(rule, 60) for rule in undecided[:SHOWN]),
-                expected="a person's look at these",
-                fix="Look at the `incomplete` list of the result and judge it by eye.",
-            )
-        )
+        message = f"the engines could not decide {len(undecided)} rule{'s'[: len(undecided) != 1]}."
+        listed = ", ".join(rules.quote(rule, 60) for rule in undecided[:SHOWN])
+        findings.append(subject.finding("EVD546", gate, message, found=listed))
     return findings
 
 
@@ -216,7 +137,7 @@ def _engine(item: dict[str, Any]) -> str:
 
 
 def _is_best_practice(item: dict[str, Any]) -> bool:
-    """Say whether a rule is about good practice alone, and no part of WCAG."""
+    """Return whether a rule is about good practice alone, and no part of WCAG."""
     tags: object = item.get("tags")
     names = [str(tag) for tag in cast("list[object]", tags)] if isinstance(tags, list) else []
     return _BEST_PRACTICE in names and not any(name.startswith("wcag") for name in names)
@@ -231,7 +152,7 @@ def _distinct(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _listing(items: list[dict[str, Any]]) -> str:
-    """Tell the first violations: engine, rule, impact, element, and what to do about it."""
+    """List the first violations: engine, rule, impact, element, and what to do about it."""
     texts: list[str] = []
     for item in items[:SHOWN]:
         selectors = list(_selectors(item))
@@ -255,7 +176,7 @@ def _impacts(item: dict[str, Any]) -> set[str]:
 
 
 def _selectors(item: dict[str, Any]) -> Iterator[str]:
-    """Yield where a violation was found: its frame, if told, and the element's selector."""
+    """Yield where a violation was found: its frame, if it is known, and the element's selector."""
     nodes: object = item.get("nodes")
     frame = item.get("frame")
     prefix = f"frame {frame}: " if isinstance(frame, int | str) and frame not in (0, "") else ""
@@ -277,12 +198,6 @@ def _frame(result: dict[str, Any]) -> str:
 
 
 def _malformed(gate: str, subject: Subject, reason: str) -> Finding:
-    """Refuse a file that is no result."""
-    return subject.finding(
-        "EVD541",
-        gate,
-        f"{subject.shown} is no accessibility result that can be judged.",
-        found=reason,
-        expected=f"a report of {' and '.join(ENGINES)}, with the lists {', '.join(LISTS)}",
-        fix=_FIX,
-    )
+    expected = f"a report of {' and '.join(ENGINES)}, with the lists {', '.join(LISTS)}"
+    message = f"{subject.shown} is no accessibility result that can be judged."
+    return subject.finding("EVD541", gate, message, found=reason, expected=expected)

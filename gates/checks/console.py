@@ -1,16 +1,19 @@
-"""Console logs: JSON lines with a header, and no error among them (format in `gates.manifest`)."""
+"""Console logs: JSON lines with a header, and no error among them (format: docs/evidence.md)."""
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from interlock.core.finding import Finding
 from interlock.gates import rules
-from interlock.gates.checks.subject import MalformedError, Subject, Subjects, decode, loads
+from interlock.gates.checks.shapes import TEXT, MalformedError, Shape, conform, decode, loads, one_of, whole
+from interlock.gates.checks.subject import Subject, Subjects
 
 SCHEMA: Final = "interlock.console/1"
 KINDS: Final = ("console", "pageerror", "requestfailed", "response", "blocked")
+_HEADER: Final[Shape] = {"schema": one_of(SCHEMA), "records": whole()}
+_RECORD: Final[Shape] = {"kind": one_of(*KINDS), "level": TEXT, "text": TEXT, "status": whole(optional=True)}
 ERROR_LEVELS: Final = frozenset({"error", "assert"})
 SHOWN: Final = 5
-"""So many errors are told in full; the rest are counted."""
+"""So many errors are listed in full; the rest are counted."""
 
 
 def check_console(gate: str, subjects: Subjects, *, in_run: bool) -> list[Finding]:
@@ -19,21 +22,13 @@ def check_console(gate: str, subjects: Subjects, *, in_run: bool) -> list[Findin
 
 
 def _check(gate: str, subject: Subject, *, in_run: bool) -> list[Finding]:
-    """Judge one console log."""
     try:
         text = decode(subject.file.data)
     except MalformedError as error:
         return [_malformed(gate, subject, 0, str(error))]
     if not in_run and not text.lstrip().startswith("{"):
         return [
-            subject.finding(
-                "EVD534",
-                gate,
-                f"{subject.shown} is plain text; no machine judged it.",
-                found="plain text",
-                expected="JSON lines from the console collector, where a machine is to judge",
-                fix="Run `interlock evidence console PAGE` and cite the log that it writes.",
-            )
+            subject.finding("EVD534", gate, f"{subject.shown} is plain text; no machine judged it.", found="plain text")
         ]
     lines = text.split("\n")
     if lines[-1] == "":
@@ -48,16 +43,8 @@ def _check(gate: str, subject: Subject, *, in_run: bool) -> list[Finding]:
         return [_malformed(gate, subject, 1, "there is no header record")]
     header, rest = records[0], records[1:]
     if header["records"] != len(rest):
-        return [
-            subject.finding(
-                "EVD532",
-                gate,
-                f"{subject.shown} announces {header['records']} records and holds {len(rest)}.",
-                found=f"{len(rest)} records",
-                expected=f"{header['records']} records, as the header says",
-                fix="Collect the console log again; it was cut short or edited.",
-            )
-        ]
+        message = f"{subject.shown} announces {header['records']} records and holds {len(rest)}."
+        return [subject.finding("EVD532", gate, message, found=f"{len(rest)} records")]
     return _errors(gate, subject, rest)
 
 
@@ -67,29 +54,15 @@ def _record(line: str, *, header: bool) -> dict[str, Any]:
     Raises:
         MalformedError: The line is not a header, or not a record.
     """
-    value: object = loads(line)
-    if not isinstance(value, dict):
-        raise MalformedError("the line is no JSON object")
-    record = cast("dict[str, Any]", value)
-    if header:
-        count = record.get("records")
-        if record.get("schema") != SCHEMA or not isinstance(count, int) or isinstance(count, bool):
-            raise MalformedError(f'it is no header with "schema": "{SCHEMA}" and a number of "records"')
-        return record
-    status = record.get("status")
-    if record.get("kind") not in KINDS:
-        raise MalformedError(f"`kind` is not one of {', '.join(KINDS)}")
-    if not isinstance(record.get("level"), str) or not isinstance(record.get("text"), str):
-        raise MalformedError("`level` or `text` is missing or no text")
-    if status is not None and (not isinstance(status, int) or isinstance(status, bool)):
-        raise MalformedError("`status` is no number")
-    if record["kind"] == "response" and status is None:
+    record = loads(line)
+    conform(record, _HEADER if header else _RECORD, "the line", more=True)
+    if not header and record["kind"] == "response" and record.get("status") is None:
         raise MalformedError("a `response` has no `status`")
     return record
 
 
 def _is_error(record: dict[str, Any]) -> bool:
-    """Say whether a record fails the gate."""
+    """Return whether a record fails the gate."""
     match record["kind"]:
         case "pageerror" | "requestfailed":
             return True
@@ -106,40 +79,24 @@ def _errors(gate: str, subject: Subject, records: list[dict[str, Any]]) -> list[
     findings: list[Finding] = []
     errors = [record for record in records if _is_error(record)]
     if errors:
-        findings.append(
-            subject.finding(
-                "EVD533",
-                gate,
-                f"the console log {subject.shown} has {len(errors)} error{'s'[: len(errors) != 1]}.",
-                found=_listing(errors),
-                expected="no console error, page error, failed request or HTTP status from 400 up",
-                fix="Fix what the page reports, then have the console collected again.",
-            )
-        )
+        message = f"the console log {subject.shown} has {len(errors)} error{'s'[: len(errors) != 1]}."
+        expected = "no console error, page error, failed request or HTTP status from 400 up"
+        findings.append(subject.finding("EVD533", gate, message, found=_listing(errors), expected=expected))
     blocked = [record for record in records if record["kind"] == "blocked"]
     if blocked:
-        findings.append(
-            subject.finding(
-                "EVD535",
-                gate,
-                f"the page asked other origins for {len(blocked)} resource{'s'[: len(blocked) != 1]}.",
-                found=_listing(blocked),
-                expected="a page that loads everything from its own origin",
-                fix="Serve these resources with the page; the collector keeps the network closed.",
-            )
-        )
+        message = f"the page asked other origins for {len(blocked)} resource{'s'[: len(blocked) != 1]}."
+        findings.append(subject.finding("EVD535", gate, message, found=_listing(blocked)))
     return findings
 
 
 def _listing(records: list[dict[str, Any]]) -> str:
-    """Tell the first records that differ in full and count the rest."""
+    """List the first records that differ in full and count the rest."""
     texts = list(dict.fromkeys(_line(record) for record in records))
     left = len(texts) - SHOWN
     return "; ".join(texts[:SHOWN]) + (f"; and {left} more" if left > 0 else "")
 
 
 def _line(record: dict[str, Any]) -> str:
-    """Tell one record in one line."""
     status = f" {record['status']}" if record["kind"] == "response" else ""
     url = record.get("url")
     where = f" at {rules.quote(url)}" if isinstance(url, str) and url else ""
@@ -147,13 +104,7 @@ def _line(record: dict[str, Any]) -> str:
 
 
 def _malformed(gate: str, subject: Subject, number: int, reason: str) -> Finding:
-    """Refuse a log that cannot be read."""
     where = f"line {number}: " if number else ""
-    return subject.finding(
-        "EVD531",
-        gate,
-        f"{subject.shown} is no console log that can be judged.",
-        found=f"{where}{reason}",
-        expected=f"JSON lines that begin with a header record of schema {SCHEMA}",
-        fix="Run `interlock evidence console PAGE` and cite the log that it writes.",
-    )
+    expected = f"JSON lines that begin with a header record of schema {SCHEMA}"
+    message = f"{subject.shown} is no console log that can be judged."
+    return subject.finding("EVD531", gate, message, found=f"{where}{reason}", expected=expected)

@@ -33,17 +33,7 @@ _EXTENSIONS: Final[dict[str, Format]] = {"png": "PNG", "jpg": "JPEG", "jpeg": "J
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _JPEG_MARKER: Final = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]", re.DOTALL)
 _JPEG_SIZES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_DECODING: Final = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    EOFError,
-    KeyError,
-    IndexError,
-    OverflowError,
-    struct.error,
-    zlib.error,
-)
+_DECODING: Final = (OSError, SyntaxError, ValueError, EOFError, LookupError, OverflowError, struct.error, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +47,7 @@ class Picture:
 
 
 def structure(subject: Subject, gate: str = "") -> Picture | Finding:
-    """Read format, size and end of one image, or say why it is none.
+    """Read format, size and end of one image, or return why it is none.
 
     Codes: `EVD521` no image or cut short, `EVD522` name and format differ, `EVD525` data after the end, `EVD526` too
     many pixels. Nothing is decoded.
@@ -73,32 +63,17 @@ def structure(subject: Subject, gate: str = "") -> Picture | Finding:
         return _no_image(subject, gate, _looks_like(data))
     if named != picture.format:
         better = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp"}[picture.format]
-        return subject.finding(
-            "EVD522",
-            gate,
-            f"{subject.shown} holds {picture.format} data.",
-            found=f"{picture.format} data in a file named `.{extension}`",
-            expected=f"a name that ends in {better}",
-            fix=f"Rename the file so that it ends in {better}, or save it in the format of its name.",
-        )
+        found = f"{picture.format} data in a file named `.{extension}`"
+        message, expected = f"{subject.shown} holds {picture.format} data.", f"a name that ends in {better}"
+        return subject.finding("EVD522", gate, message, found=found, expected=expected)
     if picture.end < len(data):
-        return subject.finding(
-            "EVD525",
-            gate,
-            f"{subject.shown} goes on for {len(data) - picture.end} bytes after the end of the image.",
-            found=f"the image ends at byte {picture.end}, the file at byte {len(data)}",
-            expected="nothing after the image",
-            fix="Take the screenshot again and store it as the browser wrote it.",
-        )
-    if picture.width * picture.height > MAX_PIXELS:
-        return subject.finding(
-            "EVD526",
-            gate,
-            f"{subject.shown} has {picture.width} x {picture.height} pixels.",
-            found=f"{picture.width * picture.height} pixels",
-            expected=f"at most {MAX_PIXELS} pixels",
-            fix="Take the screenshot of a smaller part of the page.",
-        )
+        message = f"{subject.shown} goes on for {len(data) - picture.end} bytes after the end of the image."
+        found = f"the image ends at byte {picture.end}, the file at byte {len(data)}"
+        return subject.finding("EVD525", gate, message, found=found)
+    pixels = picture.width * picture.height
+    if pixels > MAX_PIXELS:
+        message = f"{subject.shown} has {picture.width} x {picture.height} pixels."
+        return subject.finding("EVD526", gate, message, found=f"{pixels} pixels", expected=f"at most {MAX_PIXELS}")
     return picture
 
 
@@ -108,25 +83,14 @@ def judge_image(subject: Subject, gate: str) -> Picture | Finding:
     if isinstance(picture, Finding):
         return picture
     if min(picture.width, picture.height) < MIN_SIDE_PX:
-        return subject.finding(
-            "EVD523",
-            gate,
-            f"{subject.shown} is {picture.width} x {picture.height} px small.",
-            found=f"{picture.width} x {picture.height} px",
-            expected=f"at least {MIN_SIDE_PX} px on each side",
-            fix="Take a screenshot of the page at its real size.",
-        )
+        size = f"{picture.width} x {picture.height} px"
+        expected = f"at least {MIN_SIDE_PX} px on each side"
+        return subject.finding("EVD523", gate, f"{subject.shown} has only {size}.", found=size, expected=expected)
     try:
         from PIL import Image  # noqa: PLC0415 - an optional extra, needed for images alone
     except ImportError:
-        return subject.finding(
-            "EVD528",
-            gate,
-            f"{subject.shown} cannot be judged, because Pillow is not installed.",
-            found="no Pillow",
-            expected="Pillow, which decodes images",
-            fix='Run `pip install "./interlock[browser]"` beside the checkout, and check again.',
-        )
+        message = f"{subject.shown} cannot be judged, because Pillow is not installed."
+        return subject.finding("EVD528", gate, message, found="no Pillow")
     try:
         with Image.open(io.BytesIO(subject.file.data), formats=(picture.format,)) as image:
             if image.size != (picture.width, picture.height) or getattr(image, "n_frames", 1) != 1:
@@ -136,61 +100,35 @@ def judge_image(subject: Subject, gate: str) -> Picture | Finding:
     except _DECODING:
         return _no_image(subject, gate, f"{picture.format} data that does not decode")
     if different < max(16, picture.width * picture.height // 50_000):
-        return subject.finding(
-            "EVD524",
-            gate,
-            f"{subject.shown} is blank.",
-            found=f"{different} of {picture.width * picture.height} pixels differ from the commonest colour",
-            expected="a page with visible content",
-            fix="Find out why the page renders nothing at this width, fix it, and take the screenshot again.",
-        )
+        found = f"{different} of {picture.width * picture.height} pixels differ from the commonest colour"
+        return subject.finding("EVD524", gate, f"{subject.shown} is blank.", found=found)
     return picture
 
 
 def check_visual(gate: str, subjects: Subjects, *, in_run: bool) -> list[Finding]:
     """Judge the screenshots of a gate; in a run every layout width must be among them (`EVD527`)."""
-    findings: list[Finding] = []
-    widths: set[int] = set()
-    for subject in subjects:
-        judged = judge_image(subject, gate)
-        if isinstance(judged, Finding):
-            findings.append(judged)
-        else:
-            widths.add(judged.width)
+    judged = [judge_image(subject, gate) for subject in subjects]
+    findings = [each for each in judged if isinstance(each, Finding)]
+    widths = {each.width for each in judged if isinstance(each, Picture)}
     missing = [width for width in WIDTHS if width not in widths]
     if in_run and subjects and missing and not findings:
-        findings.append(
-            subjects[-1].finding(
-                "EVD527",
-                gate,
-                f"no screenshot is {_and(missing)} px wide.",
-                found=f"widths {_and(sorted(widths))} px",
-                expected=f"one screenshot at each of {_and(WIDTHS)} px",
-                fix=f"Collect the screenshots again and cite those at {_and(missing)} px too.",
-            )
-        )
+        message, found = f"no screenshot is {_and(missing)} px wide.", f"widths {_and(sorted(widths))} px"
+        expected = f"one screenshot at each of {_and(WIDTHS)} px"
+        findings.append(subjects[-1].finding("EVD527", gate, message, found=found, expected=expected))
     return findings
 
 
 def _and(numbers: "tuple[int, ...] | list[int]") -> str:
-    """List numbers for a reader."""
     texts = [str(number) for number in numbers]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def _no_image(subject: Subject, gate: str, found: str) -> Finding:
-    return subject.finding(
-        "EVD521",
-        gate,
-        f"{subject.shown} is no image that a browser could show.",
-        found=found,
-        expected="a PNG, JPEG or WebP image",
-        fix="Take a real screenshot of the page and cite that file.",
-    )
+    return subject.finding("EVD521", gate, f"{subject.shown} is no image that a browser could show.", found=found)
 
 
 def _looks_like(data: bytes) -> str:
-    """Say what bytes are that are no image."""
+    """Describe bytes that are no image."""
     try:
         data[:4096].decode("utf-8")
     except UnicodeDecodeError:

@@ -5,33 +5,36 @@ from typing import Any, Final, cast
 
 from interlock.core.finding import Finding
 from interlock.gates import rules
-from interlock.gates.checks.subject import MalformedError, Subject
+from interlock.gates.checks.shapes import MalformedError
+from interlock.gates.checks.subject import Subject
 
-CODES: Final[Mapping[str, str]] = {
-    "unread": "EVD570",
-    "incomplete": "EVD571",
-    "judge": "EVD572",
-    "nothing_ran": "EVD573",
-    "failed": "EVD574",
-    "still_failing": "EVD575",
-    "missing": "EVD576",
-    "deselected": "EVD577",
-    "skipped": "EVD578",
-    "xfailed": "EVD579",
-    "unproven": "EVD580",
-    "accepts": "EVD581",
-    "not_collected": "EVD582",
-    "no_test_in_file": "EVD583",
-    "exit_status": "EVD584",
-    "prepare": "EVD585",
-    "heldout": "EVD586",
-    "shadowed": "EVD587",
-    "rewritten": "EVD588",
-    "planted": "EVD588",
-    "apart": "EVD589",
-    "unjudged": "EVD594",
-}
-"""The rule of each kind of fault; see `gates.sealed.compare`."""
+FAULTS: Final[Mapping[str, tuple[str, str]]] = {
+    "unread": ("EVD570", "The results of the tests cannot be read."),
+    "incomplete": ("EVD571", "The test run did not finish."),
+    "judge": ("EVD572", "The tested code changed the test runner, so this run proves nothing."),
+    "nothing_ran": ("EVD573", "No test passed."),
+    "failed": ("EVD574", "{test} passed on the base and fails now, or is new and fails."),
+    "still_failing": ("EVD575", "{test} fails, as it did on the base."),
+    "missing": ("EVD576", "{test} is a test of the base and did not run."),
+    "deselected": ("EVD577", "{test} is a test of the base and was deselected."),
+    "skipped": ("EVD578", "{test} is skipped, and was not on the base."),
+    "xfailed": ("EVD579", "{test} is an expected failure, and was not on the base."),
+    "unproven": ("EVD580", "{test} is reported as passed, but its assertions were not all passed."),
+    "accepts": ("EVD581", "{test} passed only because its result equals more than one expected value."),
+    "not_collected": ("EVD582", "{test} cannot be collected."),
+    "no_test_in_file": ("EVD583", "{test} could not be collected on the base, and still runs no test that passes."),
+    "exit_status": ("EVD584", "The command ended with a failure that no test explains."),
+    "prepare": ("EVD585", "A command of `prepare` failed."),
+    "heldout": ("EVD586", "Held-out checks failed."),
+    "shadowed": ("EVD587", "The new file {test} is imported in place of another module."),
+    "rewritten": ("EVD588", "{test} was written or moved while the tests ran."),
+    "planted": ("EVD588", "{test} was made while the tests ran, and may be loaded in place of another file."),
+    "apart": ("EVD589", "{test} did not run as its file has it."),
+    "unjudged": (
+        "EVD594", "{test} changed and is what a command of the gate reads: the content of the base was judged instead."
+    ),
+}  # fmt: skip
+"""What can be wrong with a sealed run, by the name that it has in the evidence: its rule, and how it is said."""
 
 _SHOWN: Final = 20
 _PATHS: Final = 10
@@ -45,7 +48,7 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
     """
     try:
         faults = cast("Sequence[Mapping[str, str]]", sealed["faults"])
-        rows = [(CODES[row["kind"]], row) for row in faults]
+        rows = [(FAULTS[row["kind"]][0], row) for row in faults]
         held_back, outside = list(map(str, sealed["held_back"])), list(map(str, sealed["outside"]))
         parsed, inline = bool(sealed["parsed"]), list(map(str, sealed["inline"]))
         for code, row in rows[:_SHOWN]:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from interlock.gates.checks.a11y import SCHEMA
 from interlock.gates.collect.cdp import CdpError
 from interlock.gates.collect.engines import LISTS, Engine
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.collect.page import Frame, Motion, Page, script
 from interlock.gates.collect.site import Target
-
-A11Y_SCHEMA: Final = "interlock.a11y/2"
 
 _IMPACTS: Final = ("minor", "moderate", "serious", "critical")
 
@@ -55,11 +54,7 @@ class _Started:
 
 
 def audit(pages: Sequence[Page], engines: Sequence[Engine]) -> list[Audit]:
-    """Run every engine in every frame of some pages, in all pages at the same time.
-
-    Args:
-        pages: Pages at rest.
-        engines: What to run.
+    """Run every engine in every frame of some pages at rest, in all pages at the same time.
 
     Raises:
         CollectorError: COL308 when a frame was not analysed, COL309 when the page hides its document from checkers.
@@ -126,7 +121,7 @@ def _result(page: Page, frame: Frame, engine: str, asked: tuple[int, int]) -> di
 def merge(target: Target, engines: Sequence[Engine], audits: Sequence[Audit]) -> dict[str, Any]:
     """Merge the runs of all views, frames and engines into the report.
 
-    A rule stands once for each list, frame and engine; its nodes say at which widths, and with which preference for
+    A rule is listed once for each list, frame and engine; its nodes say at which widths, and with which preference for
     motion, they were found. Nodes are kept for violations and for what an engine could not decide (`incomplete`); the
     other lists give their number.
     """
@@ -150,7 +145,7 @@ def merge(target: Target, engines: Sequence[Engine], audits: Sequence[Audit]) ->
                         place = (number, engine, found["id"])
                         _add(rules[name], place, found, view, with_nodes=name in ("violations", "incomplete"))
     return {
-        "schema": A11Y_SCHEMA,
+        "schema": SCHEMA,
         "target": target.text,
         "engines": [{"name": engine.name, "version": engine.version} for engine in engines],
         "widths": sorted({view.width for view in audits}),
@@ -206,7 +201,7 @@ def _refuse_clobbering(page: Page, frame: Frame) -> None:
 
 
 def _visible(page: Page, frames: list[Frame]) -> dict[str, bool]:
-    """Say of each frame whether anybody can perceive it; axe leaves the others out, and so does this.
+    """Return for each frame whether anybody can perceive it; axe leaves the others out, and so does this.
 
     The page itself is, and a frame in a hidden one is not.
     """
@@ -226,7 +221,6 @@ def _visible(page: Page, frames: list[Frame]) -> dict[str, bool]:
 
 
 def _depth(frame: Frame, by_id: dict[str, Frame]) -> int:
-    """Return how many frames hold this one."""
     return 0 if frame.parent not in by_id else 1 + _depth(by_id[frame.parent], by_id)
 
 

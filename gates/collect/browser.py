@@ -110,11 +110,8 @@ def playwright_folder(environ: Mapping[str, str] = os.environ) -> Path:
 class Browser:
     """A running Chromium in the process group of its collector.
 
-    Args:
-        path: The program.
-        profile: An empty folder for its profile; it is also its HOME, so nothing of the user's is read.
-        proxy_bypass: The one host and port that sockets may reach, or None for none at all.
-        stderr: Where it may complain.
+    The profile is an empty folder and also its HOME, so nothing of the user's is read; `proxy_bypass` is the one host
+    and port that sockets may reach, or None for none at all.
     """
 
     def __init__(self, path: str, profile: Path, proxy_bypass: str | None, stderr: IO[bytes]) -> None:

@@ -39,10 +39,7 @@ class CdpError(InterlockError):
 class Connection:
     """A synchronous DevTools client: `call` waits for its answer and hands on every event that comes before it.
 
-    Args:
-        read_fd: The end that the browser writes to.
-        write_fd: The end that the browser reads from.
-        deadline: `time.monotonic()` value after which every wait ends in COL303.
+    The browser writes to `read_fd`; after `deadline`, of `time.monotonic()`, every wait ends in COL303.
     """
 
     def __init__(self, read_fd: int, write_fd: int, deadline: float) -> None:
@@ -69,11 +66,7 @@ class Connection:
     ) -> None:
         """Send a command and do not wait; a refusal that is not a lost race is raised when it arrives.
 
-        Args:
-            method: The command.
-            params: Its parameters.
-            session: Whom it is for; empty for the browser.
-            then: Called when the answer is there, a lost race included; it may post.
+        `session` is empty for the browser; `then` is called when the answer is there, a lost race included.
         """
         self._posted[self._send(method, params, session)] = method, then
 

@@ -47,15 +47,9 @@ FILES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One engine.
+    """One engine: its text, and the script of this package that runs it over one document.
 
-    Args:
-        name: As it stands in reports.
-        version: The same.
-        source: Its text.
-        script: The script of this package that runs it over one document.
-        left_out: Rules that are not run.
-        page_rules: Rules that are not run in a frame.
+    The rules `left_out` are not run at all, `page_rules` not in a frame.
     """
 
     name: str
@@ -85,11 +79,6 @@ def load_engines() -> tuple[Engine, ...]:
 
 
 def _published(name: str) -> str:
-    """Return the text of an engine.
-
-    Raises:
-        CollectorError: COL310 when it is not the file that was published.
-    """
     path = Path(__file__).parent / name
     data = path.read_bytes() if path.is_file() else b""
     if hashlib.sha256(data).hexdigest() != FILES[name]:

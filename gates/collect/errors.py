@@ -1,13 +1,9 @@
 """What can go wrong while evidence is made: one row per code."""
 
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 from interlock.core.rule import rules
 from interlock.gates.errors import CollectorError
-
-Code: TypeAlias = Literal[
-    "COL301", "COL302", "COL303", "COL304", "COL305", "COL306", "COL307", "COL308", "COL309", "COL310", "COL311"
-]
 
 ERRORS: Final = rules({
     "COL301": (
@@ -18,10 +14,7 @@ ERRORS: Final = rules({
         "Bad target.",
         "Name an HTML file relative to the root, such as site/index.html, or the URL of a server that runs.",
     ),
-    "COL303": (
-        "Timeout.",
-        "Look for an endless loop or a request without answer in the page, or allow more time.",
-    ),
+    "COL303": ("Timeout.", "Look for an endless loop or a request without answer in the page, or allow more time."),
     "COL304": (
         "Browser crashed.",
         "Run it again; when it repeats, read the lines above, or set INTERLOCK_BROWSER to another Chromium.",
@@ -34,10 +27,7 @@ ERRORS: Final = rules({
         "Page left.",
         "Name the page that is meant as the target, and take the automatic redirect or reload out of it.",
     ),
-    "COL307": (
-        "Page gone.",
-        "Look for what makes the page crash or close itself, and remove it.",
-    ),
+    "COL307": ("Page gone.", "Look for what makes the page crash or close itself, and remove it."),
     "COL308": (
         "Frame not analysed.",
         "Serve the frame's document from the page's own origin, or take the frame out of the page.",
@@ -58,6 +48,6 @@ ERRORS: Final = rules({
 """Code, what it means, and what to do about it."""
 
 
-def collector_error(code: Code, message: str, fix: str = "") -> CollectorError:
+def collector_error(code: str, message: str, fix: str = "") -> CollectorError:
     """Make the error of one row; `fix` replaces the row's own where the place knows better."""
     return CollectorError(code, message, fix or ERRORS[code].remedy)

@@ -30,12 +30,7 @@ _PAUSE_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a page is looked at.
-
-    Args:
-        seconds: How long it is watched after it has loaded.
-        motions: What it is told that its user prefers; each is a view of its own.
-    """
+    """How a page is looked at: how long after it has loaded, and with which preferences, each a view of its own."""
 
     seconds: float = 3.0
     motions: tuple[Motion, ...] = MOTIONS
@@ -65,10 +60,8 @@ class Look:
 def watch(connection: Connection, pages: Sequence[Page], seconds: float) -> None:
     """Open pages and watch them: each is scrolled through, turned, put out of sight and brought back.
 
-    Args:
-        connection: The browser.
-        pages: Views of one page, none of them opened yet.
-        seconds: How long they are watched after all have loaded, at least; using them takes most of a second.
+    They are views of one page, watched for at least so many seconds after all have loaded; using them takes most of a
+    second.
 
     Raises:
         CollectorError: COL303 to COL307, of the first view that is not as it should be.
@@ -86,7 +79,7 @@ def watch(connection: Connection, pages: Sequence[Page], seconds: float) -> None
         page.arrive()
     connection.wait(lambda: all(page.is_loaded for page in pages))
     if any(page.is_stopped for page in pages):
-        # A page that crashed stops loading too, and its end is told a moment later.
+        # A page that crashed stops loading too, and its end is reported a moment later.
         _pause(connection, QUIET_SECONDS)
     _check(pages)
     until = time.monotonic() + seconds
@@ -112,11 +105,7 @@ def between(connection: Connection, page: Page) -> Iterator[int]:
 
 
 def widths_between(breakpoints: Iterable[float]) -> list[int]:
-    """Return a width in each span between two breakpoints that holds no usual width, at most `MAX_BETWEEN`.
-
-    Args:
-        breakpoints: Widths in CSS pixels from which on a page is laid out otherwise.
-    """
+    """Return a width in each span between two breakpoints (px) that holds no usual width, at most `MAX_BETWEEN`."""
     steps = sorted({_NARROWEST, *(each for each in breakpoints if _NARROWEST < each < _WIDEST), _WIDEST + 1.0})
     spans = [(low, high) for low, high in pairwise(steps) if not any(low <= width < high for width in HEIGHTS)]
     wide = sorted((span for span in spans if span[1] - span[0] >= 2), key=lambda span: span[0] - span[1])

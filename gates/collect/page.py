@@ -29,7 +29,7 @@ MAX_HEIGHT: Final = 10_000
 
 Motion: TypeAlias = Literal["reduce", "no-preference"]
 MOTIONS: Final[tuple[Motion, ...]] = ("reduce", "no-preference")
-"""What a page is told that its user prefers; each width is looked at with both."""
+"""What a page finds that its user prefers; each width is looked at with both."""
 
 QUIET_SECONDS: Final = 0.15
 
@@ -40,7 +40,7 @@ _DOCUMENT: Final = ("Network", "Runtime", "Log", "Page", "DOM", "Inspector")
 DOMAINS: Final = {
     "page": _DOCUMENT,
     "iframe": _DOCUMENT,
-    # What a worker of the page says and throws is told by the page, and so it is for worklets.
+    # What a worker of the page logs and throws is reported by the page, as for worklets.
     "worker": ("Network",),
     "shared_worker": ("Network", "Runtime"),
 }
@@ -81,14 +81,7 @@ class Frame:
 
 
 class Page:
-    """A page in a browser context of its own.
-
-    Args:
-        connection: The browser.
-        target: What to look at, and what it may load.
-        width: Of the window, in CSS pixels.
-        motion: Whether its user wants less motion.
-    """
+    """A page in a browser context of its own, in a window so many CSS pixels wide, whose user may want less motion."""
 
     def __init__(self, connection: Connection, target: Target, width: int, motion: Motion = "reduce") -> None:
         self.recorder = Recorder(width, motion)
@@ -178,7 +171,7 @@ class Page:
         self.size()
 
     def show(self, *, visible: bool) -> None:
-        """Put the page behind another one, or in front again: it is told so in either case."""
+        """Put the page behind another one, or in front again; either way it is notified."""
         state = {"state": "active" if visible else "frozen"}
         self._connection.post("Page.setWebLifecycleState", state, self._session)
         if visible:
@@ -422,7 +415,7 @@ def _flat(tree: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _same_page(url: str, wanted: str) -> bool:
-    """Say whether two addresses name one document, whatever their fragments."""
+    """Return whether two addresses name one document, whatever their fragments."""
     return urldefrag(url).url == urldefrag(wanted).url or (
         urlsplit(url).path.rstrip("/") == urlsplit(wanted).path.rstrip("/")
         and url.split("/", 3)[:3] == wanted.split("/", 3)[:3]

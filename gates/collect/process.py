@@ -16,15 +16,10 @@ _NOISE: Final = (":CONSOLE:", "/dbus/", ":INFO:", ":WARNING:", "devtools_pipe_ha
 
 
 def run_worker(job: dict[str, Any], folder: Path, timeout_seconds: float) -> dict[str, Any]:
-    """Run one job in a worker and return its answer.
+    """Run one job, as `worker.work` takes it, in a worker and return its answer; it puts its files into the folder.
 
     When this returns or raises, no process of the group is left: the browser's processes all hold the error pipe, and
     its end is awaited.
-
-    Args:
-        job: JSON values, see `worker.work`.
-        folder: Where the worker runs and puts its files.
-        timeout_seconds: How long the page may take.
 
     Raises:
         CollectorError: What the worker reported, COL303 when it had to be killed, or COL310 when it failed itself.

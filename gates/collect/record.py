@@ -1,7 +1,7 @@
 """What a page said and asked for: console records in the form that the content check reads.
 
 An uncaught error comes in two ways. The browser reports it, unless a handler of the page prevents that; js/freeze.js
-tells it before any handler runs. What was told and never reported was swallowed.
+reports it to the collector before any handler runs. What only the collector heard of was swallowed.
 """
 
 import re
@@ -68,7 +68,7 @@ class Recorder:
             self.dropped += 1
 
     def browser_log(self, entry: dict[str, Any]) -> None:
-        """Record what the browser itself logged; what a request tells already is left out."""
+        """Record what the browser itself logged; what a request shows already is left out."""
         self._keep(self._log, entry)
 
     def records(self) -> list[dict[str, Any]]:
@@ -93,13 +93,13 @@ class Recorder:
         return rows
 
     def _swallowed(self) -> list[dict[str, Any]]:
-        """Return a record for each error that was told and that the browser did not report."""
+        """Return a record for each error that the browser did not report."""
         reported = {_first_line(row["text"]) for row in self._thrown} | {
             _first_line(entry.get("text", ""))
             for entry in self._log
             if entry.get("source") == "worker" and entry.get("text", "").startswith(_UNCAUGHT)
         }
-        # What a worker throws is told by the worker and by each window above it.
+        # What a worker throws is reported by the worker and by each window above it.
         told = {_first_line(text): (text, url) for text, url in self._told}
         unmatched = [told[line] for line in told if line not in reported]
         # The two ways do not always word an error alike, as when what was thrown is no Error.

@@ -13,6 +13,7 @@ from typing import Final
 from interlock.core.finding import Finding
 from interlock.core.locks import locked
 from interlock.envelope.protocol import GATES, EvidenceKey
+from interlock.gates.checks import Subject, check_collected
 from interlock.gates.collect.browser import find_browser
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.collect.look import Look
@@ -105,17 +106,11 @@ def collect(
 
 def _judge(gate: str, key: EvidenceKey, files: list[tuple[EvidenceKey, EvidenceFile]]) -> list[Finding]:
     """Apply the content check of one category, as strictly as a run does."""
-    from interlock.gates.checks.a11y import check_a11y  # noqa: PLC0415 - needed only once there is something to judge
-    from interlock.gates.checks.console import check_console  # noqa: PLC0415
-    from interlock.gates.checks.images import check_visual  # noqa: PLC0415
-    from interlock.gates.checks.subject import Subject  # noqa: PLC0415
-
-    check = {"screenshots": check_visual, "console": check_console, "a11y": check_a11y}[key]
-    return check(gate, [Subject(file, key) for owner, file in files if owner == key], in_run=True)
+    return check_collected(gate, key, [Subject(file, key) for owner, file in files if owner == key], in_run=True)
 
 
 def _still_holds(previous: Collection, keys: tuple[EvidenceKey, ...], place: Path) -> bool:
-    """Say whether a collection has files under these keys and every one is still what it was."""
+    """Return whether a collection has files under these keys and every one is still what it was."""
     if {file.key for file in previous.files} != set(keys):
         return False
     return all(
@@ -132,7 +127,7 @@ def staging_folder(place: Path, gate: str, binding: Binding, keys: Sequence[Evid
 
 @contextlib.contextmanager
 def _staging(place: Path, gate: str, binding: Binding, keys: tuple[EvidenceKey, ...]) -> Generator[Path]:
-    """Give a private folder for the work, alone for this place; what a killed collector left there goes first."""
+    """Yield a private folder for the work, alone for this place; what a killed collector left there goes first."""
     base = staging_folder(place, gate, binding, keys)
     try:
         with _alone(base.with_suffix(".lock")):

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Final, Literal, TypeAlias
 from urllib.parse import quote, unquote, urlsplit
 
+from interlock.core.files import opened_beneath
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.errors import CollectorError
 from interlock.reservations.git.commands import GitError, ask, names
@@ -64,13 +65,9 @@ Route: TypeAlias = Literal["serve", "continue", "block"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The page under check.
+    """The page under check, as the user named it, and where the browser is sent.
 
-    Args:
-        text: As the user named it: a path relative to the root, or a URL.
-        url: What the browser is sent to.
-        folder: The folder that is served, or None for a URL.
-        root: The folder of the project, which holds that folder; empty: the folder itself.
+    `folder` is served, None for a URL; it lies in the `root` of the project, or is it where that is empty.
     """
 
     text: str
@@ -124,7 +121,7 @@ class Target:
         return 404, "text/plain; charset=utf-8", b"not found\n"
 
     def kept_back(self, url: str) -> str:
-        """Say why a file that is there is not served; empty where it is, or is not there."""
+        """Return why a file that is there is not served; empty where it is, or is not there."""
         status, _, body = self.serve(url) if self.route(url) == "serve" else (200, "", b"")
         text = body.decode(errors="replace")
         return text.strip() if status == 404 and text.startswith("not served") else ""
@@ -136,12 +133,9 @@ class Target:
 
 
 def private(root: Path, path: PurePath, *, beside: PurePath) -> str:
-    """Say why no page may load a file of a project; empty where it may.
+    """Return why no page may load a file of a project; empty where it may. Both paths are relative to the root.
 
-    Args:
-        root: The project's folder.
-        path: The file, relative to it.
-        beside: The page, relative to it. What lies with it in a folder that git ignores was built with it.
+    What lies with the page in a folder that git ignores was built with it.
     """
     if any(part.startswith(".") for part in path.parts):
         return "its name, or that of a folder above it, begins with a dot"
@@ -160,7 +154,7 @@ def _ignored_at(root: Path, path: PurePath) -> PurePath | None:
     """Return the outermost folder by which git ignores a file, or the file itself; None where git does not.
 
     Raises:
-        GitError: This is a checkout, and git does not tell.
+        GitError: This is a checkout, and git gives no answer.
     """
     if not any(os.path.lexists(above / ".git") for above in (root, *root.parents)):
         return None
@@ -212,15 +206,8 @@ def read_below(folder: str, relative: str) -> bytes | None:
         return None
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for part in folders:
-                step = os.open(part, flags | os.O_DIRECTORY, dir_fd=here)
-                os.close(here)
-                here = step
+        with opened_beneath(folder, folders) as here:
             file = os.open(name, flags, dir_fd=here)
-        finally:
-            os.close(here)
     except OSError:
         return None
     try:

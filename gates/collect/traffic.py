@@ -19,11 +19,6 @@ class Traffic:
         events: What to call for which event of the browser, with session id and parameters.
         active_at: When the network last did something, `time.monotonic()`.
         documents: The status that the document of a frame was answered with, by frame id.
-
-    Args:
-        connection: The browser.
-        target: What may be loaded.
-        recorder: Where it is written down.
     """
 
     def __init__(self, connection: Connection, target: Target, recorder: Recorder) -> None:
@@ -123,5 +118,5 @@ class Traffic:
             self._recorder.request("requestfailed", "error", params.get("errorMessage", "failed"), url)
 
     def _is_let_through(self, url: str) -> bool:
-        """Say whether a WebSocket may be opened: `ws` is to `http` what `wss` is to `https`."""
+        """Return whether a WebSocket may be opened: `ws` is to `http` what `wss` is to `https`."""
         return self._target.route(url.replace("ws", "http", 1)) == "continue"

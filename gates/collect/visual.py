@@ -6,11 +6,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.gates.collect.page import MAX_HEIGHT, Page
+from interlock.gates.checks.console import SCHEMA
+from interlock.gates.collect.page import HEIGHTS, MAX_HEIGHT, Page
 from interlock.gates.collect.site import Target
 
-WIDTHS: Final = (375, 768, 1280)
-CONSOLE_SCHEMA: Final = "interlock.console/1"
+WIDTHS: Final = tuple(HEIGHTS)
 
 
 def take_screenshot(page: Page) -> bytes:
@@ -31,9 +31,7 @@ def take_screenshot(page: Page) -> bytes:
 def console_log(target: Target, logs: list[list[dict[str, Any]]]) -> bytes:
     """Return the console evidence: a header, then one record a line, in canonical JSON.
 
-    Args:
-        target: The page.
-        logs: The records of each view. At one width, a record that the first view has too is left out of the second.
+    Of the views of one width, a record that the first has too is left out of the second.
     """
     records: list[dict[str, Any]] = []
     known: Counter[str] = Counter()
@@ -45,7 +43,7 @@ def console_log(target: Target, logs: list[list[dict[str, Any]]]) -> bytes:
             if seen[name] > known[name]:
                 records.append(record)
         known |= seen
-    header = {"schema": CONSOLE_SCHEMA, "target": target.text, "widths": list(WIDTHS), "records": len(records)}
+    header = {"schema": SCHEMA, "target": target.text, "widths": list(WIDTHS), "records": len(records)}
     return b"".join(json.dumps(row, ensure_ascii=True).encode() + b"\n" for row in (header, *records))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.listing import Listing, is_left_out, list_tree, top_of
+from interlock.gates.sealed.listing import Listing, is_left_out, list_tree, stamp_of, top_of
 from interlock.gates.sealed.store import Store, damaged, write
 from interlock.gates.tree import MAX_FILE_BYTES, remember
 
@@ -73,12 +73,9 @@ class Base:
 
 
 def freeze(root: Path, *, listing: Listing | None = None, progress: Callable[[int, int], None] | None = None) -> Base:
-    """Store the tree around a project's root as it is now.
+    """Store the tree around a project's root, which has no symbolic links, as it is now.
 
-    Args:
-        root: The project's root, without symbolic links.
-        listing: The files, where they are known already.
-        progress: Called with the files done and the files in all.
+    `listing` are its files, where they are known; `progress` is called with the files done and in all.
 
     Raises:
         SealError: `SEAL101` the tree cannot be listed, `SEAL102` a file cannot be read or changes meanwhile, `SEAL112`
@@ -105,12 +102,7 @@ def keep_base(root: Path, contents: Mapping[str, tuple[str, bytes]]) -> Base:
 
 
 def load(root: Path, digest: str, top: str = "") -> Base:
-    """Read a base back by the digest that the run kept.
-
-    Args:
-        root: The project's root.
-        digest: Of the manifest.
-        top: The checkout, as the run kept it; empty: the one around the root now.
+    """Read a base back by the digest that the run kept; `top` is the checkout as the run kept it, else the one now.
 
     Raises:
         SealError: `SEAL110` it is not in the store, or is not what was stored.
@@ -168,7 +160,7 @@ def read_entry(top: Path, path: str) -> tuple[Entry, bytes]:
                 if status.st_size > MAX_FILE_BYTES:
                     raise _unreadable(path, f"it has {status.st_size} bytes; the most are {MAX_FILE_BYTES}")
                 data = file.read()
-                if _same(status, os.fstat(descriptor)) and len(data) == status.st_size:
+                if stamp_of(status) == stamp_of(os.fstat(descriptor)) and len(data) == status.st_size:
                     mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
                     return Entry(mode, sha256(data).hexdigest()), data
         except OSError as error:
@@ -185,25 +177,12 @@ def _stored(store: Store, top: Path, path: str) -> Entry | None:
     return entry
 
 
-def _same(before: os.stat_result, after: os.stat_result) -> bool:
-    return (before.st_mtime_ns, before.st_ctime_ns, before.st_size) == (
-        after.st_mtime_ns,
-        after.st_ctime_ns,
-        after.st_size,
-    )
-
-
 def _kept(top: Path, root: str, files: dict[str, Entry]) -> Base:
-    """Write the manifest of a tree and return its base."""
-    data = _manifest(root, files)
+    value = {"schema": SCHEMA, "root": root, "files": files}
+    data = json.dumps(value, separators=(",", ":"), ensure_ascii=True, sort_keys=True).encode("ascii")
     digest = sha256(data).hexdigest()
     write(Store(top).folder / "bases" / digest, data)
     return Base(top, root, dict(sorted(files.items())), f"sha256:{digest}")
-
-
-def _manifest(root: str, files: Mapping[str, Entry]) -> bytes:
-    value = {"schema": SCHEMA, "root": root, "files": files}
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=True, sort_keys=True).encode("ascii")
 
 
 def _unreadable(path: str, why: str) -> SealError:

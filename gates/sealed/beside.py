@@ -11,7 +11,7 @@ from interlock.gates.sealed.compare import BaseList, file_of
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.faults import fault_of
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.protect import CODE, above, kind_of
+from interlock.gates.sealed.protect import CODE, above, is_code, kind_of
 
 _MAX_LINKS: Final = 40
 _OF_PACKAGE: Final = re.compile(r"tests?[_-](.+)")
@@ -20,6 +20,12 @@ _PYTHON: Final = re.compile(r"(.+?)(/__init__)?((?:\.[^/.]+)?\.(?:so|pyd)|\.pyc?
 _PYTHON_RANKS: Final = {"so": 1, "pyd": 1, "py": 2, "pyc": 3}
 _PART: Final = 4
 _SCRIPTS: Final = frozenset({"js", "cjs", "mjs", "jsx", "ts", "cts", "mts", "tsx"})
+_LOADED: Final = CODE | {"pth", "dll", "dylib", "class", "jar"}
+_BY_STEM: Final = _SCRIPTS | {"json", "node"}
+"""Endings that node leaves out: it loads `check` before `check.js`, and `check.json` before the folder `check`."""
+_INDEX: Final = re.compile(r"index\.\w+|package\.json")
+_TEMPORARY: Final = re.compile(r"tmp[a-z0-9_]{8}")
+"""What Python's `tempfile` calls files and folders; nobody imports such a name."""
 _INSTALLED: Final = re.compile(r"/(?:site|dist)-packages/(\w+)(?:/|\.\w+$)")
 
 
@@ -34,11 +40,8 @@ def defining_files(tests: BaseList) -> frozenset[str]:
 def test_folders(run: TestRun, files: Collection[str]) -> frozenset[str]:
     """Return the folders in which the base has tests and no other code, although their names do not say so.
 
-    A folder with a test that cannot be collected is left out: what is missing there may be the work. So is the root.
-
-    Args:
-        run: Of the base.
-        files: All files of the base, relative to the root.
+    A folder with a test that cannot be collected is left out: what is missing there may be the work. So is the root, to
+    which all paths are relative.
     """
     defining = {case.file for case in run.cases} - {""}
     above = {path.rpartition("/")[0] for path in defining} - {""}
@@ -50,7 +53,7 @@ def test_folders(run: TestRun, files: Collection[str]) -> frozenset[str]:
         path
         for path in files
         if path.startswith(folders)
-        and path.rpartition(".")[2].lower() in CODE
+        and is_code(path)
         and path not in defining
         and not kind_of(path)
         and not path.endswith("/__init__.py")
@@ -60,13 +63,7 @@ def test_folders(run: TestRun, files: Collection[str]) -> frozenset[str]:
 
 
 def new_test_files(base: BaseList, now: TestRun, added: Sequence[str]) -> frozenset[str]:
-    """Return the added files that new tests were collected from; files of the product with doctests are none.
-
-    Args:
-        base: The tests of the base.
-        now: A run with these files.
-        added: Files that the base lacks, relative to the root.
-    """
+    """Return the added files that new tests were collected from; files of the product with doctests are none."""
     known = {*base.run.collected, *(case.id for case in base.run.cases)}
     plain: set[str] = set()
     for case in now.cases:
@@ -79,7 +76,7 @@ def new_test_files(base: BaseList, now: TestRun, added: Sequence[str]) -> frozen
 
 def data_of_tests(files: Iterable[str]) -> frozenset[str]:
     """Return the folders that are named after a test beside them, such as `test_calc` for `test_calc.py`."""
-    tests = (path for path in files if kind_of(path) == "test" and path.rpartition(".")[2].lower() in CODE)
+    tests = (path for path in files if kind_of(path) == "test" and is_code(path))
     stems = {path.rpartition(".")[0] for path in tests}
     return frozenset(stem for stem in stems if not kind_of(f"{stem}/x"))
 
@@ -87,7 +84,7 @@ def data_of_tests(files: Iterable[str]) -> frozenset[str]:
 def tests_of_packages(files: Collection[str]) -> frozenset[str]:
     """Return the folders that are named after a package beside them or elsewhere, such as `test_calc` for `calc`."""
     folders = {folder for path in files for folder in above(path)}
-    packages = {path.rpartition("/")[0] for path in files if path.rpartition(".")[2].lower() in CODE}
+    packages = {path.rpartition("/")[0] for path in files if is_code(path)}
 
     def names_a_package(folder: str) -> bool:
         of = _OF_PACKAGE.fullmatch(folder.rpartition("/")[2])
@@ -100,26 +97,21 @@ def tests_of_packages(files: Collection[str]) -> frozenset[str]:
 def linked(
     links: Mapping[str, str], files: Collection[str], holds: Callable[[str], bool]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the files and the folders that links of the base which keep their content lead to.
+    """Return the files and the folders that links of the base (path to text) lead to, where they keep their content.
 
     A link to code is followed only if it is itself a test or decides a gate, and one to a folder only if it holds no
     code but tests: others lead from a folder of tests to the product.
-
-    Args:
-        links: Of the base: path relative to the root, to its text.
-        files: All files of the base, relative to the root.
-        holds: Whether a path of the base keeps its content.
     """
     named, folders = set[str](), set[str]()
     for link in links:
         kept = holds(link) or holds(f"{link}/x")
         place = _led(link, links) if kept else ""
         if place in files:
-            if kind_of(link) in ("test", "decides") or place.rpartition(".")[2].lower() not in CODE:
+            if kind_of(link) in ("test", "decides") or not is_code(place):
                 named.add(place)
         elif place:
             below = [path for path in files if path.startswith(f"{place}/")]
-            code = (path for path in below if path.rpartition(".")[2].lower() in CODE)
+            code = (path for path in below if is_code(path))
             if below and all(kind_of(path) for path in code):
                 named.update(below)
                 folders.add(place)
@@ -139,13 +131,7 @@ def _led(path: str, links: Mapping[str, str]) -> str:
 
 
 def shadowed(plan: Plan, before: TestRun, now: TestRun) -> list[Finding]:
-    """Return the files of the work that were imported in place of another module of the same name, not so on the base.
-
-    Args:
-        plan: What the export held.
-        before: The run of the base.
-        now: The present run.
-    """
+    """Return the files of the work that were imported in place of another module of their name, not so on the base."""
     rows: list[Finding] = []
     for path, other in sorted({*now.shadows} - {*before.shadows}):
         inside = plan.base.inside(path)
@@ -161,10 +147,6 @@ def displacing(added: Iterable[str], files: Iterable[str]) -> dict[str, frozense
 
     Python takes the package `checks/` before `checks.py`, and that before a folder without `__init__.py`; node takes
     `check` and `check.js` before `check.json` and the folder `check`, and other tools other endings first.
-
-    Args:
-        added: Paths that the base lacks.
-        files: Those of the base.
     """
     there: dict[str, tuple[int, set[str]]] = {}
     for path in files:
@@ -192,7 +174,7 @@ def _loaded_as(path: str) -> Iterator[tuple[str, int]]:
         yield f"py:{found[1]}", 0 if found[2] else _PYTHON_RANKS[ending]
     if "." not in path.rpartition("/")[2]:
         yield f"js:{path}", 0
-    elif ending in _SCRIPTS or ending in ("json", "node"):
+    elif ending in _BY_STEM:
         yield f"js:{stem}", 1 if ending in _SCRIPTS else 2
         if stem.endswith("/index"):
             yield f"js:{stem.removesuffix('/index')}", 3
@@ -201,11 +183,7 @@ def _loaded_as(path: str) -> Iterator[tuple[str, int]]:
 def hiding(plan: Plan, before: TestRun, folders: Iterable[str], added: Iterable[str]) -> list[Finding]:
     """Return the added files that processes which tests start import in place of a module of the same name.
 
-    Args:
-        plan: What the export holds.
-        before: The run of the base, which says what is installed.
-        folders: The folders that are first on the path of such a process, relative to the root.
-        added: Files that the base lacks, relative to the root.
+    `folders` are first on the path of such a process; the run of the base says what is installed.
     """
     places = frozenset(map(posixpath.normpath, folders))
     known = {name: f"the standard library's {name}" for name in sys.stdlib_module_names}
@@ -226,3 +204,35 @@ def top_level(path: str, folders: Collection[str]) -> str:
     """Return the name by which a file is imported from one of some folders as a module of its own; else nothing."""
     found = _MODULE.fullmatch(path)
     return found[2] if found and (found[1] or ".") in folders else ""
+
+
+def loadable(made: Iterable[str], files: Collection[str]) -> set[str]:
+    """Return what of new files, and of folders with a final `/`, may be loaded unasked beside the files of before.
+
+    A process of the tested code can put a module beside a helper of the tests that is run as a program: it is imported
+    in place of the library's. What only holds data is left alone, for tests write such files.
+    """
+    indexed = {path.rpartition("/")[0] for path in files if _INDEX.fullmatch(path.rpartition("/")[2])}
+    stems = {path.rpartition(".")[0] for path in files if _ending(path) in CODE}
+    scripts = {path.rpartition(".")[0] for path in files if _ending(path) in _BY_STEM}
+    found = set[str]()
+    for path in made:
+        *above, name = path.rstrip("/").split("/")
+        plain = "/".join((*above, name.partition(".")[0]))
+        if any(_TEMPORARY.fullmatch(part.partition(".")[0]) for part in (*above, name)):
+            continue
+        if path.endswith("/"):
+            unasked = path[:-1] in stems or name in sys.stdlib_module_names
+        elif "node_modules" in above:
+            unasked = not [*above, name][above.index("node_modules") + 1].startswith(".")  # `.cache`, `.vite`
+        else:
+            unasked = _ending(name) in _LOADED or kind_of(path) == "decides"
+            unasked = unasked or path in scripts or (plain in indexed and _ending(name) in ("json", "node"))
+        if unasked:
+            found.add(path)
+    return found
+
+
+def _ending(path: str) -> str:
+    name = path.rpartition("/")[2]
+    return name.rpartition(".")[2].lower() if "." in name else ""

@@ -35,14 +35,8 @@ _SECONDS: Final = 300
 def compiled(written: str, python: str, places: tuple[str, ...], links: Mapping[str, str]) -> str:
     """Compile the recorded sources of which a run wrote bytecode, and return the digest of the record of the result.
 
-    Args:
-        written: The folder in which the run wrote bytecode; of its files only the names are looked at.
-        python: The interpreter.
-        places: The recorded places outside of the export.
-        links: Symbolic links that lead to them.
-
-    Returns:
-        The digest; empty where there is nothing to compile, or it cannot be compiled.
+    Of the files in `written` only the names are looked at. The digest is empty where there is nothing to compile, or it
+    cannot be compiled.
     """
     seen = (*places, *sandbox.SYSTEM)
     sources = tuple(sorted(row for row in _sources(written) if sandbox.is_below(row[0], seen)))

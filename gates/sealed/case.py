@@ -12,19 +12,11 @@ from interlock.envelope.protocol import GateSpec
 from interlock.gates.sealed import keep, sandbox
 from interlock.gates.sealed.base import Base, load
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.frozen import (
-    Frozen,
-    changed_words,
-    deciding_above,
-    named_files,
-    path_folders,
-    reader,
-)  # fmt: skip
-from interlock.gates.sealed.places import Search
-from interlock.gates.sealed.protect import CODE
+from interlock.gates.sealed.frozen import Frozen, deciding_above, named_files, path_folders, reader, unchanged
+from interlock.gates.sealed.places import searching
+from interlock.gates.sealed.protect import is_code
 from interlock.gates.sealed.runners import Runner, recognise
 from interlock.gates.sealed.runners.python import PythonRunner
-from interlock.gates.sealed.runners.reports import ExitRunner
 from interlock.gates.sealed.settings import Seal
 
 
@@ -32,12 +24,7 @@ from interlock.gates.sealed.settings import Seal
 class GateCase:
     """A sealed gate of a run, with everything that it goes by.
 
-    Args:
-        gate: The gate.
-        seal: How it is sealed.
-        frozen: What the run froze.
-        root: The project's root, without symbolic links.
-        bytecode: Digest of the record of compiled dependencies; empty where there are none.
+    `root` is without symbolic links; `bytecode` is the digest of the record of compiled dependencies, or empty.
     """
 
     gate: GateSpec
@@ -74,13 +61,24 @@ class GateCase:
         )
 
     @property
+    def commands(self) -> tuple[Sequence[str], ...]:
+        """Its commands, those of `prepare` behind its own."""
+        return (self.gate.command, *self.seal.prepare)
+
+    @property
     def python_path(self) -> tuple[str, ...]:
         """The folders of the project that are first on the path of a Python that tests start, relative to the root."""
-        if not isinstance(self.runner, (PythonRunner, ExitRunner)):
+        if self.runner.name not in ("pytest", "unittest", "exit"):
             return ()
         named = {**self.seal.env, **self.runner.env}.get("PYTHONPATH", "").split(os.pathsep)
         found = (os.path.relpath(os.path.join(self.root, name), self.root) for name in named if name)
         return (".", *(name for name in found if not name.startswith("..")))
+
+    @property
+    def python(self) -> str:
+        """The interpreter of the command, else what `python3` meant; empty where there was none."""
+        own = self.runner.interpreter[0] if isinstance(self.runner, PythonRunner) else ""
+        return own or self.frozen.programs.get("python3", "")
 
     def program(self, argv: Sequence[str]) -> str:
         """Return the program of a command: where its name led when the run started, or an absolute path as it is."""
@@ -135,7 +133,7 @@ class GateCase:
     @cached_property
     def named(self) -> tuple[str, ...]:
         """The files of the base that a command of the gate names; as `--option=FILE` or `@FILE` what is not code."""
-        commands = [(*argv, *_joined(argv)) for argv in (self.gate.command, *self.seal.prepare)]
+        commands = [(*argv, *_joined(argv)) for argv in self.commands]
         names = {name for argv in commands for name in named_files(argv, self.root, self.path)}
         inside = (os.path.relpath(name, self.root) for name in names)
         return tuple(sorted(name for name in inside if self.base.inside(name) in self.base.files))
@@ -156,16 +154,10 @@ class GateCase:
         Raises:
             SealError: `SEAL201` a kept file, `SEAL202` a file that a command names.
         """
-        files = [
-            name for argv in (self.gate.command, *self.seal.prepare) for name in named_files(argv, self.root, self.path)
-        ]
-        first = next(changed_words(self.frozen, files), None)
-        if first is not None:
-            raise SealError(
-                "SEAL202",
-                f"{self.gate.id} cannot be judged: {first} since the run began.",
-                "Restore it and start a new run.",
-            )
+        for name in (name for argv in self.commands for name in named_files(argv, self.root, self.path)):
+            if not unchanged(self.frozen, name):
+                message = f"{self.gate.id} cannot be judged: {name} was changed since the run began."
+                raise SealError("SEAL202", message, "Restore it and start a new run.")
         self.__dict__.pop("unrecorded", None)
         _ = self.unrecorded
 
@@ -179,18 +171,18 @@ class GateCase:
             SealError: `SEAL201`, `SEAL202` as `check_kept`; `SEAL104` what this user may write cannot be searched.
         """
         self.check_kept()
-        with Search.start(self.frozen.system, self.frozen.began_ns) as search:
+        with searching(self.frozen.system, self.frozen.began_ns) as found:
             yield
-            first = next(iter(search.found()), None)
+            first = next(iter(found()), None)
         if first is not None:
             raise self.unfit(first, "changed")
         self.check_kept()
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
-    """Return what stands behind `=` or `@` in the words of a command, without code: an option names the product too."""
+    """Return what follows `=` or `@` in the words of a command, without code: an option names the product too."""
     found = [name for word in argv for name in (word.partition("=")[2], word.removeprefix("@"))]
-    return [name for name in found if name not in argv and name.rpartition(".")[2].lower() not in CODE]
+    return [name for name in found if name not in argv and not is_code(name)]
 
 
 def not_sealed(case: GateCase, why: str) -> SealError:

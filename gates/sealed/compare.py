@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, assert_never
 
 from interlock.core.finding import Finding
-from interlock.gates.sealed.faults import FaultKind, fault_of
-from interlock.gates.sealed.outcomes import TestCase, TestRun, run_from_json, run_to_json
+from interlock.gates.sealed.faults import fault_of
+from interlock.gates.sealed.outcomes import TestCase, TestRun, run_from_json
 from interlock.gates.sealed.static_tests import ANY_TEST, StaticTest, StaticTests
 
 _MAX_NAMED: Final = 5
@@ -30,19 +30,14 @@ _NO_TESTS: Final[StaticTests] = {}
 
 @dataclass(frozen=True, slots=True)
 class BaseList:
-    """The tests of the base.
-
-    Args:
-        run: Its run.
-        unstable: The ids that differ between two collections of it.
-    """
+    """The tests of the base: its run, and the ids that differ between two collections of it."""
 
     run: TestRun
     unstable: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, for a file."""
-        return {"run": run_to_json(self.run), "unstable": list(self.unstable)}
+        return {"run": asdict(self.run), "unstable": list(self.unstable)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "BaseList":
@@ -61,10 +56,10 @@ class BaseList:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the present tests are, measured by those of the base.
+    """What the present tests are, measured by those of the base; without faults they pass.
 
     Args:
-        faults: Every reason why they do not pass; none: they pass.
+        faults: Every reason why they do not pass.
         new: Ids that the base does not have.
         gone: Ids of the base that are missing or skipped, as a file in `may_change` allows.
         allowed: Ids that fail, as `allow_failing` allows.
@@ -81,10 +76,6 @@ class Comparison:
     def ok(self) -> bool:
         """Return whether nothing is wrong."""
         return not self.faults
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data, for the evidence."""
-        return asdict(self)
 
 
 def make_base_list(run: TestRun, again: TestRun | None = None) -> BaseList:
@@ -139,11 +130,6 @@ def compare_added(base: BaseList, now: TestRun, *, allow_failing: Sequence[str] 
 
     Nothing may fail, and new tests must prove what they say. That a test of the base is missing or skipped says
     nothing here: it passed where nothing new was beside it.
-
-    Args:
-        base: The tests of the base.
-        now: The present run, with all that is new.
-        allow_failing: As for `compare`.
     """
     never = frozenset[str]().__contains__
     comparing = _Comparing(base, now, never, frozenset(allow_failing), never, _NO_TESTS)
@@ -152,8 +138,6 @@ def compare_added(base: BaseList, now: TestRun, *, allow_failing: Sequence[str] 
 
 @dataclass(slots=True)
 class _Comparing:
-    """One comparison of two runs."""
-
     base: BaseList
     now: TestRun
     may_change: Callable[[str], bool]
@@ -326,7 +310,7 @@ class _Comparing:
             case "failed" | "error":
                 if self._allows(case):
                     return []
-                kind: FaultKind = "still_failing" if was and was.outcome in _BAD else "failed"
+                kind = "still_failing" if was and was.outcome in _BAD else "failed"
                 return [fault_of(kind, case.id, case.message or case.outcome)]
             case "skipped" | "xfailed":
                 if was is None or was.outcome in _SKIPPED or self._allows(case):
@@ -432,7 +416,6 @@ def file_of(identity: str) -> str:
 
 
 def _function(identity: str) -> str:
-    """Return the id without the parameters of the test."""
     return _PARAMETERS.sub("", identity)
 
 
@@ -441,12 +424,7 @@ def _summary(counts: Mapping[str, int]) -> str:
 
 
 def _ended(run: TestRun, wanted: Sequence[str] = ()) -> Finding:
-    """Return the fault of a run that was stopped or did not say that it was finished.
-
-    Args:
-        run: The run.
-        wanted: The tests of the base.
-    """
+    """Return the fault of a run that was stopped or did not say that it was finished; `wanted` are the base's tests."""
     if not run.parsed:
         how = "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
         return fault_of("exit_status" if run.exit_status is not None else "incomplete", "", how)

@@ -20,7 +20,9 @@ _NO_VARIABLES: Final[Mapping[str, str]] = {}
 ReadBase = Callable[[str], bytes | None]
 """Reads a file of the base by its path relative to the root."""
 
-_PYTEST: Final = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+PYTEST_SETTINGS: Final = (
+    "pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg",
+)  # fmt: skip
 _PLUGIN: Final = re.compile(r"(?:^|[\s\"'=])-p[\s\"',]*([A-Za-z_][\w.]*)")
 _NODE_OPTION: Final = re.compile(
     r"^(?:--require|-r|--import|--loader|--experimental-loader|--env-file(?:-if-exists)?|--test-reporter"
@@ -54,8 +56,6 @@ _WORDS: Final = re.compile(r"[^\s;&|()<>\"'`=,$\[\]{}]+")
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A base, to look names up in."""
-
     read: ReadBase
     files: frozenset[str]
 
@@ -121,14 +121,7 @@ def _imported(text: str) -> Iterator[str]:
 def configured_files(
     command: Sequence[str], read: ReadBase, files: Iterable[str], env: Mapping[str, str] = _NO_VARIABLES
 ) -> frozenset[str]:
-    """Return the files of a base that the settings of its test run name, relative to the root.
-
-    Args:
-        command: Of the gate.
-        read: Reads files of the base.
-        files: All files of the base below the root, relative to it.
-        env: Variables that the gate and its command set.
-    """
+    """Return the files of a base that the settings of its test run name, relative to the root."""
     here = _Reading(read, frozenset(files))
     return frozenset((*_pytest(command, here, env), *_node(command, here, env), *_recipe(list(command), here)))
 
@@ -136,7 +129,7 @@ def configured_files(
 def _pytest(command: Sequence[str], here: _Reading, env: Mapping[str, str]) -> Iterator[str]:
     """Yield the modules of plugins: of the command, the settings and variables, and `pytest_plugins` of tests."""
     options = env.get("PYTEST_ADDOPTS", "")
-    text = "\n".join((shlex.join(command), options, *(here.text(name) for name in _PYTEST)))
+    text = "\n".join((shlex.join(command), options, *(here.text(name) for name in PYTEST_SETTINGS)))
     names = [name for name in _PLUGIN.findall(text) if not name.startswith("no:")]
     pending = [*here.modules([*names, *env.get("PYTEST_PLUGINS", "").split(",")])]
     yield from pending

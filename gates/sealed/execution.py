@@ -13,37 +13,29 @@ from typing import Final
 from interlock.core.process import Channel, Ended
 from interlock.gates.command import Output, unstartable
 from interlock.gates.sealed import bytecode, home, keep, runners, sandbox
-from interlock.gates.sealed.beside import displacing, top_level
+from interlock.gates.sealed.base import LINK, read_entry
+from interlock.gates.sealed.beside import displacing, loadable, top_level
 from interlock.gates.sealed.case import GateCase, not_sealed
+from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, bring, folders_of, forget, remove_tree, touched, unplanned
 from interlock.gates.sealed.heldout import places_of
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.planted import loadable
 from interlock.gates.sealed.programs import unreadable
 from interlock.gates.sealed.protect import kind_of
-from interlock.gates.sealed.report import read_report, report_place
-from interlock.gates.sealed.runners.python import PythonRunner
 from interlock.gates.sealed.sandbox import Bind, Enclosure, Level, Pipes
 from interlock.gates.sealed.store import state_folder
 from interlock.gates.sealed.watching import Seen, watched
 
 _INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the enclosure
 _CASE: Final = b'{"e": "case"'
-_TELL_SECONDS: Final = 1.0
+_PROGRESS_SECONDS: Final = 1.0
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
 _MAX_STREAM_BYTES: Final = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What came of one run of a command.
-
-    Args:
-        tests: Its tests.
-        ended: How it ended.
-        output: What it and the commands before it printed.
-        level: How it was isolated.
-    """
+    """What came of one run of a command: its tests, how it ended, what was printed, and how it was isolated."""
 
     tests: TestRun
     ended: Ended
@@ -183,13 +175,8 @@ class Workspace:
 def workspace(case: GateCase, plan: Plan, *, writes_bytecode: bool = False) -> Generator[Workspace]:
     """Make the export of a plan, to run commands in.
 
-    Args:
-        case: The gate.
-        plan: What the export holds.
-        writes_bytecode: As of the workspace.
-
     Raises:
-        SealError: The export cannot be made (`SEAL1xx`), or would not be told from the checkout (`SEAL301`).
+        SealError: The export cannot be made (`SEAL1xx`), or cannot be kept apart from the checkout (`SEAL301`).
     """
     with case.base.store.export() as folder, sandbox.private_folder() as private:
         _fill(case, plan, folder)
@@ -200,8 +187,7 @@ def workspace(case: GateCase, plan: Plan, *, writes_bytecode: bool = False) -> G
         )
         with ExitStack() as held:
             if here.closed:
-                own = case.runner.interpreter[:1] if isinstance(case.runner, PythonRunner) else ()
-                names = (*case.frozen.programs.values(), *own)
+                names = (*case.frozen.programs.values(), case.python)
                 here.programs = held.enter_context(unreadable(names, case.path, folder.with_name("programs")))
             yield here
 
@@ -244,20 +230,23 @@ def execute(
     Raises:
         CollectorError: The command cannot be started.
     """
-    stream, report_name, ended_tests = bytearray(), "report", 0
-    began = told = time.monotonic()
+    stream, printed, ended_tests = bytearray(), bytearray(), 0
+    began = shown = time.monotonic()
 
     def take(data: bytes) -> None:
-        nonlocal ended_tests, told
+        nonlocal ended_tests, shown
         if len(stream) > _MAX_STREAM_BYTES:
             raise OverflowError("the command wrote more to the channel of its probe than any run of tests")
         stream.extend(data)
         ended_tests += data.count(_CASE)
-        if here.progress is not None and ended_tests and (now := time.monotonic()) - told >= _TELL_SECONDS:
-            told = now
+        if here.progress is not None and ended_tests and (now := time.monotonic()) - shown >= _PROGRESS_SECONDS:
+            shown = now
             here.progress(ended_tests)
 
-    report_host = f"{here.private}/home/{report_name}"
+    def show(data: bytes) -> None:
+        printed.extend(data[: _MAX_REPORT_BYTES - len(printed)])
+        here.output.add(data)
+
     channel = Channel(take)
     try:
         plan = runners.Plan(
@@ -265,21 +254,20 @@ def execute(
             env=here.environment(),
             spec_fd=channel.spec_fd,
             stream_fd=channel.stream_fd,
-            report_path=f"{here.home}/{report_name}",
+            report_path=f"{here.home}/report",
             collect_only=collect_only,
             only=tuple(only),
             keep_going=keep_going,
         )
         launch = case.runner.launch(plan)
         channel.spec = launch.spec
-        place = report_host
+        place = f"{here.private}/home/report"
         if launch.report_file and not launch.report_file.startswith(f"{here.home}/"):
             relative = os.path.relpath(os.path.join(here.root, launch.report_file), here.root)
             place = report_place(here.export, case.base.inside(relative))
         with suppress(OSError):
             os.unlink(place)
-        whole = Tee(here.output.add, _MAX_REPORT_BYTES) if launch.report == "stdout" else None
-        pipes = Pipes(here.output.add if whole is None else whole.add, channel if launch.spec else None)
+        pipes = Pipes(show if launch.report == "stdout" else here.output.add, channel if launch.spec else None)
         with here.observed() as seen:
             ended = here.run(launch.argv, env=launch.env, pipes=pipes)
     except OverflowError:
@@ -291,9 +279,7 @@ def execute(
         channel.close()
     if here.progress is not None and ended_tests:
         here.progress(ended_tests)
-    report = bytes(whole.data) if whole is not None else b""
-    if launch.report == "file":
-        report = read_report(place, here.export, _MAX_REPORT_BYTES)
+    report = read_report(place, here.export, _MAX_REPORT_BYTES) if launch.report == "file" else bytes(printed)
     tests = case.runner.read(launch, bytes(stream), report, exit_status=ended.exit_status)
     tests = replace(tests, touched=(*sorted(here.touched), *_planted(here, seen)))
     return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")
@@ -339,34 +325,16 @@ def _planted(here: Workspace, seen: Seen) -> list[str]:
     return sorted(loadable(made, here.plan.files))
 
 
-@dataclass(slots=True)
-class Tee:
-    """Keeps what passes by, up to a limit."""
-
-    sink: Callable[[bytes], None]
-    limit: int
-    data: bytearray = field(default_factory=bytearray)
-
-    def add(self, data: bytes) -> None:
-        """Take some more."""
-        self.data += data[: self.limit - len(self.data)]
-        self.sink(data)
-
-
 def compile_dependencies(here: Workspace) -> str:
     """Compile the recorded dependencies that a run of the base imported; return the digest of the record of them.
 
-    Returns:
-        The digest; empty without namespaces, and where no Python is known.
+    It is empty without namespaces, and where no Python is known.
     """
     case = here.case
-    python = (
-        case.runner.interpreter[0] if isinstance(case.runner, PythonRunner) else case.frozen.programs.get("python3")
-    )
-    if not here.closed or not python:
+    if not here.closed or not case.python:
         return ""
     places = (*case.kept, *(path for path in case.places if not sandbox.is_system(path)))
-    return bytecode.compiled(f"{here.private}/bytecode", python, places, case.frozen.links)
+    return bytecode.compiled(f"{here.private}/bytecode", case.python, places, case.frozen.links)
 
 
 def _link_kept(case: GateCase, folder: Path) -> None:
@@ -382,3 +350,24 @@ def _link_kept(case: GateCase, folder: Path) -> None:
         link = folder / os.path.relpath(name, case.base.top)
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(name)
+
+
+def report_place(export: Path, path: str) -> str:
+    """Return where a report lies, as Interlock sees it; nothing where links lead out of the export on the way.
+
+    Args:
+        export: The folder of the export.
+        path: The report, relative to its top.
+    """
+    place, top = os.path.normpath(export / path), os.path.realpath(export)
+    return place if f"{os.path.realpath(os.path.dirname(place))}/".startswith(f"{top}/") else ""
+
+
+def read_report(place: str, export: Path, most: int) -> bytes:
+    """Read a report; nothing where there is none, it is a link or larger than it may be, or links lead out to it."""
+    inside = not place.startswith(f"{export}/") or report_place(export, os.path.relpath(place, export))
+    with suppress(SealError, OSError):
+        if place and inside and os.lstat(place).st_size <= most:
+            entry, data = read_entry(Path(place).parent, os.path.basename(place))
+            return data if entry.mode != LINK else b""
+    return b""

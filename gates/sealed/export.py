@@ -19,7 +19,7 @@ from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, Entry, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Stamp, stamp_of
-from interlock.gates.sealed.protect import Protection
+from interlock.gates.sealed.protect import Protection, above
 from interlock.gates.sealed.store import Store
 from interlock.gates.sealed.watching import tells_of_writes
 from interlock.gates.tree import left_out
@@ -67,13 +67,7 @@ class Plan:
 
 
 def plan_of(base: Base, present: Mapping[str, str], scope: Iterable[str], protection: Protection) -> Plan:
-    """Return what the export of the present work holds.
-
-    Args:
-        base: The base.
-        present: The files in scope as they are now, as `gates.tree.tree_files` lists them.
-        scope: The patterns of the scope.
-        protection: What keeps its base content.
+    """Return what the export of the present work holds; `present` is as `gates.tree.tree_files` lists the scope.
 
     Raises:
         SealError: `SEAL120` a file in scope lies where the base has a protected folder, or the other way round.
@@ -107,11 +101,7 @@ def plan_of(base: Base, present: Mapping[str, str], scope: Iterable[str], protec
 
 
 def bring(plan: Plan, folder: Path) -> None:
-    """Make a folder hold exactly what a plan says.
-
-    Args:
-        plan: What it has to hold.
-        folder: The folder; it is made if need be, and what else it holds is removed.
+    """Make a folder hold exactly what a plan says, and nothing else.
 
     Raises:
         SealError: `SEAL110` the store was changed, `SEAL121` a file in scope changed meanwhile, `SEAL122` the folder
@@ -134,7 +124,7 @@ def _bring(plan: Plan, folder: str) -> None:
         os.unlink(folder)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     os.chmod(folder, 0o700)
-    folders = {parent for path in plan.files for parent in _parents(path)}
+    folders = {parent for path in plan.files for parent in above(path)}
     there = _clear(plan, folder, folders, known)
     for path in sorted(folders - there.keys(), key=len):
         os.mkdir(f"{folder}/{path}", 0o755)
@@ -144,15 +134,9 @@ def _bring(plan: Plan, folder: str) -> None:
 
 
 def put(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Plan:
-    """Write more files into an export, in the place of whatever is in their way.
+    """Write more files into an export, in the place of whatever is in their way, and return the plan with them.
 
-    Args:
-        plan: What the export holds.
-        folder: The export.
-        files: Path relative to the top to content, and whether it is a program.
-
-    Returns:
-        The plan with these files.
+    `files`: path relative to the top, to content and whether it is a program.
     """
     entries = dict(plan.files)
     for path, (content, executable) in files.items():
@@ -180,18 +164,14 @@ def _make_room(path: Path) -> None:
 
 def folders_of(plan: Plan) -> set[str]:
     """Return the folders with files of a plan, and those around them up to the top, whose name is empty."""
-    return {"", *(parent for path in plan.files for parent in _parents(path))} if plan.files else set()
+    return {"", *(parent for path in plan.files for parent in above(path))} if plan.files else set()
 
 
 def touched(plan: Plan, folder: Path, written: Collection[str] = ()) -> tuple[str, ...]:
     """Return the files of a plan that are not those that `bring` put into a folder, also where the content is the same.
 
-    What a process inside wrote has another time of change, which only the clock of the machine sets.
-
-    Args:
-        plan: What the folder held.
-        folder: The folder.
-        written: Files whose time says nothing: they are read, where the file system sets a time for most writes.
+    What a process inside wrote has another time of change, which only the clock of the machine sets. Of `written` files
+    the time says nothing: they are read, where the file system sets a time for most writes.
     """
     known, found = _written.get(os.fspath(folder), {}), list[str]()
     tells = tells_of_writes(os.fspath(folder)) if written else True
@@ -275,7 +255,6 @@ def _is_entry(folder: Path, path: str, entry: Entry) -> bool:
 
 
 def _write(plan: Plan, store: Store, folder: str, path: str, entry: Entry) -> Stamp:
-    """Write one file and return its stamp."""
     base = path not in plan.laid_over
     data = store.object(entry.sha256) if base else _present(plan, path, entry)
     target = f"{folder}/{path}"
@@ -307,18 +286,13 @@ def _present(plan: Plan, path: str, entry: Entry) -> bytes:
 def _no_shadow(files: Mapping[str, Entry]) -> None:
     """Refuse a tree in which one path is both a file and a folder."""
     for path in files:
-        for parent in _parents(path):
+        for parent in above(path):
             if parent in files:
                 raise SealError(
                     "SEAL120",
                     f"{parent!r} is a file now, and the gate needs the folder of {path!r}.",
                     f"Restore the folder {parent!r}, or list {path!r} in `may_change` of the task.",
                 )
-
-
-def _parents(path: str) -> Iterable[str]:
-    while path := path.rpartition("/")[0]:
-        yield path
 
 
 def remove_tree(path: str) -> None:

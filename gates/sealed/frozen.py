@@ -192,7 +192,7 @@ def _programs(gate: GateSpec, seal: Seal, base: Base, reach: Reach, path: str) -
     def which(name: str) -> str | None:
         found[name] = program_of((name,), reach.root, path)
         if os.path.basename(os.path.dirname(found[name])) == "shims" and interpreter_of(found[name]):
-            found[name] = reach.told(found[name])["executable"]
+            found[name] = reach.asked(found[name])["executable"]
         return found[name] or None
 
     for argv in (gate.command, *seal.prepare):
@@ -213,7 +213,6 @@ def _programs(gate: GateSpec, seal: Seal, base: Base, reach: Reach, path: str) -
 
 
 def _called(base: Base) -> Iterator[str]:
-    """Yield the programs that recipes of a base call by their absolute path."""
     for file in _RECIPES:
         text = (base.content(base.inside(file)) or b"").decode("utf-8", "replace")
         for name in ABSOLUTE.findall(text):
@@ -234,15 +233,11 @@ def reader(base: Base) -> Callable[[str], bytes | None]:
     return read
 
 
-def changed_words(frozen: Frozen, files: Sequence[str]) -> Iterator[str]:
-    """Yield what of a command's own files is not what it was when the run started."""
-    for name in files:
-        before = frozen.words.get(name)
-        if before is not None:
-            with suppress(OSError):
-                if _digest(name) == before:
-                    continue
-            yield f"{name} was changed"
+def unchanged(frozen: Frozen, name: str) -> bool:
+    """Return whether a file that a command names is what it was when the run started, or is part of the base."""
+    with suppress(OSError):
+        return name not in frozen.words or _digest(name) == frozen.words[name]
+    return False
 
 
 def program_of(argv: Sequence[str], root: Path, path: str) -> str:

@@ -29,23 +29,15 @@ from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, Comparison, compare, compare_added
 from interlock.gates.sealed.configured import configured_files
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.execution import (
-    Execution,
-    Workspace,
-    execute,
-    fresh_export,
-    prepare,
-    replacing,
-    workspace,
-)  # fmt: skip
+from interlock.gates.sealed.execution import Execution, Workspace, execute, fresh_export, prepare, replacing, workspace
 from interlock.gates.sealed.export import Plan, plan_of
-from interlock.gates.sealed.faults import fault_json, fault_of, make_fault
+from interlock.gates.sealed.faults import fault_json, fault_of
 from interlock.gates.sealed.heldout_run import run_held_out
 from interlock.gates.sealed.ignoring import base_ignores
 from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.loaded import altered, check_loaded
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.protect import CODE, Protection, above, kind_of, protection
+from interlock.gates.sealed.protect import Protection, above, is_code, kind_of, protection
 from interlock.gates.sealed.static_tests import static_tests
 from interlock.gates.tree import TreeError, file_value, in_scope, paths_in_scope
 
@@ -80,12 +72,12 @@ class Work:
 
 @dataclass(frozen=True)
 class SealedRun:
-    """What came of one sealed gate, before it is evidence.
+    """What came of one sealed gate, before it is evidence; without faults it is passed.
 
     Args:
         plan: What the export held.
         comparison: The tests against those of the base.
-        execution: The last run of the command; None where `prepare` or an earlier step failed.
+        execution: The last run of the command, or what `prepare` printed.
         faults: Every reason why the gate is not passed.
         tries: How often tests ran.
         inline: Files in scope that define tests and product code together, so that their tests are not sealed.
@@ -110,13 +102,6 @@ def run_sealed_gate(
     case: GateCase, work: Work, tests: BaseList, *, binding: Binding, progress: Progress = lambda _line: None
 ) -> Collection:
     """Run a sealed gate on the present work and store its evidence.
-
-    Args:
-        case: The gate.
-        work: The work.
-        tests: The tests of the base.
-        binding: What the evidence is evidence of.
-        progress: Takes what happens.
 
     Raises:
         CollectorError: The gate could not be judged; the codes are `SEAL…` and `COL20x`.
@@ -145,8 +130,6 @@ def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = l
 
 @dataclass(frozen=True)
 class _Judging:
-    """One judgement."""
-
     case: GateCase
     work: Work
     tests: BaseList
@@ -209,7 +192,6 @@ class _Judging:
 
     @cached_property
     def base_files(self) -> tuple[str, ...]:
-        """The files of the base below the root, relative to it."""
         paths = map(self.case.base.outside, self.case.base.files)
         return tuple(path for path in paths if path is not None)
 
@@ -219,7 +201,6 @@ class _Judging:
 
     @cached_property
     def plan(self) -> Plan:
-        """What the export holds."""
         return plan_of(self.case.base, self.present, self.work.scope, self.protection)
 
     @cached_property
@@ -235,11 +216,7 @@ class _Judging:
         return frozenset(path for path in paths if path is not None)
 
     def unprepared(self, here: Workspace, why: str) -> SealedRun:
-        """Return the result of a gate whose `prepare` failed."""
-        fault = make_fault(
-            "prepare", "", "A command of `prepare` failed.", why, "exit status 0",
-            "Correct what the log says; the command runs in the export, before the tests.",
-        )  # fmt: skip
+        fault = fault_of("prepare", "", why)
         ended = Ended(0, 0.0, "unstarted")
         execution = Execution(TestRun(self.case.runner.name, complete=False), ended, here.output, "namespaces")
         return SealedRun(self.plan, Comparison((fault,)), execution, (fault,), 1, self.inline)
@@ -279,8 +256,7 @@ class _Judging:
         """Return the changed files that keep their base content for no other reason than that a command reads them."""
         files, patterns = self.base_files, self.protection.patterns
         others = {*defining_files(self.tests), *configured_files(self.case.gate.command, self.read, files)}
-        others |= {os.path.normpath(word) for argv in (self.case.gate.command, *self.case.seal.prepare)
-                   for word in _run_by(argv)}  # fmt: skip
+        others |= {os.path.normpath(word) for argv in self.case.commands for word in _run_by(argv)}
         only = (path for path in self.plan.held_back if path in self.case.named and path not in others)
         return tuple(
             fault_of("unjudged", path, "the content of the base was judged")
@@ -352,7 +328,7 @@ class _Judging:
     @cached_property
     def _judging_folders(self) -> frozenset[str]:
         """The folders, relative to the root, with code of the base that the work may not write."""
-        code = (path for path in self.base_files if path.rpartition(".")[2].lower() in CODE)
+        code = (path for path in self.base_files if is_code(path))
         return frozenset(path.rpartition("/")[0] for path in code if self._keeps(path))
 
     def _keeps(self, path: str) -> bool:
@@ -417,13 +393,11 @@ def _merged(first: TestRun, again: TestRun) -> TestRun:
     later = {case.id: case for case in again.cases}
     cases = tuple(later.get(case.id, case) for case in first.cases)
     bad = any(case.outcome in ("failed", "error") for case in cases)
-    return replace(
-        first, cases=cases, exit_status=first.exit_status if bad else again.exit_status,
-        loaded=tuple(dict.fromkeys((*first.loaded, *again.loaded))),
-        touched=tuple(dict.fromkeys((*first.touched, *again.touched))),
-        shadows=tuple(dict.fromkeys((*first.shadows, *again.shadows))),
-        sources=tuple(dict.fromkeys((*first.sources, *again.sources))),
-    )  # fmt: skip
+    both: dict[str, Any] = {
+        name: tuple(dict.fromkeys((*getattr(first, name), *getattr(again, name))))
+        for name in ("loaded", "touched", "shadows", "sources")
+    }
+    return replace(first, cases=cases, exit_status=first.exit_status if bad else again.exit_status, **both)
 
 
 def _inline(case: GateCase, tests: BaseList) -> frozenset[str]:
@@ -446,6 +420,10 @@ def _inline(case: GateCase, tests: BaseList) -> frozenset[str]:
 def summary(case: GateCase, done: SealedRun, work: Work) -> dict[str, Any]:
     """Return what the header of the log says of a sealed run, as JSON values."""
     tests, comparison = done.execution.tests, done.comparison
+    lists = {
+        "new": comparison.new, "gone": comparison.gone, "allowed": comparison.allowed,
+        "held_back": done.plan.held_back, "outside": work.outside, "inline": done.inline,
+    }  # fmt: skip
     return {
         "level": done.execution.level,
         "base": case.frozen.base,
@@ -456,24 +434,14 @@ def summary(case: GateCase, done: SealedRun, work: Work) -> dict[str, Any]:
         "canaries": tests.canaries,
         "counts": dict(comparison.counts or {}),
         "tries": done.tries,
-        "new": list(comparison.new[:_MAX_LISTED]),
-        "gone": list(comparison.gone[:_MAX_LISTED]),
-        "allowed": list(comparison.allowed[:_MAX_LISTED]),
-        "held_back": list(done.plan.held_back[:_MAX_LISTED]),
-        "outside": list(work.outside[:_MAX_LISTED]),
-        "inline": list(done.inline[:_MAX_LISTED]),
+        **{name: list(values[:_MAX_LISTED]) for name, values in lists.items()},
         "heldout": None if done.heldout is None else dict(done.heldout),
-        "faults": [fault_json(row) for row in _bounded(done.faults)],
+        "faults": [fault_json(row) for row in done.faults[:MAX_FAULTS]],
         "more_faults": max(0, len(done.faults) - MAX_FAULTS),
     }
 
 
-def _bounded(faults: Sequence[Finding]) -> Iterable[Finding]:
-    return faults[:MAX_FAULTS]
-
-
 def _results(done: SealedRun) -> dict[str, Any]:
-    """Return the tests with their outcomes, for the evidence."""
     tests = done.execution.tests
     return {
         "schema": "interlock.tests/1",

@@ -1,23 +1,7 @@
 """Held-out checks: tests and tables of cases that no agent sees, read from outside the checkout.
 
-A folder holds tests that are laid over the export at the end. A file holds cases for one function, as TOML or JSON:
-
-    function = "src/gcd.py:gcd"      # a file of the project and a function in it: .py, .js, .mjs or .cjs
-    timeout_seconds = 20             # for each call
-    tolerance = 1e-9                 # relative or absolute, for floats, below 0.1; without it numbers must be equal
-    absolute_tolerance = 0.5         # absolute alone, for floats
-    cases = "gcd.jsonl"              # a file beside this one, or the cases themselves:
-
-    [[cases]]
-    args = [17, 0]
-    expected = 17
-
-    [[cases]]
-    args = [1, "x"]
-    raises = "TypeError"             # the name of the class of the error, in place of `expected`
-
-A line of a `.jsonl` file is such a table, or `[args, expected]`. Each case may have tolerances of its own. Integers
-have at most 100,000 digits. TOML has no null: a case that expects it stands in a JSON file.
+A folder holds tests that are laid over the export at the end; a file, in TOML or JSON, has cases for one function. Its
+keys are described in docs/sealed-gates.md.
 
 An agent may see what a refusal says, so a message here never has a name, a path or a value in it, only keys of the
 format and numbers of cases.
@@ -72,13 +56,7 @@ class HeldOutError(CollectorError):
 
 @dataclass(frozen=True, slots=True)
 class HeldOutFile:
-    """One file of a folder of held-out tests.
-
-    Args:
-        path: Relative to the folder, with `/`.
-        content: Its bytes.
-        executable: Whether its owner may run it.
-    """
+    """One file of a folder of held-out tests; its path is relative to the folder, with `/`."""
 
     path: str
     content: bytes = field(repr=False)
@@ -87,12 +65,7 @@ class HeldOutFile:
 
 @dataclass(frozen=True, slots=True)
 class HeldOutFolder:
-    """Tests that are laid over the export.
-
-    Args:
-        files: What was read, sorted by path.
-        digest: `sha256:…` over paths, modes and contents.
-    """
+    """Tests that are laid over the export, sorted by path; the digest is over paths, modes and contents."""
 
     files: tuple[HeldOutFile, ...] = field(repr=False)
     digest: str
@@ -100,14 +73,9 @@ class HeldOutFolder:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One call and what it must come to.
+    """One call with positional arguments, as JSON values, and what it must come to: a value, or an error of a class.
 
-    Args:
-        args: Positional arguments, as JSON values.
-        expected: The value that it must return; without meaning when `raises` is given.
-        raises: Name of the class of the error that it must raise.
-        tolerance: Relative or absolute, for floats; None: none is given.
-        absolute: An absolute tolerance, for floats; None: none is given.
+    `expected` is without meaning where `raises` is given. A tolerance of None is none.
     """
 
     args: tuple[Any, ...]
@@ -119,15 +87,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class HeldOutTable:
-    """Cases for one function.
+    """Cases, at least one, for one function.
 
-    Args:
-        program: The file that has the function, relative to the project's root.
-        function: Its name, with dots for an attribute of a class or object.
-        language: What runs the file.
-        cases: At least one.
-        timeout_seconds: For each call, start of the interpreter included.
-        digest: `sha256:…` over the table and the file of its cases.
+    `program` is relative to the project's root; `function` has dots for an attribute of a class or object; the time for
+    each call includes the start of the interpreter; the digest is over the table and the file of its cases.
     """
 
     program: str
@@ -139,11 +102,7 @@ class HeldOutTable:
 
 
 def load_held_out(path: Path, *, checkout: Path) -> HeldOutFolder | HeldOutTable:
-    """Read held-out checks and refuse those that an agent reaches in its checkout.
-
-    Args:
-        path: The folder or the table.
-        checkout: The project's root, which agents edit.
+    """Read held-out checks, a folder or a table, and refuse those that an agent reaches in its checkout.
 
     Raises:
         HeldOutError: `HELD101` it cannot be read, `HELD102` it can be reached from the checkout, `HELD103` there are
@@ -174,10 +133,7 @@ def long_integers() -> Generator[None]:
 
 
 def places_of(path: Path) -> tuple[str, ...]:
-    """Return the folder or file of held-out checks, without links, and for a table the folder that it lies in.
-
-    That folder holds the file of its cases too.
-    """
+    """Return the folder or file of held-out checks, without links, and for a table the folder with it and its cases."""
     where = os.path.realpath(path)
     return (where,) if os.path.isdir(where) else (os.path.dirname(where), where)
 
@@ -267,7 +223,6 @@ def _fault(message: str, fix: str) -> HeldOutError:
 
 
 def _table(where: Path) -> HeldOutTable:
-    """Read a table and the file of its cases."""
     content, _ = _read(where, MAX_BYTES)
     digest = sha256(content)
     table = _parsed(where.suffix, content)
@@ -307,7 +262,6 @@ def _parsed(suffix: str, content: bytes) -> dict[str, object]:
 
 
 def _lines(content: bytes) -> list[object]:
-    """Return the values of a JSON Lines file."""
     rows: list[object] = []
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
@@ -356,7 +310,6 @@ def _bad(what: str, fix: str) -> HeldOutError:
 
 
 def _case(number: int, row: object, tolerances: "_Tolerances") -> Case:
-    """Check one case."""
     if isinstance(row, list) and len(cast("list[object]", row)) == 2:
         row = dict(zip(("args", "expected"), cast("list[object]", row), strict=True))
     if not isinstance(row, dict):

@@ -20,8 +20,6 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 from interlock.gates.sealed.heldout import Case, HeldOutTable, Language, long_integers
 
 PROBES: Final = Path(__file__).resolve().parent / "probes"
-MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
-"""What `execute` returns of an output at least; it may cut off the rest."""
 MAX_TIMED_OUT: Final = 3
 """After so many calls without an answer in time, the others are not made."""
 
@@ -64,14 +62,6 @@ class HeldOutResult:
         """Return whether every case passed, and there was one."""
         return self.passed == self.total > 0
 
-    def __str__(self) -> str:
-        """Return the counts as a sentence; it has nothing else in it."""
-        if self.ok:
-            return f"{self.total} held-out cases passed"
-        kinds = (("wrong", self.failed), ("without a result", self.errors), ("not in time", self.timed_out))
-        counts = [f"{number} {kind}" for kind, number in (*kinds, ("not run", self.not_run)) if number]
-        return f"{self.total - self.passed} of {self.total} held-out cases failed ({', '.join(counts)})"
-
 
 def judge_cases(
     table: HeldOutTable,
@@ -82,11 +72,7 @@ def judge_cases(
 ) -> HeldOutResult:
     """Call the function once for each case and count the answers that are right.
 
-    Args:
-        table: The cases.
-        execute: Runs the probe, which must be readable there under its own path.
-        interpreters: Beginning of the argv for each language, such as the Python of the project's environment.
-        jobs: Calls at a time.
+    `execute` runs the probe, which must be readable there under its own path; `interpreters` begin its argv.
     """
     late: list[Case] = []
 
@@ -111,7 +97,6 @@ def judge_cases(
 
 
 def _judge(table: HeldOutTable, case: Case, execute: Execute, interpreter: tuple[str, ...]) -> Ending:
-    """Make one call and compare its answer."""
     frame = secrets.token_hex(16)
     call = {"program": table.program, "function": table.function, "args": case.args, "frame": frame}
     with long_integers():

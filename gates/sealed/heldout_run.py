@@ -13,13 +13,12 @@ from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, Comparison, compare, file_of
 from interlock.gates.sealed.execution import Workspace, execute, fresh_export, prepare
 from interlock.gates.sealed.export import Plan, folders_of, forget, put
-from interlock.gates.sealed.faults import make_fault
-from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, load_held_out
-from interlock.gates.sealed.heldout_judge import INTERPRETERS, judge_cases
+from interlock.gates.sealed.faults import fault_of
+from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, Language, load_held_out
+from interlock.gates.sealed.heldout_judge import judge_cases
 from interlock.gates.sealed.loaded import altered
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import kind_of
-from interlock.gates.sealed.runners.python import PythonRunner
 from interlock.gates.sealed.sandbox import Pipes
 from interlock.gates.sealed.static_tests import static_tests
 from interlock.gates.sealed.store import write
@@ -31,13 +30,7 @@ _WORD: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """What held-out checks came to.
-
-    Args:
-        counts: How many there are, and how many came to what.
-        fault: Why the gate is not passed, or None.
-        touched: As `TestRun.touched`, without anything of the held-out checks.
-    """
+    """What held-out checks came to: counts, the fault if there is one, `TestRun.touched` without anything of theirs."""
 
     counts: Mapping[str, int]
     fault: Finding | None
@@ -83,13 +76,7 @@ def unknown_function(case: GateCase) -> str:
 
 
 def run_held_out(case: GateCase, plan: Plan, here: Workspace, before: TestRun) -> HeldOut | None:
-    """Run the held-out checks of a gate on a fresh export of the same work.
-
-    Args:
-        case: The gate.
-        plan: What the export holds.
-        here: Where it runs.
-        before: The run of the visible tests, which passed.
+    """Run the held-out checks of a gate on a fresh export of the same work; the visible tests passed in `before`.
 
     Raises:
         CollectorError: They cannot be used, or cannot be run.
@@ -117,12 +104,9 @@ def _table(case: GateCase, here: Workspace, table: HeldOutTable) -> HeldOut:
         ended = here.run(argv, timeout_seconds=timeout_seconds, pipes=Pipes(output.add, stdin=stdin))
         return ended.exit_status, ended.timed_out, output.finish()[0]
 
-    known = dict(INTERPRETERS)
-    if isinstance(case.runner, PythonRunner):
-        known["python"] = case.runner.interpreter[:1]
-    else:
-        known["python"] = (case.frozen.programs.get("python3", ""),)
-    known["javascript"] = (case.frozen.programs.get("node", ""),)
+    known: dict[Language, tuple[str, ...]] = {
+        "python": (case.python,), "javascript": (case.frozen.programs.get("node", ""),),
+    }  # fmt: skip
     try:
         result = judge_cases(table, call, interpreters=known, jobs=JOBS)
     finally:
@@ -157,7 +141,7 @@ def _folder(case: GateCase, here: Workspace, folder: HeldOutFolder, before: Test
 def _own(tests: TestRun, before: TestRun, names: Collection[str]) -> tuple[TestRun, set[str]]:
     """Return what a run says of held-out files, and the ids of tests and files that have to pass.
 
-    A runner that does not say where a test stands has only names of tests: those that did not run before are theirs.
+    A runner that does not say where a test is has only names of tests: those that did not run before are theirs.
     """
     known = {case.id for case in before.cases}
 
@@ -194,30 +178,19 @@ def _compared(case: GateCase, tests: TestRun, contents: Mapping[str, bytes]) -> 
     listed = [path for path in texts if not path.endswith(".py") or text.get(path) or _TEST.search(contents[path])]
     base = BaseList(TestRun(tests.runner, broken=tuple((path, "") for path in listed)))
     return compare(
-        base, tests, may_change=_never, allow_failing=case.seal.allow_failing, changed=_always,
+        base, tests, may_change=lambda _: False, allow_failing=case.seal.allow_failing, changed=lambda _: True,
         written={path: rows for path, rows in text.items() if rows},
     )  # fmt: skip
 
 
-def _never(_path: str) -> bool:
-    return False
-
-
-def _always(_path: str) -> bool:
-    return True
-
-
 _SAYS_FILES: Final = frozenset({"pytest", "unittest", "node", "vitest", "jest"})
 _TEST: Final = re.compile(rb"^\s*(?:async )?def test|^class Test|TestCase\b", re.MULTILINE)
-_WRITTEN: Final = make_fault(
-    "heldout", "", "Held-out tests were written or moved while they ran.", "another time of change",
-    "held-out tests stay as they are", "Write into a temporary folder, and nowhere else.",
-)  # fmt: skip
+_WRITTEN: Final = fault_of(
+    "heldout", "", "another time of change", "Held-out tests were written or moved while they ran.",
+    "Write into a temporary folder, and nowhere else.",
+)._replace(expected="held-out tests stay as they are")  # fmt: skip
 
 
 def _fault(total: int, passed: int) -> Finding:
-    return make_fault(
-        "heldout", "", f"{total - passed} of {total} held-out checks failed." if total else "No held-out check ran.",
-        f"{passed} of {total} passed", "all held-out checks pass",
-        "Correct the code for all inputs that the task allows, not only for those of the visible tests.",
-    )  # fmt: skip
+    message = f"{total - passed} of {total} held-out checks failed." if total else "No held-out check ran."
+    return fault_of("heldout", "", f"{passed} of {total} passed", message)

@@ -16,9 +16,7 @@ _SUBMODULE: Final = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 def base_ignores(base: Base, free: Callable[[str], bool]) -> Callable[[str], bool]:
     """Return what says whether the base ignores a path relative to its top.
 
-    Args:
-        base: The base.
-        free: Whether the work may change the rules of a `.gitignore` file, by its path relative to the top.
+    `free` says of a `.gitignore` file whether the work may change its rules.
     """
     modules = (base.content(".gitmodules") or b"").decode("utf-8", "replace")
     inner = frozenset(_SUBMODULE.findall(modules))
@@ -33,7 +31,7 @@ def base_ignores(base: Base, free: Callable[[str], bool]) -> Callable[[str], boo
 
     @cache
     def matched(path: str) -> bool:
-        """Say what the rules nearest to a path, of its own repository, say of it."""
+        """Return what the rules nearest to a path, of its own repository, say of it."""
         folder = path.rstrip("/")
         if folder in inner:
             return False

@@ -40,12 +40,9 @@ _Files: TypeAlias = dict[str, tuple[Stamp, Entry]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file or folder to record.
+    """A file or folder to record, absolute, without symbolic links above it.
 
-    Args:
-        path: Absolute, without symbolic links above it.
-        but: Folders in it that are not part of it, relative to it.
-        deep: Whether the folders in it belong to it; else its files alone do.
+    The folders `but`, relative to it, are not part of it; unless it is `deep`, no folder in it is.
     """
 
     path: str
@@ -56,11 +53,7 @@ class Place:
 def kept_folders(top: Path, root: str, listing: Listing, names: Iterable[str]) -> tuple[str, ...]:
     """Return the ignored folders that `keep` names, absolute.
 
-    Args:
-        top: The checkout.
-        root: The project's root, relative to it.
-        listing: Its files and ignored folders.
-        names: By name at any depth, or by path from the root or from the top; such a folder may lie in an ignored one.
+    A name counts at any depth, a path from the root or from the top; such a folder may lie in an ignored one.
     """
     wanted = {os.path.normpath(name) for name in names}
     found = {path for path in listing.ignored if path.rpartition("/")[2] in wanted}
@@ -133,42 +126,26 @@ def _last(place: Place) -> Path:
 
 
 def left_out(digest: str) -> list[str]:
-    """Return the folders of a recorded place that are not part of it, absolute.
-
-    Raises:
-        SealError: `SEAL110` the record was changed.
-    """
+    """Return the folders of a recorded place that are not part of it, absolute."""
     place, _ = _load(digest)
     scratch = sorted(SCRATCH) if place.path.endswith("/node_modules") else ()
     return [f"{place.path}/{name}" for name in (*place.but, *scratch)]
 
 
 def path_of(digest: str) -> str:
-    """Return the path of the place that a record is of.
-
-    Raises:
-        SealError: `SEAL110` the record was changed.
-    """
+    """Return the path of the place that a record is of."""
     return _load(digest)[0].path
 
 
 def links(digest: str) -> list[str]:
-    """Return the symbolic links of a record, absolute.
-
-    Raises:
-        SealError: `SEAL110` the record was changed.
-    """
+    """Return the symbolic links of a record, absolute."""
     place, files = _load(digest)
     return [f"{place.path}/{name}" for name, (_, entry) in files.items() if entry.mode == LINK]
 
 
 @lru_cache(maxsize=256)
 def contents(digest: str) -> str:
-    """Return a digest of what a record says without its stamps: equal folders have equal ones, wherever they lie.
-
-    Raises:
-        SealError: `SEAL110` the record was changed.
-    """
+    """Return a digest of what a record says without its stamps: equal folders have equal ones, wherever they lie."""
     found = sha256()
     for name, (stamp, entry) in sorted(_load(digest)[1].items()):
         if entry.mode != _BYTECODE:
@@ -263,6 +240,11 @@ def _records() -> Path:
 
 @lru_cache(maxsize=256)
 def _load(digest: str) -> tuple[Place, _Files]:
+    """Return what was recorded.
+
+    Raises:
+        SealError: `SEAL110` the record was changed.
+    """
     path = _records() / digest
     try:
         data = path.read_bytes()

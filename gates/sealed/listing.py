@@ -22,6 +22,7 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.git_index import tracked_names
+from interlock.gates.sealed.protect import above
 
 NEVER: Final = frozenset({".git", "__pycache__"})
 """Names that no listing has, at any depth: git's own state, and bytecode."""
@@ -40,7 +41,7 @@ _MAX_STEPS: Final = 3
 
 
 class Stamp(NamedTuple):
-    """What tells that a file was not touched: a write changes `ctime_ns`, which no program can set back."""
+    """What shows that a file was not touched: a write changes `ctime_ns`, which no program can set back."""
 
     mode: int
     inode: int
@@ -51,12 +52,7 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The files of a tree.
-
-    Args:
-        files: Path relative to the top, `/`-separated, to the stamp of that file or symbolic link.
-        ignored: Folders that are ignored and hold no tracked file, relative to the top.
-    """
+    """The files of a tree with their stamps, and the ignored folders that hold no tracked file; relative to the top."""
 
     files: dict[str, Stamp] = field(default_factory=dict[str, Stamp])
     ignored: list[str] = field(default_factory=list[str])
@@ -69,10 +65,6 @@ def top_of(root: Path) -> Path | None:
 
 def is_left_out(top: Path, root: str) -> bool:
     """Return whether the `.gitignore` files of a checkout ignore a folder in it, and its index tracks nothing there.
-
-    Args:
-        top: The checkout.
-        root: The folder, relative to it.
 
     Raises:
         SealError: `SEAL101` an ignore file or the index cannot be read.
@@ -89,12 +81,9 @@ def is_left_out(top: Path, root: str) -> bool:
 
 
 def list_tree(top: Path, root: str = "", *, but: Callable[[str], bool] = lambda _: False) -> Listing:
-    """List the files of a tree.
+    """List the files of a tree: a checkout, or a project's root where there is no git.
 
-    Args:
-        top: The checkout, or the project's root where there is no git.
-        root: The project's root, relative to it.
-        but: Whether a folder, relative to the checkout, is passed by.
+    `root` is the project's, relative to the top; folders of the top for which `but` holds are passed by.
 
     Raises:
         SealError: `SEAL101` a folder or an ignore file cannot be read, a name is not UTF-8, or an index is damaged.
@@ -113,8 +102,6 @@ _Rules = tuple[tuple[int, GitIgnoreSpec], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """One walk over a tree."""
-
     top: str
     state: str
     evidence: str
@@ -127,11 +114,10 @@ class _Walk:
         ignored: list[str] = []
         pending: list[tuple[str, _Rules]] = [(prefix, ())]
         while pending:
-            folder, above = pending.pop()
+            folder, here = pending.pop()
             entries = self._entries(folder)
-            here = above
             if any(entry.name == ".gitignore" for entry in entries):
-                here = (*above, (len(folder), _spec(f"{self.top}/{folder}.gitignore")))
+                here = (*here, (len(folder), _spec(f"{self.top}/{folder}.gitignore")))
             for entry in entries:
                 path = folder + entry.name
                 if entry.name in NEVER or path == self.state:
@@ -165,8 +151,8 @@ class _Walk:
         gone = set(ignored)
         for name in names:
             path = prefix + name
-            above = next((folder for folder in _upwards(path) if folder in gone), None)
-            if above is None or path in self.found.files or not NEVER.isdisjoint(path.split("/")):
+            ignoring = next((each for each in (path, *above(path)) if each in gone), None)
+            if ignoring is None or path in self.found.files or not NEVER.isdisjoint(path.split("/")):
                 continue
             try:
                 status = os.stat(f"{self.top}/{path}", follow_symlinks=False)
@@ -174,7 +160,7 @@ class _Walk:
                 continue
             if not stat.S_ISDIR(status.st_mode):
                 self._add(path, status)
-                holding.add(above)
+                holding.add(ignoring)
         self.found.ignored.extend(
             path
             for path in ignored
@@ -203,13 +189,6 @@ class _Walk:
 def stamp_of(status: os.stat_result) -> Stamp:
     """Return the stamp of a file."""
     return Stamp(status.st_mode, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-def _upwards(path: str) -> Iterator[str]:
-    """Yield a path and the folders around it, innermost first."""
-    while path:
-        yield path
-        path = path.rpartition("/")[0]
 
 
 def _spec(path: str) -> GitIgnoreSpec:

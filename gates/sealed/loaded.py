@@ -24,11 +24,6 @@ _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d")
 def check_loaded(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> None:
     """Refuse a run that loaded code of another checkout, or, without namespaces, of the original one.
 
-    Args:
-        case: The gate.
-        files: The files of the export, relative to its top.
-        loaded: Absolute paths of the code that was loaded.
-
     Raises:
         SealError: `SEAL301`, `SEAL302`.
     """
@@ -38,18 +33,14 @@ def check_loaded(case: GateCase, files: Iterable[str], loaded: Collection[str]) 
             if path.startswith(inside) and not any(path.startswith(f"{folder}/") for folder in case.kept):
                 raise not_sealed(case, f"{path} of the checkout was loaded in place of the export's")
         return
-    found = elsewhere(case, files, loaded)
-    if found is not None:
-        raise SealError("SEAL302", f"{case.gate.id} tested other code: {in_place(*found)}.", own_environment(case))
+    if found := elsewhere(case, files, loaded):
+        raise SealError("SEAL302", f"{case.gate.id} tested other code: {found}.", own_environment(case))
 
 
 def altered(plan: Plan, before: TestRun, now: TestRun) -> list[Finding]:
     """Return the files that keep their base content and were compiled from another text.
 
-    Args:
-        plan: What the export held.
-        before: The run of the base: what an import hook of the base makes of a text is the same there.
-        now: The present run; what was written or moved in it is a fault of its own.
+    What an import hook of the base makes of a text is the same there; what was written or moved is a fault of its own.
     """
     found: list[Finding] = []
     for path, digest in sorted({*now.sources} - {*before.sources}):
@@ -62,14 +53,8 @@ def altered(plan: Plan, before: TestRun, now: TestRun) -> list[Finding]:
     return found
 
 
-def elsewhere(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> tuple[str, str] | None:
-    """Return the first file that was loaded from outside in place of one of the tree, and that one; None if none was.
-
-    Args:
-        case: The gate; its kept folders count as outside.
-        files: The files of the tree, relative to its top.
-        loaded: Absolute paths of the code that was loaded.
-    """
+def elsewhere(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> str:
+    """Return in words the first file that was loaded from outside in place of one of the tree; empty without one."""
     top, kept = f"{case.base.top}/", tuple(f"{folder}/" for folder in case.kept)
     own = {path for path in loaded if path.startswith(top) and not path.startswith(kept)}
     empty = tuple(f"{place}/" for place in sandbox.PRIVATE)
@@ -82,13 +67,8 @@ def elsewhere(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> 
         while tail := tail.partition("/")[2]:
             # A module of a package has another name than one of the same file name at the top.
             if tail in by_tail and ("/" in tail or not os.path.exists(f"{os.path.dirname(path)}/__init__.py")):
-                return path, by_tail[tail]
-    return None
-
-
-def in_place(path: str, own: str) -> str:
-    """Say that one file was loaded in place of another."""
-    return f"{path} was loaded in place of {own}"
+                return f"{path} was loaded in place of {by_tail[tail]}"
+    return ""
 
 
 def own_environment(case: GateCase) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 Outcome: TypeAlias = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
@@ -116,13 +116,8 @@ def bounded(text: str, limit: int = MESSAGE_CHARACTERS) -> str:
     return f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
-def run_to_json(run: TestRun) -> dict[str, Any]:
-    """Return a run as plain data, for a file."""
-    return asdict(run)
-
-
 def run_from_json(data: Mapping[str, Any]) -> TestRun:
-    """Return the run that `run_to_json` wrote.
+    """Return the run that `asdict` made plain data of.
 
     Raises:
         KeyError, TypeError, ValueError: It is not one.

@@ -10,8 +10,8 @@ import os
 import re
 import subprocess
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -73,31 +73,20 @@ def ask_python(python: str, where: str) -> Mapping[str, Any]:
 
 @dataclass
 class Reach:
-    """Collects the places outside of a checkout that commands need.
-
-    Args:
-        top: The checkout.
-        root: The project's root.
-        note: Takes what is recorded for the first time, which may take a while.
-    """
+    """Collects the places outside of a checkout that commands need; `note` takes what is recorded the first time."""
 
     top: Path
     root: Path
     note: Callable[[str], None] = lambda _line: None
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     links: dict[str, str] = field(default_factory=dict[str, str])
-    _told: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    _asked: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
     def add(self, path: str, *, but: Iterable[str] = (), deep: bool = True) -> None:
-        """Take a file or folder, and the symbolic links on the way to it.
+        """Take a file or folder, without the folders `but` in it, and the symbolic links on the way to it.
 
         Nothing is taken that is seen anyway, or that is not there. A folder around the checkout or around HOME is no
         dependency.
-
-        Args:
-            path: Absolute.
-            but: Folders in it that are left out, relative to it.
-            deep: Whether the folders in it belong to it.
         """
         real = self.follow(path)
         around = (os.fspath(self.top), os.path.realpath(os.path.expanduser("~")))
@@ -154,40 +143,40 @@ class Reach:
 
     def python(self, python: str) -> None:
         """Take a Python: what it is installed in, its packages, and projects that are installed as editable."""
-        told = self.told(python)
-        path = dict.fromkeys((*told["path"], *map(os.path.realpath, told["path"])))
-        for prefix in dict.fromkeys(told["prefixes"]):
+        said = self.asked(python)
+        path = dict.fromkeys((*said["path"], *map(os.path.realpath, said["path"])))
+        for prefix in dict.fromkeys(said["prefixes"]):
             if self._general(prefix):
-                for name in told["folders"]:
+                for name in said["folders"]:
                     self.add(name)
-                if told["libraries"]:
-                    self.add(told["libraries"], deep=False)
+                if said["libraries"]:
+                    self.add(said["libraries"], deep=False)
                 continue
             conda = _CONDA if os.path.isdir(f"{prefix}/conda-meta") else ()
-            sites = [f"{told['stdlib']}/{name}" for name in _SITES]
+            sites = [f"{said['stdlib']}/{name}" for name in _SITES]
             unused = [name[len(prefix) + 1 :] for name in sites if is_below(name, (prefix,)) and name not in path]
             self.add(prefix, but=[name for name in (*conda, *unused) if os.path.isdir(f"{prefix}/{name}")])
-        self.add(told["executable"])
+        self.add(said["executable"])
         for name in path:
             self.project(name)
-        for name in told["projects"]:
+        for name in said["projects"]:
             if not any(is_below(each, (name,)) for each in path):
                 self.project(name)
 
     @property
     def imported(self) -> list[str]:
         """The folders that the Pythons import from, as they say."""
-        return [name for told in self._told.values() for name in (*told["folders"], *told["path"])]
+        return [name for said in self._asked.values() for name in (*said["folders"], *said["path"])]
 
-    def told(self, python: str) -> Mapping[str, Any]:
+    def asked(self, python: str) -> Mapping[str, Any]:
         """Return what a Python says of itself.
 
         Raises:
             SealError: `SEAL103` it does not say.
         """
-        if python not in self._told:
-            self._told[python] = ask_python(python, os.fspath(self.root))
-        return self._told[python]
+        if python not in self._asked:
+            self._asked[python] = ask_python(python, os.fspath(self.root))
+        return self._asked[python]
 
     @staticmethod
     def _general(prefix: str) -> bool:
@@ -216,9 +205,6 @@ class Reach:
 
     def records(self, kept: Iterable[str]) -> dict[str, str]:
         """Record the places, those that links in them lead to, and kept folders of the checkout.
-
-        Args:
-            kept: These folders, absolute.
 
         Raises:
             SealError: `SEAL102` a file cannot be read, `SEAL112` the store cannot be written.
@@ -270,13 +256,7 @@ def interpreter_of(program: str) -> str:
 
 
 def caches(reach: Reach, base: Base, given: Mapping[str, str]) -> dict[str, str]:
-    """Take what the toolchains of a base read from their caches; return their variables.
-
-    Args:
-        reach: Takes the places.
-        base: The base, whose lock files name the packages.
-        given: Variables of the commands that say where caches are.
-    """
+    """Take what the toolchains of a base read from their caches, by its lock files; return their variables."""
     home, found = os.path.expanduser("~"), dict[str, str]()
 
     def place(name: str, below: str) -> str:
@@ -297,14 +277,8 @@ def caches(reach: Reach, base: Base, given: Mapping[str, str]) -> dict[str, str]
             for registry in _folders(f"{cargo}/registry/{kind}"):
                 for name, version in packages:
                     reach.add(f"{registry}/{name}-{version}{'.crate' if kind == 'cache' else ''}")
-        more = (
-            "bin",
-            "config",
-            "config.toml",
-            "registry/index" if packages else "bin",
-            "git" if "git+" in lock else "bin",
-        )
-        for name in more:
+        more = (("registry/index", packages), ("git", "git+" in lock))
+        for name in ("bin", "config", "config.toml", *(name for name, needed in more if needed)):
             reach.add(f"{cargo}/{name}")
         for name in ("settings.toml", "update-hashes", "downloads", "tmp"):
             reach.add(f"{rustup}/{name}")
@@ -325,11 +299,7 @@ def _folders(path: str) -> Iterator[str]:
 
 
 def writable_system(folders: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the folders of the distribution in which this user may write, as root may.
-
-    Args:
-        folders: Folders to ask besides, such as those that a Python imports from.
-    """
+    """Return the folders of the distribution, and of those given, in which this user may write, as root may."""
     local = [entry for name in ("/usr/local", "/usr/local/lib") for entry in _folders(name)]
     found = [name for name in (*SYSTEM, "/usr/local", *local, *folders) if os.path.isdir(name) and is_system(name)]
     mine = sorted(
@@ -338,42 +308,34 @@ def writable_system(folders: Iterable[str] = ()) -> tuple[str, ...]:
     return tuple(name for name in mine if not is_below(os.path.dirname(name), mine))
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """A search for files of the distribution that changed, which goes on while a gate runs."""
+@contextmanager
+def searching(folders: Iterable[str], since_ns: int) -> Generator[Callable[[], list[str]]]:
+    """Look for files of the distribution whose status changed after a time, while a gate runs.
 
-    process: "subprocess.Popen[bytes] | None"
+    Yields:
+        What waits for the end of the search and returns the files, absolute, bytecode left out. It raises a SealError
+        (`SEAL104`) where this machine cannot be searched.
+    """
+    names = [name for name in folders if os.path.isdir(name)]
+    if not names:
+        yield list
+        return
+    seconds = f"@{since_ns // 10**9}.{since_ns % 10**9:09}"
+    words = ["find", *names, "-newerct", seconds, "!", "-type", "d", "-print0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
 
-    def __enter__(self) -> "Search":
-        return self
+        def found() -> list[str]:
+            output, _ = process.communicate()
+            if process.returncode != 0 and not output:
+                raise SealError(
+                    "SEAL104",
+                    "Folders of the distribution in which this user may write cannot be searched for changes.",
+                    "Install GNU `find`, or run as a user who may not write to `/usr`.",
+                )
+            changed = (os.fsdecode(name) for name in output.split(b"\0") if name)
+            return [name for name in changed if not is_bytecode(name)]
 
-    def __exit__(self, *_: object) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.communicate()
-
-    @classmethod
-    def start(cls, folders: Iterable[str], since_ns: int) -> "Search":
-        """Begin to look for files whose status changed after a time."""
-        names = [name for name in folders if os.path.isdir(name)]
-        seconds = f"@{since_ns // 10**9}.{since_ns % 10**9:09}"
-        words = ["find", *names, "-newerct", seconds, "!", "-type", "d", "-print0"]
-        return cls(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) if names else None)
-
-    def found(self) -> list[str]:
-        """Return what was found, absolute, when the search has ended; bytecode is left out.
-
-        Raises:
-            SealError: `SEAL104` this machine cannot be searched.
-        """
-        if self.process is None:
-            return []
-        output, _ = self.process.communicate()
-        if self.process.returncode != 0 and not output:
-            raise SealError(
-                "SEAL104",
-                "Folders of the distribution in which this user may write cannot be searched for changes.",
-                "Install GNU `find`, or run as a user who may not write to `/usr`.",
-            )
-        names = (os.fsdecode(name) for name in output.split(b"\0") if name)
-        return [name for name in names if not is_bytecode(name)]
+        try:
+            yield found
+        finally:
+            process.kill()

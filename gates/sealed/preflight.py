@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -28,8 +28,8 @@ from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
 from interlock.gates.sealed.listing import list_tree
-from interlock.gates.sealed.loaded import elsewhere, in_place, own_environment
-from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
+from interlock.gates.sealed.loaded import elsewhere, own_environment
+from interlock.gates.sealed.outcomes import TestRun, run_from_json
 from interlock.gates.sealed.places import ABSOLUTE
 from interlock.gates.sealed.sandbox import Pipes
 from interlock.gates.sealed.store import write
@@ -56,7 +56,7 @@ _HINTS: Final = (
     (re.compile(r"Read-only file system|EROFS|Permission denied"),
      "prepare", "a path of the project or /tmp: nothing else can be written in a sealed gate"),
 )  # fmt: skip
-"""What a message of a failed test says about the key that helps; FOLDERS stands for the ignored folders."""
+"""What a message of a failed test says about the key that helps; FOLDERS is replaced by the ignored folders."""
 
 _MISSING: Final = re.compile(
     r"(?:No such file or directory|FileNotFoundError|ENOENT|does not exist|not found|Cannot find|cannot open)"
@@ -106,7 +106,7 @@ class BaseCheck:
     def to_json(self) -> dict[str, Any]:
         """Return the check as JSON values."""
         return {
-            "tests": self.tests.to_json(), "bare": run_to_json(self.bare), "note": self.note, "log": self.log,
+            "tests": self.tests.to_json(), "bare": asdict(self.bare), "note": self.note, "log": self.log,
             "faults": [row.to_json() for row in self.faults], "bytecode": self.bytecode,
         }  # fmt: skip
 
@@ -225,7 +225,6 @@ def _bare(case: GateCase, compiled: str) -> TestRun:
 
 
 def _is_seen(case: GateCase, path: str) -> bool:
-    """Return whether a path is seen in a sealed gate, or is not there at all."""
     seen = (os.fspath(case.base.top), *sandbox.SYSTEM, *case.frozen.kept, *sandbox.PRIVATE, "/proc", "/dev")
     return not os.path.exists(path) or sandbox.is_below(path, seen)
 
@@ -235,12 +234,8 @@ def _faults(
 ) -> list[Finding]:
     """Return what passes bare and not sealed.
 
-    Args:
-        bare: The tests in the checkout.
-        sealed: The tests in the export.
-        tail: The end of the sealed run's output.
-        folders: The folders that `keep` may name, as words of TOML.
-        unseen: Whether a path of the machine is there, and not seen in a sealed gate.
+    `tail` is the end of the sealed run's output, `folders` are words of TOML for `keep`, and `unseen` says whether a
+    path of the machine is there, and not seen in a sealed gate.
     """
     if bare.problem or bare.judge:
         return []
@@ -269,9 +264,8 @@ def _faults(
 
 def _no_use(case: GateCase, tests: TestRun, tail: str) -> tuple[Finding, ...]:
     """Return why no work could ever pass: other code is tested, or no test can be collected at all."""
-    found = elsewhere(case, case.base.files, tests.loaded)
-    if found is not None:
-        message = f"Other code is tested: {in_place(*found)}."
+    if found := elsewhere(case, case.base.files, tests.loaded):
+        message = f"Other code is tested: {found}."
         return (Finding("SEAL302", "error", "command", message, fix=own_environment(case)),)
     none = tests.parsed and not tests.cases and not tests.broken and not tests.problem
     if not none or tests.exit_status in (None, _NO_TESTS) or (tests.complete and tests.exit_status == 0):

@@ -21,12 +21,9 @@ _MAX_STEPS: Final = 4
 
 @contextmanager
 def unreadable(programs: Iterable[str], which: str, folder: Path) -> Generator[dict[str, str]]:
-    """Copy programs, and those that their first lines name, until the context ends.
+    """Copy programs, and those that their first lines name (by PATH `which`), until the context ends.
 
-    Args:
-        programs: Absolute paths; what is no program of this machine, or is not there, is left out.
-        which: PATH, for `#!/usr/bin/env`.
-        folder: For the copies; it lies where programs may be run, as those of an export.
+    What is no program of this machine, or is not there, is left out. The folder lies where programs may be run.
 
     Yields:
         Path of a program, without symbolic links, to that of its copy.

@@ -110,10 +110,6 @@ class Protection:
 
         Installed packages keep it, and new ones stay away: they come from `keep`, and would take the place of others.
         A new `conftest.py` comes with new tests, and those of the base are judged without both.
-
-        Args:
-            path: Relative to the root.
-            in_base: Whether the base has the file.
         """
         if self.free.matches(path):
             return False
@@ -126,11 +122,7 @@ class Protection:
         return installed
 
     def beside_tests(self, path: str) -> bool:
-        """Return whether a new file is one that the tests of the base are judged without.
-
-        Args:
-            path: Relative to the root.
-        """
+        """Return whether a new file is one that the tests of the base are judged without."""
         if self.free.matches(path):
             return False
         return bool(kind_of(path)) or path in self.folders or any(folder in self.folders for folder in above(path))
@@ -144,8 +136,8 @@ def protection(
     Raises:
         TreeError: A pattern is refused.
     """
-    kept, free = list(protect), list(may_change)
-    return Protection(named, compile_scope(kept) if kept else _NONE, compile_scope(free) if free else _NONE, folders)
+    patterns, free = (compile_scope(rows) if (rows := list(given)) else _NONE for given in (protect, may_change))
+    return Protection(named, patterns, free, folders)
 
 
 def kind_of(path: str) -> Kind:
@@ -160,6 +152,11 @@ def kind_of(path: str) -> Kind:
     if _supports_tests(name):
         return "support"
     return "support" if any(_holds_tests(folder) for folder in folders) else ""
+
+
+def is_code(path: str) -> bool:
+    """Return whether the name of a file ends like code."""
+    return path.rpartition(".")[2].lower() in CODE
 
 
 def above(path: str) -> Iterator[str]:
@@ -208,5 +205,4 @@ def _supports_tests(name: str) -> bool:
 
 @cache
 def _any(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return one expression for names with `*`."""
     return re.compile("|".join(re.escape(pattern).replace(r"\*", "[^/]*") for pattern in patterns))

@@ -35,14 +35,7 @@ _ENVIRONMENT: Final = {
 
 
 def base_of(root: Path, revision: str) -> tuple[Base, tuple[str, ...]]:
-    """Store the files of a revision as a base.
-
-    Args:
-        root: The project's root, in a git checkout.
-        revision: A commit, branch or tag.
-
-    Returns:
-        The base, and the files of the checkout that differ from it, relative to its top.
+    """Store the files of a commit, branch or tag as a base; return it, and which files of the checkout differ.
 
     Raises:
         SealError: `SEAL130` the revision is not known, or git cannot read it or a submodule of it.
@@ -108,7 +101,6 @@ def _asks_for_crlf(files: Iterable["_File"]) -> frozenset[str]:
 
 
 def _commit(top: Path, revision: str) -> str:
-    """Return the name of a revision's commit."""
     if revision.startswith("-"):
         raise _unknown(revision, "it begins with `-`")
     done = _git(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
@@ -127,15 +119,9 @@ class _File(NamedTuple):
 
 
 def _files(top: Path, commit: str, at: str = "") -> Iterator[_File]:
-    """Yield each file of a commit, those of its submodules among them.
+    """Yield each file of a commit, those of its submodules among them; `at` is the submodule that the commit is of.
 
-    Args:
-        top: The checkout.
-        commit: The commit's full name.
-        at: The submodule that the commit is of, relative to the checkout, with a `/` at its end.
-
-    Yields:
-        A submodule that is not checked out comes as one path without content.
+    A submodule that is not checked out comes as one path without content.
     """
     repository = top / at
     blobs: dict[str, tuple[str, str]] = {}

@@ -71,13 +71,7 @@ class Enclosure:
 
 @dataclass(frozen=True, slots=True)
 class Pipes:
-    """What flows to and from a command.
-
-    Args:
-        output: Takes its standard output and error.
-        channel: The two descriptors that a probe gets, or None.
-        stdin: Its standard input.
-    """
+    """What takes the output and the errors of a command, the two descriptors of its probe, and its standard input."""
 
     output: Callable[[bytes], None]
     channel: Channel | None = None
@@ -146,7 +140,8 @@ def _enclosed(argv: Sequence[str], enclosure: Enclosure, cwd: str, name: Maker) 
     """
     if name == "bwrap" and not (enclosure.network == "none" and _works("unshare")):
         return [shutil.which("bwrap") or "bwrap", *_bwrap_options(enclosure, cwd), "--", *argv]
-    return [sys.executable, "-I", "-S", str(PROBES / "enclose.py"), *_enclose_words(enclosure, cwd), "--", *argv]
+    own = (sys.executable, "-I", "-S", str(PROBES / "enclose.py"), "--network", enclosure.network, "--chdir", cwd)
+    return [*own, *_mounts(enclosure), "--", *argv]
 
 
 def _bwrap_options(enclosure: Enclosure, cwd: str) -> Iterator[str]:
@@ -157,11 +152,6 @@ def _bwrap_options(enclosure: Enclosure, cwd: str) -> Iterator[str]:
     yield from ("--dev", "/dev", "--proc", "/proc")
     yield from _mounts(enclosure)
     yield from ("--remount-ro", "/", "--chdir", cwd)
-
-
-def _enclose_words(enclosure: Enclosure, cwd: str) -> Iterator[str]:
-    yield from ("--network", enclosure.network, "--chdir", cwd)
-    yield from _mounts(enclosure)
 
 
 def _mounts(enclosure: Enclosure) -> Iterator[str]:

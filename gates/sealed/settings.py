@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 from interlock.core.finding import Finding
@@ -14,11 +14,6 @@ from interlock.gates.patterns import compile_scope
 
 DEFAULT_KEEP: Final = (".venv", "venv", "node_modules")
 """Ignored folders that hold dependencies in most projects; those that exist are kept."""
-
-KEYS: Final = (
-    "protect", "keep", "prepare", "network", "env", "tests", "junit", "allow_failing", "retries", "heldout",
-)  # fmt: skip
-"""The keys of `[gates.X]` that say how it is sealed."""
 
 MAX_RETRIES: Final = 5
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -55,13 +50,14 @@ class Seal:
     heldout: str = ""
 
 
+KEYS: Final = tuple(each.name for each in fields(Seal))
+"""The keys of `[gates.X]` that say how it is sealed."""
+
+
 def seals(config: Config, protocol: Protocol, *, in_git: bool) -> dict[str, Seal]:
     """Return how each command gate of a project is sealed, by gate id; a gate that is not sealed has none.
 
-    Args:
-        config: The project's configuration.
-        protocol: Its gates.
-        in_git: Whether the project is a git checkout: then a gate is sealed unless its table says otherwise.
+    In a git checkout a gate is sealed unless its table says otherwise.
     """
     found: dict[str, Seal] = {}
     for gate in protocol.gates.values():

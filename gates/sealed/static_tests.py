@@ -7,16 +7,16 @@ are assigned or deleted again, classes that are no test classes by their name or
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
+
+from interlock.gates.sealed.configured import PYTEST_SETTINGS, ReadBase
 
 _SKIPS: Final = frozenset({
     "skip", "skipif", "skipIf", "skipUnless", "skipTest", "SkipTest", "importorskip", "xfail", "expectedFailure",
 })  # fmt: skip
 _PLAIN_MARKS: Final = frozenset({"parametrize", "usefixtures", "filterwarnings", "asyncio", "anyio", "trio"})
-_CONFIGURATION: Final = ("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini",
-                         "setup.cfg")  # fmt: skip
 _NAMING: Final = re.compile(rb"python_functions|python_classes")
 _NODE_SKIP: Final = re.compile(rb"\bskip\b|\btodo\b|\bskipIf\b|\brunIf\b|\bx(?:it|test|describe)\b")
 _GO_TEST: Final = re.compile(rb"^func (Test[A-Z_0-9]\w*|Test)\(\w+ \*testing\.T\)", re.MULTILINE)
@@ -29,9 +29,6 @@ _GO_CONSTRAINT: Final = re.compile(rb"^//\s*(?:go:build|\+build)\b", re.MULTILIN
 
 ANY_TEST: Final = "*"
 """The name that stands for every test of a file."""
-
-ReadBase = Callable[[str], bytes | None]
-"""Reads a file of the base by its path relative to the root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +51,9 @@ StaticTests = Mapping[str, Mapping[str, StaticTest]]
 
 
 def static_tests(broken: Collection[str], runner: str, read: ReadBase, files: Collection[str]) -> StaticTests:
-    """Return the tests of files that the base could not collect.
+    """Return the tests of files (or packages of Go) that the base could not collect.
 
-    Args:
-        broken: The files, or packages of Go.
-        runner: `pytest`, `unittest` or `go`; of a file for node only whether its text skips tests, of others nothing.
-        read: Reads files of the base.
-        files: All files of the base, relative to the root.
+    Of a file for node it is known only whether its text skips tests, of runners but pytest, unittest and go nothing.
     """
     if runner in ("node", "vitest", "jest"):
         texts = {path: read(path) or b"" for path in broken}
@@ -69,7 +62,7 @@ def static_tests(broken: Collection[str], runner: str, read: ReadBase, files: Co
         return {}
     if runner == "go":
         return {package: _go(package, read, files) for package in broken}
-    if runner == "pytest" and any(_NAMING.search(read(name) or b"") for name in _CONFIGURATION):
+    if runner == "pytest" and any(_NAMING.search(read(name) or b"") for name in PYTEST_SETTINGS):
         return {}
     leaves_out = any(b"skip" in (read(path) or b"") for path in files if path.rpartition("/")[2] == "conftest.py")
     found = {path: read(path) for path in broken if path.endswith(".py")}
@@ -79,10 +72,7 @@ def static_tests(broken: Collection[str], runner: str, read: ReadBase, files: Co
 def _python(text: bytes, runner: str, leaves_out: bool) -> dict[str, StaticTest]:
     """Return the tests of a file of Python; none when it cannot be parsed.
 
-    Args:
-        text: The content.
-        runner: `pytest` or `unittest`.
-        leaves_out: Whether a `conftest.py` of the base skips tests, which it does by marks.
+    `leaves_out`: a `conftest.py` of the base skips tests, which it does by marks.
     """
     try:
         tree = ast.parse(text)
@@ -160,7 +150,6 @@ def _set_up(node: ast.ClassDef) -> list[ast.AST]:
 
 
 def _assigned(body: list[ast.stmt], name: str) -> list[ast.AST]:
-    """Return the statements that assign a name."""
     assignments = [each for each in body if isinstance(each, (ast.Assign, ast.AnnAssign))]
     return [each for each in assignments if any(getattr(node, "id", "") == name for node in ast.walk(each))]
 

@@ -27,11 +27,7 @@ _MAX_EXPORTS: Final = 16
 
 
 class Store:
-    """The part of the store that belongs to one checkout.
-
-    Args:
-        top: The checkout, or the project's root where there is no git.
-    """
+    """The part of the store that belongs to one checkout, or to a project's root where there is no git."""
 
     def __init__(self, top: Path) -> None:
         key = sha256(os.fsencode(os.path.realpath(top))).hexdigest()[:16]
@@ -90,7 +86,6 @@ class Store:
 
 
 def _holds(path: str, data: bytes) -> bool:
-    """Return whether a plain file has this content."""
     try:
         status = os.lstat(path)
         if not stat.S_ISREG(status.st_mode) or status.st_size != len(data):

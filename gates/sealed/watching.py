@@ -40,12 +40,9 @@ _TICK_SECONDS: Final = 0.02
 
 @dataclass(slots=True)
 class Seen:
-    """What happened; paths are relative to the folder that was watched.
+    """Folders that were moved or have other rights, files that were open for writing, and names that were made.
 
-    Args:
-        moved: Folders that were moved, or whose rights were changed.
-        written: Files that were open for writing.
-        made: Files and folders that were made or moved to their place; a folder ends in `/`.
+    Paths are relative to the folder that was watched; that of a folder that was made ends in `/`.
     """
 
     moved: set[str] = field(default_factory=set[str])
@@ -55,12 +52,7 @@ class Seen:
 
 @contextmanager
 def watched(top: str, folders: Collection[str], files: Collection[str]) -> Generator[Seen]:
-    """Watch folders, and the files in them, until the context ends.
-
-    Args:
-        top: The folder that they are in.
-        folders: Their paths, relative to it; empty for itself.
-        files: The files that must not be open for writing any more when the context ends.
+    """Watch folders below `top`, itself named by the empty path, and the files in them, until the context ends.
 
     Yields:
         What happened, which is whole when the context ends. Elsewhere than on Linux it stays empty.

@@ -39,7 +39,7 @@ def observed(case: Case) -> Iterator[Finding]:
     rows = (("changed", diff.changed), ("added", diff.added), ("removed", diff.removed))
     changes = {path: what for what, paths in rows for path in paths if not is_ticket_file(root, path)}
     authors, allowed = seen.authors(tuple(changes)), Allowed(seen.allowed)
-    told = shared(root, changes) if case.surroundings.remote else None
+    known = shared(root, changes) if case.surroundings.remote else None
     # Another agent may have held a file of the plan for a moment; what it wrote itself is none of this one's work.
     changes = {
         path: what
@@ -47,47 +47,32 @@ def observed(case: Case) -> Iterator[Finding]:
         if path not in authors.others or (allowed.covers(path) and path not in authors.theirs)
     }
     if not changes:
-        yield issue(
-            "STG602" if seen.unchanged == "error" else "STG603",
-            "",
-            "No file changed while acting.",
-            found=_theirs(authors, told) or "the same files as when the plan passed",
-            expected="a change that the plan intends",
-        )
+        found = _theirs(authors, known) or "the same files as when the plan passed"
+        yield issue("STG602" if seen.unchanged == "error" else "STG603", "", "No file changed while acting.", found)
         return
     scope = listed([shown(entry, _MAX_ENTRY_CHARS) for entry in seen.allowed], _MAX_ENTRIES_NAMED)
     outside = {path: what for path, what in changes.items() if not allowed.covers(path)}
     yield from _own([(path, what) for path, what in outside.items() if path in authors.own], scope)
     unknown = [path for path in outside if path not in authors.own]
-    claimed = list(_claimed(case, unknown if told is None else [path for path in unknown if path in told]))
+    claimed = list(_claimed(case, unknown if known is None else [path for path in unknown if path in known]))
     yield from (finding for _, finding in claimed)
     rest = [path for path in unknown if path not in {path for path, _ in claimed}]
     if rest or authors.others or authors.problem:
-        yield _unattributed(rest, authors, seen, scope, told)
+        yield _unattributed(rest, authors, seen, scope, known)
 
 
 def _own(outside: Sequence[tuple[str, str]], scope: str) -> Iterator[Finding]:
     """Yield the changes that the agent itself made outside the plan."""
     for number, (path, what) in enumerate(outside[:MAX_NAMED]):
         back = "Remove" if what == "added" else "Restore"
-        yield issue(
-            "STG601",
-            "",
-            f"You {what} the file {shown(path)}, and the plan does not cover it.",
-            found=f"{copied(path)} {what}, by an edit of yours",
-            expected=f"changes in {scope}" if scope != "none" and not number else "no change outside the plan",
-            fix=f"{back} {copied(path)}; if the work needs it, have `[tickets] scope` widened and begin a new run.",
-        )
+        message = f"You {what} the file {shown(path)}, and the plan does not cover it."
+        expected = f"changes in {scope}" if scope != "none" and not number else "no change outside the plan"
+        fix = f"{back} {copied(path)}; if the work needs it, have `[tickets] scope` widened and begin a new run."
+        yield issue("STG601", "", message, f"{copied(path)} {what}, by an edit of yours", expected, fix)
     if len(outside) > MAX_NAMED:
-        more = [path for path, _ in outside[MAX_NAMED:]]
-        yield issue(
-            "STG601",
-            "",
-            f"You changed {len(more)} more files outside the plan.",
-            found=listed([shown(path, _MAX_ENTRY_CHARS) for path in more], _MAX_ENTRIES_NAMED),
-            expected="changes that the plan covers",
-            fix="Undo your edits of these files too.",
-        )
+        more = [shown(path, _MAX_ENTRY_CHARS) for path, _ in outside[MAX_NAMED:]]
+        message, fix = f"You changed {len(more)} more files outside the plan.", "Undo your edits of these files too."
+        yield issue("STG601", "", message, listed(more, _MAX_ENTRIES_NAMED), fix=fix)
 
 
 def _claimed(case: Case, paths: Sequence[str]) -> Iterator[tuple[str, Finding]]:
@@ -95,55 +80,42 @@ def _claimed(case: Case, paths: Sequence[str]) -> Iterator[tuple[str, Finding]]:
     for at, text in texts_at(case.payload, "actions_taken"):
         for path in paths:
             if re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", text):
-                yield (
-                    path,
-                    issue(
-                        "STG606",
-                        f"actions_taken[{at}]",
-                        f"The action names {shown(path)}, which changed, and the plan does not cover it.",
-                        found=shown(text),
-                        expected="actions inside the plan",
-                        fix=f"If you did not change {copied(path)}, leave it out of the action. If you did, tell the "
-                        "user, who can have `[tickets] scope` widened for a new run.",
-                    ),
+                message = f"The action names {shown(path)}, which changed, and the plan does not cover it."
+                fix = (
+                    f"If you did not change {copied(path)}, leave it out of the action. If you did, tell the user, who "
+                    "can have `[tickets] scope` widened for a new run."
                 )
+                yield path, issue("STG606", f"actions_taken[{at}]", message, shown(text), fix=fix)
 
 
-def _unattributed(paths: Sequence[str], authors: Authors, seen: Observed, scope: str, told: Set[str] | None) -> Finding:
+def _unattributed(
+    paths: Sequence[str], authors: Authors, seen: Observed, scope: str, known: Set[str] | None
+) -> Finding:
     """Name what changed outside the plan and is not known to be the agent's, and what is others'.
 
-    Args:
-        paths: What nobody is known to have changed.
-        authors: Who changed the rest.
-        seen: What was observed.
-        scope: What the plan covers, as a text.
-        told: The files that may be named; None for all.
+    `scope` is what the plan covers, as a text; `known` are the files that may be named, None for all.
     """
-    named = [shown(path, _MAX_ENTRY_CHARS) for path in paths if told is None or path in told]
+    named = [shown(path, _MAX_ENTRY_CHARS) for path in paths if known is None or path in known]
     found = [f"author unknown: {listed(named, _MAX_ENTRIES_NAMED)}"] if named else []
-    found += [f"changed by others: {theirs}"] if (theirs := _theirs(authors, told)) else []
-    found += [untold(hidden)] if told is not None and (hidden := {*paths, *authors.others}.difference(told)) else []
+    found += [f"changed by others: {theirs}"] if (theirs := _theirs(authors, known)) else []
+    found += [untold(hidden)] if known is not None and (hidden := {*paths, *authors.others}.difference(known)) else []
     found += [f"what the reservations tell cannot be read: {shown(authors.problem)}"] if authors.problem else []
-    refused = bool(paths) and seen.unattributed == "error"
-    return issue(
-        "STG607" if refused else "STG605",
-        "",
-        "Files outside the plan changed while you acted, and nothing shows that you changed them.",
-        found="; ".join(found),
-        expected=f"changes in {scope}" if refused else "none of yours; others may work here",
-        fix="Tell the user: this checkout is set to be yours alone (`[tickets] unattributed`), so a person has to say "
+    message = "Files outside the plan changed while you acted, and nothing shows that you changed them."
+    if not (paths and seen.unattributed == "error"):
+        return issue("STG605", "", message, "; ".join(found), "none of yours; others may work here")
+    fix = (
+        "Tell the user: this checkout is set to be yours alone (`[tickets] unattributed`), so a person has to say "
         "what becomes of these files."
-        if refused
-        else "",
     )
+    return issue("STG607", "", message, "; ".join(found), f"changes in {scope}", fix)
 
 
-def _theirs(authors: Authors, told: Set[str] | None) -> str:
-    """Name the files of others that may be named; `told` as for `_unattributed`."""
+def _theirs(authors: Authors, known: Set[str] | None) -> str:
+    """Name the files of others that may be named; `known` as for `_unattributed`."""
     rows = [
         f"{shown(path, _MAX_ENTRY_CHARS)} ({how[:_MAX_ENTRY_CHARS]})"
         for path, how in authors.others.items()
-        if told is None or path in told
+        if known is None or path in known
     ]
     return listed(rows, _MAX_ENTRIES_NAMED) if rows else ""
 
@@ -151,9 +123,7 @@ def _theirs(authors: Authors, told: Set[str] | None) -> str:
 class Allowed:
     """The paths that a plan covers: plain ones, and patterns; `!` takes out.
 
-    Args:
-        entries: Scope patterns and plain paths; what is no pattern counts as a path alone, and so do patterns whose
-            braces expand to more than can be matched.
+    What is no pattern counts as a path alone, and so do patterns whose braces expand to more than can be matched.
     """
 
     def __init__(self, entries: Sequence[str]) -> None:
@@ -162,7 +132,7 @@ class Allowed:
         self._outside = _Patterns(entry[1:] for entry in entries if entry.startswith("!"))
 
     def covers(self, path: str) -> bool:
-        """Say whether a path may change."""
+        """Return whether a path may change."""
         return (path in self._paths or self._inside.match(path)) and not self._outside.match(path)
 
 
@@ -184,7 +154,6 @@ class _Patterns:
         self._start = self._scope.start if self._scope else frozenset[tuple[int, int]]()
 
     def match(self, path: str) -> bool:
-        """Say whether one of them matches a path."""
         if self._scope is None:
             return False
         at = self._start
@@ -199,11 +168,6 @@ def consistent_outcome(case: Case) -> Iterator[Finding]:
     """Yield a success that the statuses of delegated steps contradict."""
     short = [f"`{step}` {status}" for step, status in case.surroundings.outcomes.items() if status != _APPROVED]
     if short and case.payload.get("outcome") == "success":
-        yield issue(
-            "STG701",
-            "outcome",
-            "The outcome says success, and not every delegated step was approved.",
-            found=listed(short),
-            expected=f"every step {_APPROVED}, or another outcome",
-            fix="Write `partial` if some steps were approved, otherwise `blocked`.",
-        )
+        message = "The outcome says success, and not every delegated step was approved."
+        fix = "Write `partial` if some steps were approved, otherwise `blocked`."
+        yield issue("STG701", "outcome", message, listed(short), f"every step {_APPROVED}, or another outcome", fix)

@@ -31,13 +31,7 @@ _CLOSED: Final = frozenset({".git", ".interlock"})
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file or folder that an artifact names.
-
-    Args:
-        path: As written, without quotes and line numbers.
-        real: The same below the root, links followed; None where it is outside or does not exist.
-        why: Why `real` is None.
-    """
+    """A file or folder that an artifact names, without quotes and line numbers; `real`: where, `why` if nowhere."""
 
     path: str
     real: str | None
@@ -49,29 +43,19 @@ def artifacts_exist(case: Case) -> Iterator[Finding]:
     for at, text in texts_at(case.payload, "artifacts"):
         place = f"artifacts[{at}]"
         if url := _URL.search(text):
-            yield issue(
-                "STG703",
-                place,
-                f"The address {shown(url[0])} was not looked at.",
-                found=shown(text),
-                expected="as it is: addresses are recorded as unverified",
-            )
+            yield issue("STG703", place, f"The address {shown(url[0])} was not looked at.", shown(text))
         for file in _files(case.surroundings, text):
             if file.real is None:
-                yield issue(
-                    "STG702",
-                    place,
-                    f"The artifact {shown(file.path)} {file.why}.",
-                    found=shown(text),
-                    expected="a file or folder below the project's root, as a relative path",
-                    fix=f"Write the path of a file that exists, or take {copied(file.path)} out.",
-                )
+                expected = "a file or folder below the project's root, as a relative path"
+                fix = f"Write the path of a file that exists, or take {copied(file.path)} out."
+                message = f"The artifact {shown(file.path)} {file.why}."
+                yield issue("STG702", place, message, shown(text), expected, fix)
 
 
 def artifact_records(around: Surroundings, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what artifacts are, one record each that names a file, a folder or an address.
 
-    Of a caller with a token, files and folders are recorded that such a caller is told of.
+    Of a caller with a token, only shared files and folders are recorded.
 
     Shapes: `{"path", "sha256", "size_bytes"}` for a file, `{"path", "kind": "folder"}` for a folder, and
     `{"url", "verified": False}` for an address.
@@ -85,16 +69,13 @@ def artifact_records(around: Surroundings, payload: Mapping[str, Any]) -> list[d
 
 def unchanged_said(case: Case) -> Iterator[Finding]:
     """Yield a success after acting that changed no file, where the summary does not say so."""
-    said = UNCHANGED.casefold() in " ".join(fit_text(case.payload.get("final_summary")).split()).casefold()
+    summary = fit_text(case.payload.get("final_summary"))
+    said = UNCHANGED.casefold() in " ".join(summary.split()).casefold()
     if case.surroundings.unchanged and case.payload.get("outcome") == "success" and not said:
-        yield issue(
-            "STG704",
-            "final_summary",
-            "The outcome says success, no file changed while acting, and the summary does not say so.",
-            found=shown(fit_text(case.payload.get("final_summary"))),
-            expected=f"a summary with the words `{UNCHANGED}`, or another outcome",
-            fix=f"Write `{UNCHANGED}` into `final_summary` and why that is a success; otherwise write `blocked`.",
-        )
+        message = "The outcome says success, no file changed while acting, and the summary does not say so."
+        expected = f"a summary with the words `{UNCHANGED}`, or another outcome"
+        fix = f"Write `{UNCHANGED}` into `final_summary` and why that is a success; otherwise write `blocked`."
+        yield issue("STG704", "final_summary", message, shown(summary), expected, fix)
 
 
 def _files(around: Surroundings, text: str) -> Iterator[_File]:
@@ -115,7 +96,7 @@ def _files(around: Surroundings, text: str) -> Iterator[_File]:
 def _below(around: Surroundings, path: str) -> _File:
     """Find a path below the root; one that a link leads out of it is outside.
 
-    What a caller with a token is not told of is not there for it.
+    For a caller with a token only shared files are there.
     """
     # What is looked up is what was asked about: the system takes `link/..` for another folder than a text does.
     plain = normpath(path) if around.remote else path

@@ -21,15 +21,9 @@ UNFIT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One payload to check.
+    """One payload to check, in which anything may be, after those of the passed stages.
 
-    Args:
-        payload: What was submitted; anything may stand in it.
-        earlier: Field name to value over all passed stages.
-        surroundings: The tree and the tasks.
-        sources: The files that locators point at.
-        misshapen: The places whose shape has a finding.
-        effort: What is left for finding its snippets.
+    Places in `misshapen` have a finding of their shape; `effort` is what is left for finding its snippets.
     """
 
     payload: Payload
@@ -47,7 +41,7 @@ def fit_text(value: object) -> str:
 
 
 def blank(text: str) -> bool:
-    """Say whether a text shows nothing."""
+    """Return whether a text shows nothing."""
     return not any(char.isprintable() and not char.isspace() for char in text)
 
 

@@ -47,14 +47,10 @@ def one_value(case: Case) -> Iterator[Finding]:
             continue
         before, other = first.setdefault(key, (at, value))
         if _plain(other) != _plain(value):
-            yield issue(
-                "STG402",
-                f"evidence_items[{at}].claim",
-                f"evidence_items[{before}] and evidence_items[{at}] claim different values for {shown(subject)}.",
-                found=f"{shown(other)} and {shown(value)}",
-                expected="one value for one subject, over all sources",
-                fix="Ask the user which of the two holds, then begin a new run; give each subject a name of its own.",
-            )
+            message = f"evidence_items[{before}] and evidence_items[{at}] claim different values for {shown(subject)}."
+            fix = "Ask the user which of the two holds, then begin a new run; give each subject a name of its own."
+            found = f"{shown(other)} and {shown(value)}"
+            yield issue("STG402", f"evidence_items[{at}].claim", message, found, fix=fix)
 
 
 def same_numbers(case: Case) -> Iterator[Finding]:
@@ -67,13 +63,9 @@ def same_numbers(case: Case) -> Iterator[Finding]:
     pairs = islice((pair for numbers in by_word.values() for pair in combinations(numbers, 2)), _MAX_PAIRS)
     found = {(one.at, two.at): (one, two) for one, two in pairs if one.at != two.at and _differ(one, two)}
     if found:
-        yield issue(
-            "STG403",
-            f"evidence_items[{next(iter(found))[1]}].snippet",
-            "Evidence items have different numbers beside the same words.",
-            found=listed([_named(*pair) for pair in found.values()], _MAX_NAMED),
-            expected="one number for one thing",
-        )
+        place, message = next(iter(found))[1], "Evidence items have different numbers beside the same words."
+        pairs = listed([_named(*pair) for pair in found.values()], _MAX_NAMED)
+        yield issue("STG403", f"evidence_items[{place}].snippet", message, pairs, "one number for one thing")
 
 
 def _plain(value: str) -> str:

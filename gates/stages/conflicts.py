@@ -15,14 +15,7 @@ from interlock.gates.stages.sources import Source, parse_locator
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """One item of several that name the same locator.
-
-    Args:
-        at: Its position.
-        locator: The locator as written.
-        text: Its snippet.
-        in_place: The cited file holds it in the cited lines.
-    """
+    """One item of several that name the same locator; `in_place`: the cited file holds its text in the cited lines."""
 
     at: int
     locator: str
@@ -30,13 +23,12 @@ class _Claim:
     in_place: bool
 
     def contradicts(self, other: "_Claim") -> bool:
-        """Say whether two texts differ, and the file does not hold both."""
         one, two = " ".join(self.text.split()), " ".join(other.text.split())
         return not (within(one, two) or within(two, one) or (self.in_place and other.in_place))
 
 
 def within(part: str, whole: str) -> bool:
-    """Say whether a text holds another whole: neither a word nor a number of it goes on beside the other."""
+    """Return whether a text holds another whole: neither a word nor a number of it goes on beside the other."""
     at = whole.find(part)
     while at >= 0:
         before, after = whole[max(0, at - 2) : at], whole[at + len(part) : at + len(part) + 2]
@@ -47,7 +39,7 @@ def within(part: str, whole: str) -> bool:
 
 
 def _goes_on(outside: str, edge: str) -> bool:
-    """Say whether the characters beside an edge, the nearest first, belong to the word or number at it."""
+    """Return whether the characters beside an edge, the nearest first, belong to the word or number at it."""
     if not outside or not _is_word(edge):
         return False
     if edge.isdigit() and outside[0] in ".,":
@@ -97,11 +89,8 @@ def _claim(case: Case, at: int, item: Mapping[str, Any]) -> _Claim:
 
 
 def _conflict(other: _Claim, claim: _Claim) -> Finding:
-    return issue(
-        "STG401",
-        f"evidence_items[{claim.at}].snippet",
-        f"evidence_items[{other.at}] and evidence_items[{claim.at}] claim {shown(claim.locator)} with different texts.",
-        found=f"{shown(other.text)} and {shown(claim.text)}",
-        expected="one text for one locator",
-        fix="Find out which of the two is right, then begin a new run; give each passage a locator of its own.",
-    )
+    items = f"evidence_items[{other.at}] and evidence_items[{claim.at}]"
+    message = f"{items} claim {shown(claim.locator)} with different texts."
+    fix = "Find out which of the two is right, then begin a new run; give each passage a locator of its own."
+    found = f"{shown(other.text)} and {shown(claim.text)}"
+    return issue("STG401", f"evidence_items[{claim.at}].snippet", message, found, "one text for one locator", fix)

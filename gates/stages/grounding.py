@@ -1,4 +1,4 @@
-"""Evidence against the files it cites: snippets stand where they claim to, and items do not contradict each other."""
+"""Evidence against the files it cites: snippets are where they claim to be, and items do not contradict each other."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -22,8 +22,8 @@ _LEAST_CHARS: Final = 8
 
 
 def grounded(case: Case) -> Iterator[Finding]:
-    """Yield the repo items whose locator leads nowhere, or whose snippet does not stand there."""
-    helped, told = 0, Allowed(_targets(case.earlier))
+    """Yield the repo items whose locator leads nowhere, or whose snippet is not there."""
+    helped, wanted = 0, Allowed(_targets(case.earlier))
     any_file = "retrieval_targets" not in case.earlier  # a pipeline without that stage
     compared: set[str] = set()
     for at, item in items_at(case.payload, "evidence_items"):
@@ -44,7 +44,7 @@ def grounded(case: Case) -> Iterator[Finding]:
         if isinstance(source, Finding):
             yield source
             continue
-        quotes = not case.surroundings.remote and (any_file or told.covers(source.path))
+        quotes = not case.surroundings.remote and (any_file or wanted.covers(source.path))
         found = list(_placed(case, locator, source, snippet, at, quotes and helped < _MAX_HELPED, quotes))
         helped += any(entry.code == "STG308" for entry in found)
         yield from found
@@ -60,12 +60,7 @@ def _targets(earlier: Mapping[str, Any]) -> list[str]:
 
 
 def source_refusal(earlier: Mapping[str, Any], around: Surroundings) -> Callable[[str], bool]:
-    """Return what says whether a path is no source: git ignores it, or it is none for a caller with a token.
-
-    Args:
-        earlier: Field name to value over all passed stages.
-        around: The root, what was ignored when the run began, and who submits.
-    """
+    """Return what says whether a path is no source: git ignores it, or it is none for a caller with a token."""
     covers = Allowed(_targets(earlier)).covers
 
     def refused(path: str) -> bool:
@@ -78,7 +73,7 @@ def source_refusal(earlier: Mapping[str, Any], around: Surroundings) -> Callable
 
 
 def _edited(begin: Mapping[str, str], source: Source, place: str) -> Iterator[Finding]:
-    """Yield that a cited file is not known to be the one that stood there when the run began."""
+    """Yield that a cited file is not known to be the one of the run's beginning."""
     value = begin.get(source.path)
     what, found = "was changed after the run began", "another content than at the beginning of the run"
     if ignored_in(begin, source.path):
@@ -87,13 +82,7 @@ def _edited(begin: Mapping[str, str], source: Source, place: str) -> Iterator[Fi
         what, found = "was not there when the run began", "a new file"
     elif value.endswith(f" {source.sha256}"):
         return
-    yield issue(
-        "STG310",
-        place,
-        f"The file {shown(source.path)} {what}.",
-        found=found,
-        expected="a file as it stood when the run began",
-    )
+    yield issue("STG310", place, f"The file {shown(source.path)} {what}.", found)
 
 
 def _placed(
@@ -101,14 +90,7 @@ def _placed(
 ) -> Iterator[Finding]:
     """Yield what is wrong with one snippet and its lines.
 
-    Args:
-        case: The payload.
-        locator: Where the snippet should stand.
-        source: The file.
-        snippet: The lines of the snippet.
-        at: The position of the item.
-        help_out: Whether the closest line is looked for.
-        quotes: Whether a finding may hold lines of the file.
+    `help_out`: the closest line is looked for; `quotes`: a finding may hold lines of the file.
     """
     claimed = stands(case, locator, source, snippet)
     size = len(source.lines)
@@ -119,23 +101,14 @@ def _placed(
     if last > size:
         right = None if begin is None else line_range(source.path, begin, begin + len(snippet) - 1)
         lines = f"Write lines from 1 to {size} that hold the snippet." if size else "Cite a file with lines."
-        yield issue(
-            "STG307",
-            f"evidence_items[{at}].locator",
-            f"The file {shown(source.path)} has no line {last}.",
-            found=f"line {last}",
-            expected=f"lines 1 to {size}" if size else "a file with lines",
-            fix=f"Write {copied(right)}." if right else lines,
-        )
+        expected = f"lines 1 to {size}" if size else "a file with lines"
+        fix = f"Write {copied(right)}." if right else lines
+        message = f"The file {shown(source.path)} has no line {last}."
+        yield issue("STG307", f"evidence_items[{at}].locator", message, f"line {last}", expected, fix)
     elif right is not None:
-        yield issue(
-            "STG309",
-            f"evidence_items[{at}].locator",
-            f"The snippet is elsewhere in {shown(source.path)}.",
-            found=copied(line_range(source.path, locator.start, last)),
-            expected=copied(right),
-            fix=f"Write {copied(right)}.",
-        )
+        found = copied(line_range(source.path, locator.start, last))
+        place, message = f"evidence_items[{at}].locator", f"The snippet is elsewhere in {shown(source.path)}."
+        yield issue("STG309", place, message, found, copied(right), f"Write {copied(right)}.")
     if begin is None and case.surroundings.remote:
         yield _unknown(source, snippet, at)
     elif begin is None:
@@ -156,28 +129,19 @@ def _slight(snippet: list[str], source: Source, begin: int, at: int, quotes: boo
     if len("".join(text.split())) >= _LEAST_CHARS or f"\n{text}\n" in f"\n{source.flat}\n":
         return None
     lines = source.lines[begin - 1 : begin - 1 + len(snippet)]
-    return issue(
-        "STG311",
-        f"evidence_items[{at}].snippet",
-        "The snippet is so short that it proves nothing.",
-        found=shown(text),
-        expected=f"whole lines, or at least {_LEAST_CHARS} characters that are no blanks",
-        fix=f"Write the whole line: {copied(lines[0].strip())}."
-        if quotes and len(lines) == 1
-        else "Write the whole lines.",
-    )
+    message = "The snippet is so short that it proves nothing."
+    expected = f"whole lines, or at least {_LEAST_CHARS} characters that are no blanks"
+    one = quotes and len(lines) == 1
+    fix = f"Write the whole line: {copied(lines[0].strip())}." if one else "Write the whole lines."
+    return issue("STG311", f"evidence_items[{at}].snippet", message, shown(text), expected, fix)
 
 
 def _unknown(source: Source, snippet: list[str], at: int) -> Finding:
     """Make the finding of a snippet that the file does not hold, for somebody who may not learn what it holds."""
-    return issue(
-        "STG308",
-        f"evidence_items[{at}].snippet",
-        f"The snippet is not made of whole lines of {shown(source.path)}.",
-        found=shown("\n".join(snippet)),
-        expected=f"whole lines that {shown(source.path)} contains",
-        fix="Copy whole lines exactly from the file, and leave nothing out; or cite the file that they are from.",
-    )
+    message = f"The snippet is not made of whole lines of {shown(source.path)}."
+    fix = "Copy whole lines exactly from the file, and leave nothing out; or cite the file that they are from."
+    expected = f"whole lines that {shown(source.path)} contains"
+    return issue("STG308", f"evidence_items[{at}].snippet", message, shown("\n".join(snippet)), expected, fix)
 
 
 def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool) -> Finding:
@@ -195,11 +159,7 @@ def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, hel
             fix = f"Copy lines {begin} to {end} of the file as they stand, such as {line}."
     elif first is None:
         fix = "Copy the lines as they follow each other in the file, with their indentation; leave none out."
-    return issue(
-        "STG308",
-        f"evidence_items[{at}].snippet",
-        f"The snippet is not in {shown(source.path)}.",
-        found=shown("\n".join(snippet) if first is None else first),
-        expected=f"text that {shown(source.path)} contains",
-        fix=fix,
-    )
+    name = shown(source.path)
+    found = shown("\n".join(snippet) if first is None else first)
+    place, message = f"evidence_items[{at}].snippet", f"The snippet is not in {name}."
+    return issue("STG308", place, message, found, f"text that {name} contains", fix)

@@ -32,16 +32,10 @@ _WEIGHT: Final[Mapping[str, int]] = {"stop": 0, "retry": 1, "warn": 2}
 def judge_stage(
     stage: Stage, payload: object, earlier: Mapping[str, Any], surroundings: Surroundings
 ) -> tuple[Finding, ...]:
-    """Judge one payload.
-
-    Args:
-        stage: What it should hold.
-        payload: What was submitted; anything that JSON can say.
-        earlier: Field name to value over all passed stages.
-        surroundings: The root, and what was observed.
+    """Judge one payload, which may be anything that JSON can say.
 
     Returns:
-        The findings: those that stop the run first, then those to mend, then warnings, each by place in the stage.
+        The findings: those that stop the run first, then those to fix, then warnings, each by place in the stage.
         None of another level than `warn` means that it holds. There are at most `MAX_ISSUES` of them, of at most
         `MAX_FINDINGS_BYTES` together. Nothing is raised for what a payload holds.
     """
@@ -60,13 +54,9 @@ def judge_stage(
 
 
 def bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return the findings as far as there is room: with shorter texts first, then without the last ones.
+    """Return the findings, those that matter most first, as far as they fit: first with shorter texts, then fewer.
 
-    Args:
-        found: Findings, those that matter most first.
-
-    Returns:
-        At most `MAX_ISSUES` of at most `MAX_FINDINGS_BYTES`; the last one counts those that were left out.
+    At most `MAX_ISSUES` of at most `MAX_FINDINGS_BYTES` are left; the last one counts those that were left out.
     """
     kept = list(found[:MAX_ISSUES])
     for limit in _SHORTER:
@@ -79,15 +69,10 @@ def bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:
     sizes = accumulate(_bytes([entry]) for entry in kept[: MAX_ISSUES - 1])
     kept = kept[: sum(size <= left for size in sizes)]
     count = len(found) - len(kept)
+    most = f"at most {MAX_ISSUES} findings of at most {MAX_FINDINGS_BYTES} bytes together"
     return (
         *kept,
-        issue(
-            "STG112",
-            "",
-            f"{count} more findings are left out.",
-            found=f"{len(found)} findings",
-            expected=f"at most {MAX_ISSUES} findings of at most {MAX_FINDINGS_BYTES} bytes together",
-        ),
+        issue("STG112", "", f"{count} more findings are left out.", f"{len(found)} findings", most),
     )
 
 
@@ -109,14 +94,8 @@ def _bytes(entries: Sequence[Finding]) -> int:
 
 def _no_object(stage: Stage, payload: object) -> Finding:
     names = listed([f"`{field.name}`" for field in stage.fields])
-    return issue(
-        "STG101",
-        "",
-        "The payload is not a JSON object.",
-        found=describe(payload),
-        expected=f"an object with the fields {names}",
-        fix=f"Send an object with the fields {names}.",
-    )
+    expected = f"an object with the fields {names}"
+    return issue("STG101", "", "The payload is not a JSON object.", describe(payload), expected, f"Send {expected}.")
 
 
 def _too_large(payload: Mapping[str, Any]) -> Finding | None:
@@ -127,14 +106,10 @@ def _too_large(payload: Mapping[str, Any]) -> Finding | None:
     sizes = {name: _size(value) or 0 for name, value in payload.items()}
     longest = max(sizes, key=lambda name: sizes[name])
     name = f"`{longest}`" if len(longest) <= 60 and longest.isidentifier() else "the longest field"
-    return issue(
-        "STG102",
-        "",
-        f"The payload has {size} bytes.",
-        found=f"{size} bytes of JSON, {sizes[longest]} of them in {name}",
-        expected=f"at most {MAX_PAYLOAD_BYTES} bytes of JSON, in which other letters than ASCII count six or twelve",
-        fix=f"Shorten {name} by {size - MAX_PAYLOAD_BYTES} bytes or more: keep what matters, say where the rest is.",
-    )
+    expected = f"at most {MAX_PAYLOAD_BYTES} bytes of JSON, in which other letters than ASCII count six or twelve"
+    fix = f"Shorten {name} by {size - MAX_PAYLOAD_BYTES} bytes or more: keep what matters, say where the rest is."
+    found = f"{size} bytes of JSON, {sizes[longest]} of them in {name}"
+    return issue("STG102", "", f"The payload has {size} bytes.", found, expected, fix)
 
 
 def _size(value: object) -> int | None:

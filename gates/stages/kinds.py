@@ -16,23 +16,13 @@ _HONEST: Final = (REPO, "web", "ticket", "doc", "api", "user")
 
 
 def kind_issue(kind: str, place: str) -> Finding | None:
-    """Return the finding of a `source_type` that is no plain word, or None.
-
-    Args:
-        kind: As written, not blank.
-        place: The field.
-    """
+    """Return the finding of a `source_type` that is no plain word, or None."""
     if _WORD.fullmatch(kind):
         return None
     word = _nearest(kind)
-    return issue(
-        "STG301",
-        place,
-        f"`{place}` is no plain word.",
-        found=json.dumps(kind[:60]),
-        expected="`repo`, or a letter from a to z, then at most 31 small letters, digits, `_` or `-`",
-        fix=f"Write `{word}`." if word else "Write `repo`, or a word such as `web`, `ticket` or `doc`.",
-    )
+    expected = "`repo`, or a letter from a to z, then at most 31 small letters, digits, `_` or `-`"
+    fix = f"Write `{word}`." if word else "Write `repo`, or a word such as `web`, `ticket` or `doc`."
+    return issue("STG301", place, f"`{place}` is no plain word.", json.dumps(kind[:60]), expected, fix)
 
 
 def _nearest(kind: str) -> str | None:

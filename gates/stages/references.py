@@ -16,14 +16,10 @@ _PREFIXES: Final = (("acceptance_criteria", "ac"), ("constraints", "con"), ("unk
 
 
 def requirement_ids(earlier: Mapping[str, Any]) -> dict[str, str]:
-    """Return the ids that requirements get, with their texts.
+    """Return the ids that requirements get, with their texts, from the passed stages or the payload that lists them.
 
-    Args:
-        earlier: Field name to value over all passed stages, or the payload that lists the requirements.
-
-    Returns:
-        `ac_001` … for acceptance criteria, `con_001` … for constraints, `unk_001` … for unknowns, each in the order
-        of writing.
+    They are `ac_001` … for acceptance criteria, `con_001` … for constraints, `unk_001` … for unknowns, each in the
+    order of writing.
     """
     return {f"{prefix}_{at + 1:03d}": text for field, prefix in _PREFIXES for at, text in texts_at(earlier, field)}
 
@@ -39,23 +35,13 @@ def unique_ids(case: Case) -> Iterator[Finding]:
             if not text.strip():
                 continue
             if not ID.fullmatch(text):
-                yield issue(
-                    "STG202",
-                    place,
-                    f"`{place}` is no id.",
-                    found=shown(text),
-                    expected="a letter or digit, then at most 63 letters, digits, `.`, `_` or `-`",
-                    fix=f"Write `{_free(text, given)}`, for example.",
-                )
+                expected = "a letter or digit, then at most 63 letters, digits, `.`, `_` or `-`"
+                fix = f"Write `{_free(text, given)}`, for example."
+                yield issue("STG202", place, f"`{place}` is no id.", shown(text), expected, fix)
             elif text in first:
-                yield issue(
-                    "STG201",
-                    place,
-                    f"`{place}` repeats the id of `{name}[{first[text]}]`.",
-                    found=shown(text),
-                    expected=f"a {key} that no other entry has",
-                    fix=f"Write `{_free(text, given)}`, for example.",
-                )
+                message = f"`{place}` repeats the id of `{name}[{first[text]}]`."
+                fix = f"Write `{_free(text, given)}`, for example."
+                yield issue("STG201", place, message, shown(text), f"a {key} that no other entry has", fix)
             else:
                 first[text] = at
 
@@ -92,20 +78,14 @@ def _unknown_ref(code: str, place: str, ref: str, what: str, known: list[str]) -
     plain = ref.strip().casefold()
     near = next((name for name in known if name.casefold() == plain), None)
     one_of = f"Write one of {names}; remove the reference if none fits." if known else "Remove the reference."
-    return issue(
-        code,
-        place,
-        f"{shown(ref, 60)} is the id of no {what}.",
-        found=shown(ref, 60),
-        expected=f"one of {names}",
-        fix=f"Write `{near}`." if near else one_of,
-    )
+    message, fix = f"{shown(ref, 60)} is the id of no {what}.", f"Write `{near}`." if near else one_of
+    return issue(code, place, message, shown(ref, 60), f"one of {names}", fix)
 
 
 def covered(case: Case) -> Iterator[Finding]:
     """Yield the acceptance criteria that no step serves and no unknown names, and that none of them is certain.
 
-    While it cannot be told what the steps refer to, nothing is said of what they leave out.
+    While it is not known what the steps refer to, nothing is said of what they leave out.
     """
     if any(_REFS.fullmatch(place) for place in case.misshapen):
         return
@@ -117,19 +97,10 @@ def covered(case: Case) -> Iterator[Finding]:
         marked = text.strip() in unknowns or any(re.search(rf"(?<!\w){name}(?!\w)", entry) for entry in unknowns)
         certain = certain or not marked
         if name not in served and not marked:
-            yield issue(
-                "STG503",
-                "plan_steps",
-                f"No step serves the acceptance criterion `{name}`.",
-                found=f"no step with `{name}` in its requirement_refs",
-                expected=f"a step for {shown(text)}",
-                fix=f"Add `{name}` to the requirement_refs of the step that serves it, or add a step for it.",
-            )
+            message, found = f"No step serves the acceptance criterion `{name}`.", f"no requirement_refs with `{name}`"
+            fix = f"Add `{name}` to the requirement_refs of the step that serves it, or add a step for it."
+            yield issue("STG503", "plan_steps", message, found, f"a step for {shown(text)}", fix)
     if criteria and not certain:
-        yield issue(
-            "STG504",
-            "plan_steps",
-            "Every acceptance criterion stands among the unknowns, so nothing has to be planned.",
-            found=f"{listed([f'`{name}`' for name in criteria])} among the unknowns",
-            expected="a criterion that is certain",
-        )
+        message = "Every acceptance criterion is among the unknowns, so nothing has to be planned."
+        names = listed([f"`{name}`" for name in criteria])
+        yield issue("STG504", "plan_steps", message, f"{names} among the unknowns", "a criterion that is certain")

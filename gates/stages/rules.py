@@ -97,14 +97,10 @@ MAX_NAMED: Final = 20
 """So many names a list in a finding may have."""
 
 
-def issue(code: str, field: str, message: str, *, found: str, expected: str, fix: str = "") -> Finding:
-    """Make a finding of one rule; without a `fix` its row says how to mend it.
-
-    Raises:
-        KeyError: There is no such rule.
-    """
+def issue(code: str, field: str, message: str, found: str, expected: str = "", fix: str = "") -> Finding:
+    """Make a finding of one rule; what is not given comes from its row."""
     rule = BY_CODE[code]
-    return Finding(code, rule.level, field, message, found, expected, fix or rule.remedy)
+    return Finding(code, rule.level, field, message, found, expected or rule.title, fix or rule.remedy)
 
 
 def shown(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
@@ -115,7 +111,7 @@ def shown(text: str, limit: int = MAX_SHOWN_CHARS) -> str:
 
 
 def copied(text: str) -> str:
-    """Show text that is to be copied as it stands, such as a path or a line of code."""
+    """Show text that is to be copied as it is, such as a path or a line of code."""
     return shown(text, MAX_COPIED_CHARS)
 
 

@@ -20,13 +20,7 @@ _LINE_KEYS: Final = ("lines", "line", "line_range", "range", "line_number", "sta
 
 
 def shape_issues(fields: Sequence[Field], holder: Mapping[str, Any], at: str = "") -> Iterator[Finding]:
-    """Yield what is wrong with the fields of an object.
-
-    Args:
-        fields: What it should have.
-        holder: The object.
-        at: Where it stands, ending in `.`; empty for the payload itself.
-    """
+    """Yield what is wrong with the fields of an object; `at` is its place, ending in `.`, or empty for the payload."""
     absent = [field.name for field in fields if field.name not in holder]
     unknown = [key for key in holder if key not in {field.name for field in fields}][:MAX_NAMED]
     meant = _meant(unknown, absent)
@@ -81,18 +75,13 @@ def _locator_of(holder: Mapping[str, Any]) -> str:
 
 def _missing(field: Field, at: str, key: str | None, value: str = "") -> Finding:
     meaning = f": {field.meaning}" if field.meaning else ""
-    return issue(
-        "STG103",
-        at + field.name,
-        f"The field `{at}{field.name}` is missing.",
-        found="no such field" if key is None else f"a field {shown(key, 60)}",
-        expected=f"{_expected(field)}{meaning}",
-        fix=f"Add `{field.name}` with the value {copied(value)}."
-        if value
-        else f"Rename {shown(key, 60)} to `{field.name}`."
-        if key is not None
-        else f"Add `{field.name}`{meaning}.",
-    )
+    found, fix = "no such field", f"Add `{field.name}`{meaning}."
+    if key is not None:
+        found, fix = f"a field {shown(key, 60)}", f"Rename {shown(key, 60)} to `{field.name}`."
+    if value:
+        fix = f"Add `{field.name}` with the value {copied(value)}."
+    message = f"The field `{at}{field.name}` is missing."
+    return issue("STG103", at + field.name, message, found, f"{_expected(field)}{meaning}", fix)
 
 
 def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None, at: str) -> Finding:
@@ -104,14 +93,9 @@ def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None
     elif wrapped:
         fix = f"Put the fields that {shown(key, 60)} holds in its place."
     place = key if re.fullmatch(r"[A-Za-z0-9_]{1,60}", key) else shown(key, 60)
-    return issue(
-        "STG104",
-        at + place,
-        f"The field {shown(key, 60)} is not one of this {'item' if at else 'stage'}.",
-        found=describe(value),
-        expected="no such field" if meant is None else f"the field `{meant}`",
-        fix=fix,
-    )
+    message = f"The field {shown(key, 60)} is not one of this {'item' if at else 'stage'}."
+    expected = "no such field" if meant is None else f"the field `{meant}`"
+    return issue("STG104", at + place, message, describe(value), expected, fix)
 
 
 def _value_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
@@ -139,32 +123,16 @@ def _text_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
         return
     if odd := UNFIT.search(value):
         name, place = f"U+{ord(odd[0]):04X}", odd.start() + 1
-        yield issue(
-            "STG110",
-            at,
-            f"Character {place} of `{at}` is {name}, which no text may hold.",
-            found=name,
-            expected="characters that can be shown, line ends (\\n) and tabs",
-            fix=f"Remove {name}, character {place}, and others of its kind.",
-        )
+        message = f"Character {place} of `{at}` is {name}, which no text may hold."
+        expected = "characters that can be shown, line ends (\\n) and tabs"
+        yield issue("STG110", at, message, name, expected, f"Remove {name}, character {place}, and others of its kind.")
     elif blank(value):
-        yield issue(
-            "STG106",
-            at,
-            f"`{at}` is {'blank' if value else 'empty'}.",
-            found=shown(value),
-            expected=f"a text{meaning}",
-            fix=f"Remove the entry, or write the text{meaning}." if at.endswith("]") else f"Write the text{meaning}.",
-        )
+        fix = f"Remove the entry, or write the text{meaning}." if at.endswith("]") else f"Write the text{meaning}."
+        yield issue("STG106", at, f"`{at}` is {'blank' if value else 'empty'}.", shown(value), f"a text{meaning}", fix)
     if len(value) > MAX_TEXT_CHARS:
-        yield issue(
-            "STG108",
-            at,
-            f"`{at}` is too long.",
-            found=f"{len(value)} characters",
-            expected=f"at most {MAX_TEXT_CHARS} characters",
-            fix=f"Cut {len(value) - MAX_TEXT_CHARS} characters or more, or say where the whole text stands.",
-        )
+        fix = f"Cut {len(value) - MAX_TEXT_CHARS} characters or more, or say where the whole text is."
+        found, expected = f"{len(value)} characters", f"at most {MAX_TEXT_CHARS} characters"
+        yield issue("STG108", at, f"`{at}` is too long.", found, expected, fix)
 
 
 def _choice_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
@@ -173,14 +141,8 @@ def _choice_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
     words = listed([f"`{word}`" for word in field.choices])
     plain = value.strip().casefold() if isinstance(value, str) else ""
     near = closest(plain, field.choices)
-    yield issue(
-        "STG111",
-        at,
-        f"`{at}` is not one of its words.",
-        found=describe(value),
-        expected=f"one of {words}",
-        fix=f"Write `{near}`." if near else f"Write one of {words}.",
-    )
+    fix = f"Write `{near}`." if near else f"Write one of {words}."
+    yield issue("STG111", at, f"`{at}` is not one of its words.", describe(value), f"one of {words}", fix)
 
 
 def _list_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
@@ -190,23 +152,11 @@ def _list_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
         return
     entries = cast("list[object]", value)
     if not entries and not field.may_be_empty:
-        yield issue(
-            "STG107",
-            at,
-            f"`{at}` has no entry.",
-            found="an empty list",
-            expected=f"at least one entry{entry_meaning}",
-            fix=f"Add at least one entry{entry_meaning}.",
-        )
+        expected = f"at least one entry{entry_meaning}"
+        yield issue("STG107", at, f"`{at}` has no entry.", "an empty list", expected, f"Add {expected}.")
     if len(entries) > MAX_ENTRIES:
-        yield issue(
-            "STG109",
-            at,
-            f"`{at}` has too many entries.",
-            found=f"{len(entries)} entries",
-            expected=f"at most {MAX_ENTRIES} entries",
-            fix=f"Keep the {MAX_ENTRIES} entries that matter most.",
-        )
+        expected, fix = f"at most {MAX_ENTRIES} entries", f"Keep the {MAX_ENTRIES} entries that matter most."
+        yield issue("STG109", at, f"`{at}` has too many entries.", f"{len(entries)} entries", expected, fix)
     for position, entry in enumerate(entries[:MAX_ENTRIES]):
         place = f"{at}[{position}]"
         if field.kind == "texts":
@@ -224,7 +174,7 @@ def _item_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
 
 
 def _as_list(field: Field, value: object) -> str:
-    """Say how what stands there becomes a list."""
+    """Return how a value becomes a list."""
     if value is None and field.may_be_empty:
         return "Write []."
     if field.kind == "texts" and isinstance(value, str) and not blank(value):
@@ -235,7 +185,7 @@ def _as_list(field: Field, value: object) -> str:
 
 
 def _wrong_kind(at: str, value: object, expected: str, fix: str) -> Finding:
-    return issue("STG105", at, f"`{at}` is not {expected}.", found=describe(value), expected=expected, fix=fix)
+    return issue("STG105", at, f"`{at}` is not {expected}.", describe(value), expected, fix)
 
 
 def _expected(field: Field) -> str:
@@ -252,7 +202,7 @@ def keys_of(value: object) -> Set[str]:
 
 
 def describe(value: object) -> str:
-    """Say what a JSON value is, in bounded length and without walking through it."""
+    """Describe a JSON value, in bounded length and without walking through it."""
     match value:
         case None:
             return "null"

@@ -43,17 +43,18 @@ def find_snippet(
     *,
     whole: bool = False,
 ) -> int | None:
-    """Return the line on which a snippet begins, or None.
+    """Return the line on which a snippet, as `snippet_lines` returns it, begins; or None.
 
-    A snippet may begin and end in the middle of a line, unless whole lines are asked for.
+    A snippet may begin and end in the middle of a line, unless whole lines are asked for, so that nobody finds out a
+    line letter by letter.
 
     Args:
-        lines: The snippet, as `snippet_lines` returns it.
+        lines: The snippet.
         source: The file.
         first: The first line to look in, counted from 1.
         last: The last line to look in; None: the last of the file.
         effort: What is left for the payload; where nothing is, only the first place is compared.
-        whole: Whether only whole lines count, so that nobody finds out a line letter by letter.
+        whole: Whether only whole lines count.
     """
     size = len(source.lines)
     if not lines or not 1 <= first <= size:
@@ -76,7 +77,7 @@ def find_snippet(
 
 
 def _same_indentation(wanted: Sequence[str], found: Sequence[str]) -> bool:
-    """Say whether the lines after the first are indented alike but for what all of them share."""
+    """Return whether the lines after the first are indented alike but for what all of them share."""
     pairs = [(_indent(a), _indent(b)) for a, b in zip(wanted[1:], found[1:], strict=True) if a]
     ours, theirs = (_shared([pair[side] for pair in pairs]) for side in (0, 1))
     return all(a[ours:] == b[theirs:] for a, b in pairs)
@@ -98,13 +99,7 @@ def strangers(lines: Sequence[str], source: Source) -> list[int]:
 
 
 def closest_line(text: str, source: Source, around: int) -> int | None:
-    """Return the number of the line that is most like a text, or None when none is.
-
-    Args:
-        text: One line.
-        source: The file; of a long one, the lines near `around` are compared.
-        around: A line number.
-    """
+    """Return the number of the line most like a text, or None; of a long file lines near `around` are compared."""
     first = max(0, min(around, len(source.lines)) - _MAX_CANDIDATES // 2)
     numbers = range(first + 1, min(len(source.lines), first + _MAX_CANDIDATES) + 1)
     matcher = SequenceMatcher(autojunk=False)

@@ -36,13 +36,7 @@ _NEARLY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Locator:
-    """Where a snippet should stand.
-
-    Args:
-        path: Relative to the root, `/`-separated.
-        start: First line, counted from 1.
-        end: Last line; None where only the first was named.
-    """
+    """Where a snippet should be: a path relative to the root, its first line from 1, and its last if it was named."""
 
     path: str
     start: int
@@ -51,14 +45,10 @@ class Locator:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One text file, prepared for searching.
+    """One text file, prepared for searching: its lines without line ends and trailing blanks, as cited.
 
-    Args:
-        path: As cited.
-        lines: Its lines without line ends and trailing blanks.
-        flat: The same lines without indentation, joined by line ends.
-        starts: Where each line begins in `flat`.
-        sha256: The digest of the file, in hexadecimal digits; empty for a text that is of no file.
+    `flat` has the same lines without indentation, joined by line ends, and `starts` where each begins in it; the digest
+    is in hexadecimal digits, empty for a text that is of no file.
     """
 
     path: str
@@ -95,23 +85,15 @@ def locator_issue(text: str, place: str) -> Finding:
             end = start
         first, last = max(1, min(start, end)), max(1, start, end)
         fix = f"Write {copied(line_range(found['path'], first, last))}."
-    return issue(
-        "STG302",
-        place,
-        f"`{place}` names no lines of a file.",
-        found=shown(text),
-        expected='path:line or path:start-end, counted from 1, such as "src/login.py:12-18"',
-        fix=fix or 'Write the path, a colon and the lines, such as "src/login.py:12-18".',
-    )
+    expected = 'path:line or path:start-end, counted from 1, such as "src/login.py:12-18"'
+    fix = fix or 'Write the path, a colon and the lines, such as "src/login.py:12-18".'
+    return issue("STG302", place, f"`{place}` names no lines of a file.", shown(text), expected, fix)
 
 
 class Sources:
-    """The files below a root, each read once for one payload.
+    """The files below a root, which may be a link, each read once for one payload.
 
-    Args:
-        root: The project's root; it may itself be reached through a link.
-        refused: Says whether a path below it is no source.
-        quiet: Whether a refusal tells no name of another file.
+    `refused` says whether a path is no source; where it is `quiet`, a refusal names no other file.
     """
 
     def __init__(
@@ -124,12 +106,7 @@ class Sources:
         self._left_bytes = MAX_TOTAL_BYTES
 
     def read(self, path: str, place: str) -> Source | Finding:
-        """Return a file, or why it is refused.
-
-        Args:
-            path: Relative to the root.
-            place: The field of the locator, for the finding.
-        """
+        """Return a file, or why it is refused, at the field of the locator."""
         if path not in self._read:
             try:
                 self._read[path] = self._opened(path, place)
@@ -165,7 +142,6 @@ class Sources:
         return replace(prepare(path, _decoded(data, path, place)), sha256=hashlib.sha256(data).hexdigest())
 
     def _check_source(self, path: str, place: str) -> None:
-        """Refuse what is no source."""
         if self._is_refused(path):
             found = "a file that git ignores, or that no target of the run covers" if self._quiet else "an ignored file"
             fix = "Cite a file that git does not ignore and that a `repo:` target of this run covers."
@@ -299,4 +275,4 @@ _EXPECTED: Final = {
 
 def _refused(code: str, path: str, place: str, what: str, found: str, fix: str) -> FindingError:
     message = f"The file {shown(path)} {what}."
-    return FindingError(issue(code, place, message, found=found, expected=_EXPECTED[code], fix=fix))
+    return FindingError(issue(code, place, message, found, _EXPECTED[code], fix))

@@ -35,14 +35,7 @@ _ISSUE_KEYS: Final = ("code", "level", "field", "message", "found", "expected", 
 class Field:
     """One field of a payload, or of an item in it.
 
-    Args:
-        name: Its key.
-        kind: What it holds.
-        meaning: What belongs there, one phrase, for prompts and schemas.
-        choices: The words that a `choice` may be.
-        fields: The fields of an `item`, or of each object of `items`.
-        may_be_empty: A list may have no entries.
-        optional: The key may be missing.
+    `meaning` is one phrase for prompts and schemas; `fields` are those of an `item`, or of each object of `items`.
     """
 
     name: str
@@ -72,14 +65,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage of a pipeline.
+    """One stage of a pipeline; its name is that of the ticket's state.
 
-    Args:
-        name: The state of a ticket in this stage.
-        role: What the agent is to do, as guidance in the imperative.
-        fields: The fields of the payload; nothing else is allowed.
-        checks: What must hold beyond the shape.
-        acts: The agent changes files in this stage, so the tree is observed from its start to its end.
+    `role` says what the agent is to do, in the imperative. Where it `acts`, it changes files, so the tree is observed.
     """
 
     name: str

@@ -35,16 +35,13 @@ def targets(case: Case) -> Iterator[Finding]:
             if left >= 0:
                 compile_scope([pattern.removeprefix("!")])
         except TreeError as error:
-            yield _unfit(place, text, error)
+            expected = "repo:PATTERN, the pattern relative to the root, without `..`, and with its brackets closed"
+            yield issue("STG604", place, f"`{place}`: {error.message}", shown(text), expected)
         if left < 0:
-            yield issue(
-                "STG604",
-                place,
-                f"The targets up to `{place}` expand to more than {MAX_ALTERNATIVES} patterns.",
-                found=shown(text),
-                expected=f"at most {MAX_ALTERNATIVES} patterns when all braces are expanded",
-                fix="Write `*` or a final `/**` in place of braces.",
-            )
+            message = f"The targets up to `{place}` expand to more than {MAX_ALTERNATIVES} patterns."
+            expected = f"at most {MAX_ALTERNATIVES} patterns when all braces are expanded"
+            fix = "Write `*` or a final `/**` in place of braces."
+            yield issue("STG604", place, message, shown(text), expected, fix)
             return
 
 
@@ -68,21 +65,5 @@ def _pattern_meant(case: Case, text: str) -> str:
 
 
 def _misspelt(place: str, text: str, better: str) -> Finding:
-    return issue(
-        "STG604",
-        place,
-        f"`{place}` names files of the project and does not begin with `repo:`.",
-        found=shown(text),
-        expected="repo:PATTERN",
-        fix=f"Write {copied(better)}.",
-    )
-
-
-def _unfit(place: str, text: str, error: TreeError) -> Finding:
-    return issue(
-        "STG604",
-        place,
-        f"`{place}`: {error.message}",
-        found=shown(text),
-        expected="repo:PATTERN, the pattern relative to the root, without `..`, and with its brackets closed",
-    )
+    message = f"`{place}` names files of the project and does not begin with `repo:`."
+    return issue("STG604", place, message, shown(text), "repo:PATTERN", f"Write {copied(better)}.")

@@ -30,7 +30,7 @@ from interlock.core.finding import Finding
 from interlock.core.render import Form
 from interlock.envelope.protocol import GateSpec
 from interlock.gates import in_scope
-from interlock.gates.checks.sealed import CODES
+from interlock.gates.checks.sealed import FAULTS
 from interlock.gates.command import Output, run_gate_command
 from interlock.gates.config import FILE, PYPROJECT, load_config
 from interlock.gates.sealed import (
@@ -241,7 +241,7 @@ def _unsealed(gate: GateSpec, folder: Path, form: Form) -> int:
 
 def _finding(fault: Finding) -> Finding:
     """Return a fault of the tests by the code that the evidence has for it, at the file of its test."""
-    return fault._replace(code=CODES[fault.code], path=fault.field.partition("::")[0])
+    return fault._replace(code=FAULTS[fault.code][0], path=fault.field.partition("::")[0])
 
 
 def _name(console: Console, paths: tuple[str, ...]) -> None:

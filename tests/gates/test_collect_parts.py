@@ -27,8 +27,8 @@ from interlock.gates.collect.engines import (
 from interlock.gates.collect.look import MAX_BETWEEN, Look, widths_between
 from interlock.gates.collect.page import Page
 from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
-from interlock.gates.collect.settings import EvidenceConfig
 from interlock.gates.collect.site import ORIGIN, Target, read_below, resolve_target
+from interlock.gates.config_tables import EvidenceConfig
 from interlock.gates.errors import CollectorError
 from interlock.graph import Policy
 from tests.table import each_row

@@ -14,9 +14,7 @@ import threading
 def sealer(key, lane):
     """Return a function that makes the next sealed line of a lane from an event.
 
-    Args:
-        key: 32 secret bytes.
-        lane: Empty for the process that was started, else the name of a worker.
+    `key` has 32 secret bytes; `lane` is the name of a worker, empty for the process that was started.
     """
     digest, dumps, lock = hashlib.blake2b, json.dumps, threading.Lock()
     last = [lane.encode()]

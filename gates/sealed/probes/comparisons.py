@@ -42,11 +42,7 @@ def _named(value, exact=type):
 
 
 def make_asked(check):
-    """Return `asked(name, left, right)`: empty, or what is wrong with a comparison that held, in words.
-
-    Args:
-        check: That of `equality`.
-    """
+    """Return `asked(name, left, right)`: empty, or what is wrong with a comparison that held, in words."""
     exact, base_exception, other, orders, swapped = type, BaseException, _Other, _ORDERS, _SWAPPED
     built_in, numbers, holds, named = _BUILT_IN, _NUMBERS, _holds, _named
 
@@ -96,11 +92,7 @@ def make_asked(check):
 
 
 def make_differences(variants):
-    """Return `same_difference(left, right, result)` and `other_size(value, result)`: empty, or what is wrong, in words.
-
-    Args:
-        variants: Values that differ from a value.
-    """
+    """Return `same_difference(left, right, result)` and `other_size(value, result)`: empty, or what is wrong."""
     exact, base_exception, other, subtract = type, BaseException, _Other, operator.sub
     built_in, holds, named, large, equal = _BUILT_IN, _holds, _named, _LARGE, operator.eq
 
@@ -112,7 +104,7 @@ def make_differences(variants):
         return exact(one) not in built_in and holds(operator.eq, one, other())
 
     def same_difference(left, right, result):
-        """Say whether a difference does not depend on what is subtracted, or from what."""
+        """Return in words whether a difference does not depend on what is subtracted, or from what."""
         try:
             if exact(result) in (int, float) and not -large < result < large:
                 return ""
@@ -129,7 +121,7 @@ def make_differences(variants):
         return ""
 
     def other_size(value, result):
-        """Say whether the absolute value of a number is not that of its value."""
+        """Return in words whether the absolute value of a number is not that of its value."""
         try:
             for kind in (int, float):
                 own = exact(value) is not kind and isinstance(value, kind)

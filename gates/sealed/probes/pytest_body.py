@@ -2,7 +2,7 @@
 
 The runner's word for a test is a report, which tested code can forge. These statements run only when the body does:
 one at its beginning, one after each assertion and simple statement that it cannot end without passing, one before each
-assertion that stands deeper. A comparison that held is asked whether it would have held for another value too, and so
+assertion that is nested. A comparison that held is asked whether it would have held for another value too, and so
 are differences and absolute values that are compared.
 Inserted statements have the line of a neighbour, so that measured coverage stays as it is.
 """
@@ -29,10 +29,7 @@ class _Hand:
 def make_body(asked, differences, equal):
     """Return the recorder of bodies.
 
-    Args:
-        asked: Says whether a comparison that held holds for too much; see `comparisons`.
-        differences: Say so of a difference, and of an absolute value.
-        equal: Called with words and a line where one does.
+    `asked` and `differences` are those of `comparisons`; `equal` is called with words where they find something.
     """
     needed = []
     softly = []
@@ -127,13 +124,9 @@ def _give_questions(hand, asked, differences, equal):
 
 
 def install(rewrite, body, patterns, read_text):
-    """Let pytest's rewriting of assertions put the statements in; return whether it can be done with this version.
+    """Let pytest's `rewrite` module put the statements in; return whether it can be done with this version.
 
-    Args:
-        rewrite: The module of pytest that does it.
-        body: What `make_body` returned.
-        patterns: Of the names of test functions.
-        read_text: Called with the path and the text of each module that is rewritten.
+    `read_text` is called with the path and the text of each module that is rewritten.
     """
     names = ("rewrite_asserts", "_rewrite_test", "_read_pyc", "_write_pyc", "AssertionRewriter")
     visits = ("visit_Compare", "visit_BinOp", "visit_Call")
@@ -275,7 +268,7 @@ def _approximated(side):
 
 
 def _into(function, index):
-    """Put the statements into a function; return how many it must pass, and whether an assertion stands deeper."""
+    """Put the statements into a function; return how many it must pass, and whether an assertion is nested."""
     body = function.body
     start = 1 if isinstance(body[0], ast.Expr) and isinstance(getattr(body[0].value, "value", None), str) else 0
     if start == len(body):

@@ -1,6 +1,6 @@
 """Tests of random names among the real ones that must fail, and one that must pass: they judge the judge.
 
-A canary runs the way of every other test, right before one of them, but nobody is told: it is no item of the session,
+A canary runs the way of every other test, right before one of them, but unseen: it is no item of the session,
 its reports are not passed on, and plugins and `conftest.py` files that were there before any test was imported do not
 see it. So nothing of it reaches the terminal, the counts, `-x`, `--maxfail`, the exit status or a plugin's bookkeeping,
 and what other tests leave behind, such as a warning of the garbage collector, does not reach it. It has no fixtures, no
@@ -67,8 +67,6 @@ class _Canary(pytest.Function):
 
 
 class _Hooks:
-    """The hooks of a session without some plugins."""
-
     def __init__(self, manager, left_out):
         self.manager, self.left_out = manager, left_out
 
@@ -99,14 +97,9 @@ def _file(plugin):
 
 
 def make_canaries(asked, seed, emit, cases, variants):
-    """Return `place`, `run` and `replay`.
+    """Return `place`, `run` and `replay` for rows of `token` and `kind`.
 
-    Args:
-        asked: Rows of `token` and `kind`.
-        seed: Where they are put; the same in every worker.
-        emit: The channel.
-        cases: What the watcher of this process saw.
-        variants: Values that differ from a value.
+    `seed` says where they are put, the same in every worker; `cases` is what the watcher of this process saw.
     """
     chance = random.Random(seed)
     asked = [row for row in asked if row["kind"] != "replay"]

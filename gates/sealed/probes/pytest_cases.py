@@ -33,7 +33,7 @@ class Cases:
         self.id, self.seen, self.flag, self.code, self.place = name, {}, "", "", ("", "")
 
     def key(self, item):
-        """Return where the body of a test stands: the file and the qualified name."""
+        """Return where the body of a test is: the file and the qualified name."""
         name = getattr(item, "originalname", None) or item.name
         for cls in getattr(getattr(item, "cls", None), "__mro__", ()):
             if name in vars(cls):

@@ -19,14 +19,9 @@ _FIELD = "_interlock"
 def make_observer(config, spec, lane, emit, load, front, apart):
     """Return the plugin for this process.
 
-    Args:
-        config: pytest's configuration.
-        spec: What Interlock asked for.
-        lane: The name of this worker; empty in the process that was started.
-        emit: The channel of that process; None in a worker.
-        load: Imports a file of the probes.
-        front: The folders that are first on the path, for workers.
-        apart: Kept texts, code and the working directory since before any test was imported.
+    `lane` is the name of this worker, empty in the process that was started, whose channel is `emit`; `front` are the
+    folders that are first on the path, for workers; `apart` has kept texts, code and the working directory since before
+    any test was imported.
     """
     option = config.option
     # So xdist decides, in a hook that comes later.

@@ -43,7 +43,7 @@ class _Watch:
         self.flag = self.flag or words
 
     def wrap(self, test):
-        """Let the methods of one test say what they raise."""
+        """Record what the methods of one test raise."""
         file = _module_file(type(test).__module__)
         for name in ("setUp", getattr(test, "_testMethodName", ""), "tearDown"):
             method = getattr(test, name, None)
@@ -105,7 +105,7 @@ class _Watch:
 
 
 def _result_class(base, watch, clock):
-    """Return a class of results that tells the channel too, and keeps canaries from the user's report."""
+    """Return a class of results that reports to the channel too, and keeps canaries from the user's report."""
 
     class Result(base):
         def startTest(self, test):  # noqa: N802
@@ -216,7 +216,6 @@ def _file(test, root):
 
 
 def _tests(suite):
-    """Yield the tests of a suite."""
     for each in suite:
         if isinstance(each, unittest.BaseTestSuite):
             for test in _tests(each):

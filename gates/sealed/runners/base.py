@@ -1,12 +1,10 @@
-"""What a runner is: how a test command is recognised, really started, and read."""
+"""What a runner is started from, and how it starts: the values between the gate and each kind of test command."""
 
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
-
-from interlock.gates.sealed.outcomes import TestRun
+from typing import Final, Literal, TypeAlias
 
 PROBES: Final = Path(__file__).resolve().parent.parent / "probes"
 """The folder of the files that run beside the tested code; a sandbox must show it, read-only."""
@@ -21,10 +19,10 @@ ReportFrom: TypeAlias = Literal["", "file", "stdout"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One start of a test command.
+    """One start of a test command, whose working directory is the root.
 
     Args:
-        root: Absolute path of the project's root, as the command sees it; its working directory.
+        root: Absolute path of the project's root, as the command sees it.
         env: The whole environment that the gate gives to the command.
         spec_fd: The descriptor from which the probe reads its specification.
         stream_fd: The descriptor to which the probe writes its events.
@@ -70,47 +68,3 @@ def without_debugger(env: Mapping[str, str]) -> dict[str, str]:
     """Return an environment in which no process of node opens its debugger when another one sends it a signal."""
     path = os.fspath(PROBES / "no_debugger.cjs").replace("\\", "\\\\").replace('"', '\\"')
     return {**env, "NODE_OPTIONS": f'{env.get("NODE_OPTIONS", "")} --require "{path}"'.lstrip()}
-
-
-class Runner(Protocol):
-    """A kind of test command."""
-
-    @property
-    def name(self) -> str:
-        """Return its name, as in `TestRun.runner`."""
-        ...
-
-    @property
-    def env(self) -> Mapping[str, str]:
-        """Return the variables that the command itself sets."""
-        ...
-
-    @property
-    def note(self) -> str:
-        """Return why the tests are not parsed or not watched, in one sentence; empty where they are."""
-        ...
-
-    @property
-    def collects(self) -> bool:
-        """Return whether it can list the tests without running them."""
-        ...
-
-    @property
-    def selects(self) -> bool:
-        """Return whether it can run some ids alone, for another try of a flaky test."""
-        ...
-
-    def launch(self, plan: Plan) -> Launch:
-        """Return how to start it. Each launch has secrets of its own."""
-        ...
-
-    def read(self, launch: Launch, stream: bytes, report: bytes, *, exit_status: int | None) -> TestRun:
-        """Return what the run came to; never raises for what the command wrote.
-
-        Args:
-            launch: What was started.
-            stream: What the probe wrote.
-            report: The report, empty where there is none or it is missing.
-            exit_status: None when the command was stopped.
-        """
-        ...

@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from interlock.core.errors import InterlockError
-from interlock.gates.sealed.runners.base import ReadFile, Runner, Which
+from interlock.gates.config_tables import Tests
+from interlock.gates.sealed.runners.base import ReadFile, Which
 from interlock.gates.sealed.runners.node import NodeRunner
 from interlock.gates.sealed.runners.python import PythonRunner
-from interlock.gates.sealed.runners.reports import ExitRunner, ReportKind, ReportRunner
+from interlock.gates.sealed.runners.reports import ReportKind, ReportRunner
 
-TestsSetting: TypeAlias = Literal["auto", "junit", "exit"]
+Runner: TypeAlias = PythonRunner | NodeRunner | ReportRunner
+"""A kind of test command, and one start of it; `read` never raises for what the command wrote."""
 
 _PYTHON: Final = re.compile(r"python(\d(\.\d+)?)?$")
 _PYTHON_FLAGS: Final = frozenset({"-B", "-E", "-I", "-O", "-OO", "-P", "-b", "-bb", "-d", "-s", "-u", "-v", "-q"})
@@ -39,8 +41,6 @@ class _NotPlainError(InterlockError):
 
 @dataclass(slots=True)
 class _Command:
-    """A command on its way to a program."""
-
     words: list[str]
     read_file: ReadFile
     which: Which
@@ -60,26 +60,22 @@ class _Command:
 
 
 def recognise(
-    argv: Sequence[str], *, read_file: ReadFile, which: Which, tests: TestsSetting = "auto", junit: str = ""
+    argv: Sequence[str], *, read_file: ReadFile, which: Which, tests: Tests = "auto", junit: str = ""
 ) -> Runner:
     """Return the runner of a command; the last resort is `exit`.
 
-    Args:
-        argv: The command of the gate.
-        read_file: Reads files of the tree to be judged, and of the machine.
-        which: Finds programs.
-        tests: `auto` looks at the command, `junit` reads the report at `junit`, `exit` looks at the exit status alone.
-        junit: Path of a JUnit XML report that the command writes, relative to the root.
+    `tests` as in `[gates.X]`: `auto` looks at the command, `junit` reads the report at `junit`, relative to the root,
+    `exit` looks at the exit status alone.
     """
     command = _Command(list(argv), read_file, which)
     if tests == "auto":
         try:
             return _follow(command)
         except _NotPlainError as error:
-            return ExitRunner(_found(argv, which), {}, f"Tests not parsed: {error}.")
+            return ReportRunner("exit", _found(argv, which), {}, note=f"Tests not parsed: {error}.")
     if tests == "junit":
         return ReportRunner("junit", _found(argv, which), {}, junit)
-    return ExitRunner(_found(argv, which), {}, 'Tests not parsed: `tests = "exit"`.')
+    return ReportRunner("exit", _found(argv, which), {}, note='Tests not parsed: `tests = "exit"`.')
 
 
 def _found(argv: Sequence[str], which: Which) -> tuple[str, ...]:
@@ -121,11 +117,16 @@ def _step(command: _Command) -> Runner | None:
     return None
 
 
-def _take_environment(command: _Command) -> None:
-    words = command.words[1:]
+def _assigned(command: _Command, words: list[str]) -> list[str]:
+    """Keep the variables that words begin with, and return the others."""
     while words and (found := _ASSIGNMENT.fullmatch(words[0])):
         command.env[found[1]] = found[2]
         words = words[1:]
+    return words
+
+
+def _take_environment(command: _Command) -> None:
+    words = _assigned(command, command.words[1:])
     if words and words[0].startswith("-"):
         raise _NotPlainError(f"`env {words[0]}` changes more than variables")
     command.words = words
@@ -170,12 +171,8 @@ def _take_script(command: _Command) -> None:
     hooks = [hook for hook in (f"pre{script}", f"post{script}") if hook in scripts]
     if hooks:
         raise _NotPlainError(f"package.json runs `{hooks[0]}` too")
-    found = _plain_words(text)
-    while found and (assignment := _ASSIGNMENT.fullmatch(found[0])):
-        command.env[assignment[1]] = assignment[2]
-        found = found[1:]
     command.bins = ("node_modules/.bin",)
-    command.words = [*found, *rest]
+    command.words = [*_assigned(command, _plain_words(text)), *rest]
 
 
 def _scripts(read_file: ReadFile) -> Mapping[str, Any]:
@@ -225,7 +222,6 @@ def _interpreter(command: _Command) -> str:
 
 
 def _python(command: _Command) -> Runner:
-    """`python -m pytest` and `python -m unittest`."""
     words, options = command.words[1:], list[str]()
     while words and words[0] != "-m":
         if words[0] in _PYTHON_PAIRS and len(words) > 1:
@@ -255,11 +251,8 @@ def _other(name: str, command: _Command) -> Runner:
                 raise _NotPlainError("node is started without `--test`, or watches")
             return NodeRunner(argv[0], argv[1:], command.env)
         case "vitest":
-            known, bad = (
-                "vitest",
-                any(each.startswith(("--reporter", "--outputFile", "--watch", "-w")) for each in words),
-            )
-            bad = bad or (len(words) > 1 and words[1] in ("watch", "dev", "bench", "related", "list", "init"))
+            known, bad = "vitest", words[1:2] and words[1] in ("watch", "dev", "bench", "related", "list", "init")
+            bad = bad or any(each.startswith(("--reporter", "--outputFile", "--watch", "-w")) for each in words)
         case "jest":
             known, bad = "jest", any(each.startswith(("--json", "--outputFile", "--watch")) for each in words)
         case "go":

@@ -15,7 +15,9 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from interlock.gates.sealed.outcomes import Outcome, TestCase, TestRun, bounded
 from interlock.gates.sealed.runners.base import PROBES, Launch, Plan, ReportFrom, without_debugger
 
-ReportKind: TypeAlias = Literal["vitest", "jest", "go", "nextest", "junit"]
+ReportKind: TypeAlias = Literal["vitest", "jest", "go", "nextest", "junit", "exit"]
+"""`exit` is a command of which nothing is known but its exit status."""
+
 _OUTCOMES: Final[Mapping[str, Outcome]] = {
     "passed": "passed", "failed": "failed", "pending": "skipped", "skipped": "skipped", "todo": "skipped",
     "disabled": "skipped", "pass": "passed", "fail": "failed", "skip": "skipped", "ok": "passed", "ignored": "skipped",
@@ -32,19 +34,16 @@ class ReportRunner:
         argv: The program by absolute path, and the arguments as they are given.
         env: Variables that the command itself sets.
         path: Of the report, relative to the root; for `junit`.
+        note: Why the tests are not watched, or not even parsed.
     """
 
     name: ReportKind
     argv: tuple[str, ...]
     env: Mapping[str, str]
     path: str = ""
+    note: str = "No canaries: the report is written by the process that runs the tests, and is believed."
     collects: bool = False
     selects: bool = False
-
-    @property
-    def note(self) -> str:
-        """Return that there are no canaries."""
-        return "No canaries: the report is written by the process that runs the tests, and is believed."
 
     def launch(self, plan: Plan) -> Launch:
         """Return the command with the options that make it write its report."""
@@ -68,12 +67,16 @@ class ReportRunner:
                 source, path = "stdout", ""
             case "junit":
                 path = self.path
+            case "exit":
+                source, path = "", ""
         return Launch(tuple(argv), env, report=source, report_file=path, root=plan.root)
 
     def read(self, launch: Launch, stream: bytes, report: bytes, *, exit_status: int | None) -> TestRun:
         """Return what the report says; a report that is missing, empty or not one is a problem."""
         del stream
         run = TestRun(self.name, complete=exit_status is not None, exit_status=exit_status)
+        if self.name == "exit":
+            return run
         where = launch.report_file or "its output"
         if not report.strip():
             return replace(run, problem=f"{self.name} left no report in {where}")
@@ -107,7 +110,6 @@ def _unique(cases: Iterable[TestCase]) -> Iterator[TestCase]:
 
 
 def _lines(report: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects among the lines of an output."""
     for line in report.splitlines():
         if line.startswith(b"{"):
             try:
@@ -203,37 +205,10 @@ def _read_junit(report: bytes) -> _Read:
     return cases, []
 
 
-_READERS: Final[Mapping[ReportKind, Callable[[bytes], _Read]]] = {
+_READERS: Final[Mapping[str, Callable[[bytes], _Read]]] = {
     "vitest": _read_jest,
     "jest": _read_jest,
     "go": _read_go,
     "nextest": _read_nextest,
     "junit": _read_junit,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ExitRunner:
-    """A command of which nothing is known but its exit status.
-
-    Args:
-        argv: The command, its program by absolute path where that is known.
-        env: Variables that the command itself sets.
-        note: Why its tests are not parsed.
-    """
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    note: str
-    name: str = "exit"
-    collects: bool = False
-    selects: bool = False
-
-    def launch(self, plan: Plan) -> Launch:
-        """Return the command as it is."""
-        return Launch(self.argv, without_debugger({**plan.env, **self.env}))
-
-    def read(self, launch: Launch, stream: bytes, report: bytes, *, exit_status: int | None) -> TestRun:
-        """Return the exit status."""
-        del launch, stream, report
-        return TestRun("exit", complete=exit_status is not None, exit_status=exit_status)

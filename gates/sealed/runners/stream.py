@@ -17,11 +17,9 @@ _Seal: TypeAlias = Callable[[bytes], str]
 
 @dataclass(slots=True)
 class Events:
-    """What was read.
+    """What was read: each event with the lane that it came from, and how many lines bear no valid seal.
 
-    Args:
-        events: Each with the lane it came from, in the order of the stream.
-        forged: The number of lines that bear no valid seal; the last line of a run that was stopped is not one.
+    The last line of a run that was stopped is not one of these.
     """
 
     events: list[tuple[str, Event]] = field(default_factory=list[tuple[str, Event]])
@@ -35,10 +33,7 @@ class Events:
 def read_events(stream: bytes, key: bytes, *, hmac_sha256: bool = False) -> Events:
     """Read a stream; a line that does not fit its chain is counted and left out.
 
-    Args:
-        stream: What came from the descriptor.
-        key: The secret of the launch.
-        hmac_sha256: The digest is that of the probe for node, which has no keyed BLAKE2.
+    `hmac_sha256`: the digest is that of the probe for node, which has no keyed BLAKE2.
     """
 
     def seal(data: bytes) -> str:

@@ -447,6 +447,7 @@ def test_slow_calls_are_stopped_and_after_three_the_rest_is_not_run(secret: Path
     result = judged(secret, checkout, code, cases, timeout_seconds=0.5)
     assert result == HeldOutResult(5, 1, 0, 0, 3, 1)
     assert not result.ok
+    assert not HeldOutResult(0, 0, 0, 0, 0).ok
 
 
 def test_nothing_but_one_call_reaches_the_checked_process(secret: Path, checkout: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.sealed.heldout_judge import HeldOutResult
 from tests.gates.sealed.sealing import RIGHT, Sealed, codes, write
 
 pytestmark = pytest.mark.usefixtures("no_packages")
@@ -149,11 +148,3 @@ class T(unittest.TestCase):
     write(project.root, {"src/calc.py": RIGHT})
     made = held.run()
     assert (codes(made), held.header(made)["sealed"]["heldout"]) == ([], {"total": 7, "passed": 7})
-
-
-def test_a_result_is_counts_and_nothing_else() -> None:
-    assert str(HeldOutResult(12, 12, 0, 0, 0)) == "12 held-out cases passed"
-    assert str(HeldOutResult(12, 5, 4, 2, 1)) == (
-        "7 of 12 held-out cases failed (4 wrong, 2 without a result, 1 not in time)"
-    )
-    assert not HeldOutResult(0, 0, 0, 0, 0).ok

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.sealed import home
-from interlock.gates.sealed.planted import loadable
+from interlock.gates.sealed.beside import loadable
 from interlock.gates.sealed.programs import unreadable
 from tests.table import each_row
 

@@ -2,12 +2,13 @@
 
 import importlib.util
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from interlock.gates.sealed.compare import Comparison, compare, make_base_list
-from interlock.gates.sealed.outcomes import TestRun, run_from_json, run_to_json
+from interlock.gates.sealed.outcomes import TestRun, run_from_json
 from interlock.gates.sealed.runners.python import PYTEST_CANARIES, PythonRunner
 from tests.gates.sealed.launching import PYTEST, Ran, start, write
 from tests.gates.sealed.tricks import MORE_TRICKS, RIGHT, TESTS, TRICKS, WRONG
@@ -84,7 +85,7 @@ def test_each_outcome_is_seen_and_canaries_appear_in_no_report(tmp_path: Path, o
     assert "2 failed, 3 passed, 1 skipped, 1 xfailed, 1 xpassed, 2 errors" in ran.output
     assert junit.read_text().count("<testcase") == len(EXPECTED) + 1
     assert str(root / "test_all.py") in ran.run.loaded
-    assert run_from_json(run_to_json(ran.run)) == ran.run
+    assert run_from_json(asdict(ran.run)) == ran.run
 
 
 COUNTS = """

@@ -356,11 +356,11 @@ def test_the_top_is_found_by_an_empty_git_folder_and_a_step_makes_a_repository(h
 def test_what_this_user_may_write_in_the_distribution_is_searched_for_changes(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("x")
     began = (tmp_path / "old").stat().st_ctime_ns
-    with places.Search.start((str(tmp_path),), began) as search:
-        assert search.found() == []
+    with places.searching((str(tmp_path),), began) as found:
+        assert found() == []
     write(tmp_path, {"lib/fix.py": RIGHT, "lib/__pycache__/fix.cpython-311.pyc": ""})
-    with places.Search.start((str(tmp_path),), began) as search:
-        assert search.found() == [f"{tmp_path}/lib/fix.py"]
+    with places.searching((str(tmp_path),), began) as found:
+        assert found() == [f"{tmp_path}/lib/fix.py"]
 
 
 @pytest.mark.long
