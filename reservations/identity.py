@@ -15,8 +15,6 @@ from interlock.reservations import process
 from interlock.reservations.store.records import AgentKind, key_of
 from interlock.reservations.store.sqlite import SqliteStore
 
-__all__ = ["Known", "exports", "is_elsewhere", "of_session", "told", "who"]
-
 NAMES: Final = ("INTERLOCK_AGENT_ID", "INTERMUTE_AGENT_ID")
 SESSION: Final = "CLAUDE_SESSION_ID"
 EXPORTED: Final = "INTERLOCK_AGENT_SESSION"
@@ -111,7 +109,6 @@ def exports(env: Mapping[str, str], name: str, session_id: str) -> dict[str, str
 
 
 def _given(env: Mapping[str, str]) -> str:
-    """Return the name that a variable gives, or nothing."""
     return next((name for variable in NAMES if (name := env.get(variable, "").strip())), "")
 
 
@@ -145,7 +142,6 @@ def _mark(started: str) -> str:
 
 
 def _person(env: Mapping[str, str]) -> str:
-    """Return `user@host`."""
     user = env.get("LOGNAME") or env.get("USER")
     if not user:
         try:

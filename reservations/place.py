@@ -10,11 +10,6 @@ from typing import Final, NamedTuple
 
 from interlock.core.project import PROJECT, is_marked, named
 
-__all__ = [
-    "Place", "around", "at", "exists", "find", "git_dir_of", "inside", "is_folder", "links",
-    "main_root", "nested", "of_git", "on_disk", "other_below", "real",
-]  # fmt: skip
-
 STORE: Final = "reservations.sqlite"
 _MAX_POINTER_BYTES: Final = 8192
 

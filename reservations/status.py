@@ -181,7 +181,6 @@ def _waiter(entry: Entry, waiter: Waiter, position: int) -> dict[str, Any]:
 
 
 def _negotiation(entry: Entry, row: Negotiation) -> dict[str, Any]:
-    """Return a negotiation as a row of the Pending Negotiations table."""
     shown: dict[str, Any] = {
         "thread_id": row.thread_id,
         "requester": row.requester,

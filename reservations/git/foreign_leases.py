@@ -200,7 +200,6 @@ def note(ctx: Context, door: str, action: str, hits: Sequence[Hit]) -> None:
 
 
 def _line(path: str, conflict: Conflict) -> str:
-    """Describe one held path."""
     within = "" if conflict["held_pattern"] == path else f" as {shown(conflict['held_pattern'])}"
     reason = f": {shown(conflict['reason'])}" if conflict["reason"] else ""
     changed = ", with uncommitted changes" if conflict["dirty"] else ""

@@ -73,7 +73,6 @@ class Commands(GitLines):
             self._other(spot, name, rest)
 
     def _wrapped(self, spot: Spot, run: Run) -> None:
-        """Judge what wrappers say: variables, and command lines."""
         for word in run.assigned:
             name, sign, value = word.partition("=")
             if not sign or not word.single or not Word(name).literal:
@@ -100,7 +99,6 @@ class Commands(GitLines):
         run.words = new
 
     def _fed_words(self, spot: Spot) -> list[Word]:
-        """Return what a command reads, word by word."""
         return [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
 
     def mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
@@ -110,7 +108,6 @@ class Commands(GitLines):
             self.anything(f"{name} {said}", refusals.PERSON, spot.here, refusals.AROUND)
 
     def _write(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
-        """Judge a program of the table of those that write files."""
         (way, row), said = FILES[name], [word.text for word in rest if word.known]
         written = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
         self.files(spot, shown(name, rest), [*written, *row(rest, spot.here or self.cwd)], follow=way in FOLLOWING)

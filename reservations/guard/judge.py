@@ -264,7 +264,6 @@ class Judge:
         return listings.produced(words, here)
 
     def _output(self, node: Node, binding: Binding) -> list[Word]:
-        """Return what a command substitution writes."""
         parts = [child for child in node.children if child.is_named and child.type != "comment"]
         here = binding["PWD"][0].text if "PWD" in binding else None
         return self.written(parts, binding, here) if len(parts) == 1 else [UNKNOWN]

@@ -85,7 +85,6 @@ class Walk(Commands):
     # -- statements --------------------------------------------------------------------------------------------------
 
     def _visit(self, node: Node, folders: Folders, feed: Feed) -> Ends:
-        """Judge what a node stands for."""
         if len(folders) > MAX_FOLDERS:
             folders = (None,)
         self.seen |= dict.fromkeys(folders)

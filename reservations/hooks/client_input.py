@@ -8,19 +8,6 @@ from typing import Any, ClassVar, Final, NamedTuple, cast
 from interlock.redaction import long_key_in
 from interlock.reservations.errors import KeyInNameError, ReservationError
 
-__all__ = [
-    "CLIENTS",
-    "EDITS",
-    "READS",
-    "Call",
-    "InputRefusedError",
-    "client_of",
-    "command",
-    "is_watched",
-    "read",
-    "written",
-]
-
 CLIENTS: Final = ("claude", "codex", "gemini")
 """The clients that send this input; the first is meant when the command line names none."""
 
@@ -233,7 +220,6 @@ def _served(tool: str) -> tuple[str, ...]:
 
 
 def _is_name(path: str) -> bool:
-    """Return whether a text can be the name of a file."""
     try:
         return b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -246,7 +232,6 @@ def _is_text(value: str) -> bool:
 
 
 def _patched(text: str) -> list[str]:
-    """Return the paths that a patch for `apply_patch` names."""
     if "*** Begin Patch" not in text:
         return []
     lines = (line.strip() for line in text.splitlines())

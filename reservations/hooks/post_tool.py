@@ -21,8 +21,6 @@ from interlock.reservations.patterns.prefix_index import Near
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import Lease, key_of
 
-__all__ = ["run"]
-
 MAX_SHOWN: Final = 10
 MAX_ASKED: Final = 500
 """For more leases than these git is asked about the whole checkout: its command line has an end."""
@@ -97,7 +95,6 @@ def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
 
 
 def _tell(entry: Entry, call: Call, path: str, lease: Lease) -> None:
-    """Leave a message for the holder, and the event."""
     entry.tell(
         lease.agent,
         TOPIC,

@@ -22,8 +22,6 @@ from interlock.reservations.place import Place
 from interlock.reservations.rules import RULES, shown
 from interlock.reservations.ticket_files import is_ticket_file
 
-__all__ = ["run"]
-
 REFUSED: Final = 2
 """The status that stops the tool call; clients let it through on every other."""
 MAX_SHOWN: Final = 5
@@ -189,7 +187,6 @@ def _named(here: place.Place, row: _Try, text: str) -> str:
 
 
 def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> int:
-    """Ask the guard about a shell command; see `guard.check`."""
     from interlock.reservations.guard.check import check_command  # noqa: PLC0415 - editing tools do not need them
 
     found = place.find(call.cwd)
@@ -222,7 +219,6 @@ def _explained(refusal: Refusal, folder: str) -> list[str]:
 
 
 def _calls(refusal: Refusal, folder: str) -> list[str]:
-    """Return the calls that help, as an agent would write them."""
     conflict, call = refusal.get("conflict"), refusal.get("next")
     if conflict is None:
         return [] if call is None else [f"{call['tool']}(…)"]

@@ -19,8 +19,6 @@ from interlock.reservations.leases import calls, marks, wait_queue
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 
-__all__ = ["run"]
-
 END: Final = "SessionEnd"
 
 

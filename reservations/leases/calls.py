@@ -257,7 +257,6 @@ def _take(entry: Entry, asked: Asked, takes: Sequence[Look], waiter_id: int) -> 
 
 
 def _take_over(entry: Entry, lease: Lease) -> dict[str, Any]:
-    """End a lease of a dead holder, and tell it."""
     state = liveness.state(entry, lease.agent)
     drop(entry, lease, "taken_over")
     why = "your process has ended" if state == "gone" else "you were silent for too long"
@@ -285,7 +284,6 @@ def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnsw
 
 
 def _circle(entry: Entry, asked: Asked, members: Sequence[str], blocked: Sequence[Look]) -> ReserveAnswer:
-    """Refuse the call that would close a circle, and tell the others."""
     _leave(entry, asked, "deadlock")
     deadlock.report(entry, members)
     wait_queue.settle(entry)
@@ -299,7 +297,6 @@ def _refused(entry: Entry, asked: Asked, errors: list[Refusal]) -> ReserveAnswer
 
 
 def _too_many(entry: Entry, takes: Sequence[Look]) -> Refusal | None:
-    """Return the refusal of a call after which its agent would hold more than it may."""
     limit = entry.runtime.settings.max_leases
     new = sum(found.serving is None for found in takes)
     if not new:
@@ -311,7 +308,6 @@ def _too_many(entry: Entry, takes: Sequence[Look]) -> Refusal | None:
 
 
 def _remembered(entry: Entry, asked: Asked) -> ReserveAnswer | None:
-    """Return the answer that stands for an idempotency key."""
     found = entry.tx.remembered(entry.agent.name, asked.key)
     if found is None:
         return None

@@ -8,8 +8,6 @@ from interlock.reservations.leases.entry import Entry
 from interlock.reservations.settings import NORMAL_TIMEOUT_MINUTES
 from interlock.reservations.store.records import Lease, Negotiation, NegotiationState, replace
 
-__all__ = ["Ending", "drop", "end"]
-
 Ending: TypeAlias = Literal["released", "expired", "taken_over", "forced"]
 
 

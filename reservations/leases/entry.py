@@ -47,25 +47,40 @@ class Entry(Context):
         """Queue an event for the journal of the caller's checkout; the values are JSON."""
         self.tx.add_event(self.caller.root, kind, json.dumps(data, sort_keys=True), self.now)
 
-    def tell(
-        self, recipient: str, topic: str, body: str, *, thread_id: str = "", importance: Importance = "high"
+    def post(
+        self,
+        recipient: str,
+        topic: str,
+        body: str,
+        *,
+        thread_id: str = "",
+        sender: str = "",
+        importance: Importance = "normal",
+        ack_required: bool = False,
     ) -> Message:
-        """Leave a notice of the store in an agent's inbox.
+        """Put a message into an inbox, with its event; `tell` is for notices of the store.
 
         Args:
             recipient: An agent that is registered.
-            topic: Its subject: `granted`, `passed-over`, `taken-over`, `ran-out`, `deadlock`, `forced`.
+            topic: Its subject, or the type of its body.
+            body: Text of at most `mailbox.MAX_BODY_BYTES`.
             thread_id: The conversation; a new one without.
+            sender: Who writes; default: the caller.
         """
-        thread_id = thread_id or new_id("thr")
         draft = Message(
-            0, thread_id, HOUSE, recipient, topic, importance, ack_required=False, acked_at=None, body=body,
-            sent_at=self.now, read_at=None,
+            0, thread_id or new_id("thr"), sender or self.agent.name, recipient, topic, importance,
+            ack_required=ack_required, acked_at=None, body=body, sent_at=self.now, read_at=None,
         )  # fmt: skip
         message = self.tx.add_message(draft)
-        named = {"message_id": message.message_id, "thread_id": thread_id, "sender": HOUSE, "recipient": recipient}
-        self.event("message_sent", **named, topic=topic, importance=importance)
+        named = {"message_id": message.message_id, "thread_id": message.thread_id, "sender": message.sender}
+        self.event("message_sent", **named, recipient=recipient, topic=topic, importance=importance)
         return message
+
+    def tell(
+        self, recipient: str, topic: str, body: str, *, thread_id: str = "", importance: Importance = "high"
+    ) -> Message:
+        """Leave a notice of the store: `granted`, `passed-over`, `taken-over`, `ran-out`, `deadlock`, `forced`."""
+        return self.post(recipient, topic, body, thread_id=thread_id, sender=HOUSE, importance=importance)
 
 
 def new_id(kind: str) -> str:

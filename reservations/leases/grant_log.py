@@ -10,8 +10,6 @@ from interlock.reservations import patterns
 from interlock.reservations.leases.entry import HOUSE, Entry
 from interlock.reservations.store.records import Lease, key_of
 
-__all__ = ["Missed", "Turn", "last", "missed", "ran_out", "record"]
-
 KEPT: Final = 8
 """So many changes of hands of a pattern are remembered, for as long as answers are."""
 
@@ -94,7 +92,6 @@ def missed(entry: Entry, path: str) -> Missed | None:
 
 
 def _names(text: str, prefix: str) -> list[str]:
-    """Return a pattern and the whole folders around it."""
     folders = (f"{above}**" for above in patterns.ancestors(prefix) if not above or above.endswith("/"))
     return list(dict.fromkeys([text, *folders]))
 

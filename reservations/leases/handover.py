@@ -15,8 +15,6 @@ from interlock.reservations.patterns import Pattern, canonical, covers, is_plain
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import Lease, key_of
 
-__all__ = ["given", "given_up", "new_of", "received", "review_command", "tell_those_who_lost_it"]
-
 MAX_NAMED: Final = 3
 """So many patterns are named in a text."""
 MAX_LISTED: Final = 20

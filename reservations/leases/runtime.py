@@ -90,21 +90,6 @@ class Runtime:
         pause: Waits some seconds between two looks at the store.
     """
 
-    __slots__ = (
-        "changed_here",
-        "clock",
-        "dirty",
-        "exists",
-        "is_folder",
-        "is_running",
-        "monotonic",
-        "nested",
-        "pause",
-        "real",
-        "settings",
-        "store",
-    )
-
     def __init__(
         self,
         store: "SqliteStore",
@@ -130,12 +115,12 @@ class Runtime:
         self.is_folder = is_folder
         self.exists = exists
         self.nested = nested
-        self.pause = pause
         self.real = real
+        self.pause = pause
 
     def _replace(self, **changes: Any) -> "Runtime":
         """Return a runtime with some fields changed; for `records.replace`."""
-        return Runtime(**{name: getattr(self, name) for name in self.__slots__} | changes)
+        return Runtime(**vars(self) | changes)
 
 
 class Context:

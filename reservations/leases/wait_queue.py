@@ -7,10 +7,8 @@ from interlock.reservations.leases import granting, liveness
 from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.granting import Wanted
 from interlock.reservations.leases.runtime import Runtime
+from interlock.reservations.settings import NEGOTIATION_POLL_SECONDS
 from interlock.reservations.store.records import Waiter, key_of, replace
-
-POLL_SECONDS: Final = 0.02
-"""How often a waiting call asks whether the store has changed."""
 
 LOOK_SECONDS: Final = 1.0
 """A waiting call looks at least so often: the death of a process writes nothing into the store."""
@@ -139,7 +137,7 @@ def until_changed(runtime: Runtime, stamp: object, seconds: float) -> None:
     """
     end = runtime.monotonic() + seconds
     while runtime.store.stamp() == stamp and (left := end - runtime.monotonic()) > 0:
-        runtime.pause(min(POLL_SECONDS, left))
+        runtime.pause(min(NEGOTIATION_POLL_SECONDS, left))
 
 
 def _new(entry: Entry, wanted: Wanted, until: float) -> Waiter:

@@ -7,7 +7,7 @@ from interlock.reservations.leases import calls, granting, liveness
 from interlock.reservations.leases.entry import HOUSE, Entry
 from interlock.reservations.leases.views import span
 from interlock.reservations.messages import bodies
-from interlock.reservations.messages.mailbox import cut, post
+from interlock.reservations.messages.mailbox import cut
 from interlock.reservations.store.records import Lease, Negotiation, NegotiationState, key_of, replace
 
 MAX_SHOWN_BYTES: Final = 200
@@ -113,7 +113,7 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
         entry.tell(asked.requester, "forced", text, thread_id=asked.thread_id)
     else:
         body = bodies.ack(asked.file, HOUSE, "timeout")
-        post(entry, asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=HOUSE)
+        entry.post(asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=HOUSE)
     names = ", ".join(f"{lease.reservation_id} of {cut(lease.pattern, MAX_SHOWN_BYTES)}" for lease in taken[:MAX_NAMED])
     names += f" and {len(taken) - MAX_NAMED} more" if len(taken) > MAX_NAMED else ""
     text = (

@@ -11,8 +11,6 @@ from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import MAX_MESSAGE_BYTES, as_read, cut, size
 from interlock.reservations.store.records import HOUSE, Message
 
-__all__ = ["Shown", "look_after", "open_requests", "shown"]
-
 MAX_NAMED_BYTES: Final = 200
 """So much of a pattern is shown; the thread says which request is meant."""
 MAX_REQUESTS: Final = 3

@@ -4,9 +4,9 @@ import json
 from typing import Final
 
 from interlock.reservations.answers import MessageInfo, iso
-from interlock.reservations.leases.entry import Entry, new_id
+from interlock.reservations.leases.entry import new_id
 from interlock.reservations.messages.bodies import reads_like_one, type_of
-from interlock.reservations.store.records import Importance, Message, replace
+from interlock.reservations.store.records import Message, replace
 
 NEGOTIATION: Final = "neg"
 """The kind of thread that a negotiation is; no message of an agent's own making gets onto one."""
@@ -18,35 +18,6 @@ MAX_MESSAGE_BYTES: Final = 3200
 """A whole message is at most so long as JSON, so that an answer of 4 KiB always holds at least one."""
 
 BY_HAND: Final = "Written by hand with send_message: it has neither asked for, released nor deferred anything."
-
-
-def post(
-    entry: Entry,
-    recipient: str,
-    topic: str,
-    body: str,
-    *,
-    thread_id: str = "",
-    sender: str = "",
-    importance: Importance = "normal",
-    ack_required: bool = False,
-) -> Message:
-    """Put a message of an agent into an inbox, with its event; `Entry.tell` is for notices of the store.
-
-    Args:
-        recipient: Whom it is for; the caller has checked that it exists.
-        body: Text of at most `MAX_BODY_BYTES`.
-        thread_id: The conversation; a new one without.
-        sender: Who writes; default: the caller.
-    """
-    draft = Message(
-        0, thread_id or new_id("thr"), sender or entry.agent.name, recipient, topic, importance,
-        ack_required=ack_required, acked_at=None, body=body, sent_at=entry.now, read_at=None,
-    )  # fmt: skip
-    message = entry.tx.add_message(draft)
-    named = {"message_id": message.message_id, "thread_id": message.thread_id, "sender": message.sender}
-    entry.event("message_sent", **named, recipient=recipient, topic=topic, importance=importance)
-    return message
 
 
 def as_read(message: Message) -> MessageInfo:
