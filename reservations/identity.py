@@ -1,4 +1,4 @@
-"""Which agent a program works for: one name through every door.
+"""Which agent a program works for: one name at every entry point.
 
 The edit hook, the MCP server, the shell and git's hooks are different processes below one client. They find the same
 name: by the environment, by the session, or by what session-start stored for the client's process.
@@ -22,7 +22,7 @@ EXPORTED: Final = "INTERLOCK_AGENT_SESSION"
 inherits both and is another agent: that name counts only when nothing nearer says who this is."""
 MAX_SESSION: Final = 80
 APART: Final = frozenset({"hook", "mcp"})
-"""The doors that a client opens itself. Where nothing says who it is, its process does: two clients are two agents."""
+"""The entry points that a client starts itself. Where nothing says who it is, its process does: two clients are two."""
 
 
 class Known(NamedTuple):
@@ -55,7 +55,7 @@ def who(
         store: Where the processes of clients are stored.
         session_id: The session that a hook's input names.
         client: What kind of client sent that input: `claude`, `codex`, `gemini`.
-        door: Through which door it calls; `hook` and `mcp` are a client's own.
+        door: The entry point by which it calls; `hook` and `mcp` are a client's own.
     """
     name = told(env, session_id, client)
     if not name and (bound := _bound(store)) is not None:

@@ -97,7 +97,7 @@ def links(path: str) -> tuple[str, ...]:
 
 
 def real(root: str, path: str) -> tuple[str, ...]:
-    """Return the names by which a path below a project's root is held, as `links` says, as all doors count them.
+    """Return the names by which a path below a project's root is held, as `links` says, as all entry points count them.
 
     They are relative to the checkout that they are in, which may be another worktree; empty for its root. One that is
     in no checkout of the project is absolute.

@@ -1,6 +1,6 @@
 """How long an answer may be: what does not fit is told in short and counted, and each list says how to get the rest.
 
-The doors of agents bound what they answer; the command line and everything inside gets the whole.
+The entry points of agents bound what they answer; the command line and everything inside gets the whole.
 """
 
 import json

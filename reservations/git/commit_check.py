@@ -1,6 +1,6 @@
 """Commits against the leases that the journal tells of: what `interlock verify --commits` says.
 
-Hooks can be gone round; a commit that arrives cannot hide what it changes and when it says it was made.
+Hooks can be bypassed; a commit that arrives cannot hide what it changes and when it says it was made.
 """
 
 from collections.abc import Sequence

@@ -142,8 +142,6 @@ class Commands(GitLines):
         except UnreadableError:
             pass
 
-    # -- programs that run a text --------------------------------------------------------------------------------------
-
     def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge `sh -c TEXT`, and a shell that reads a here-document or a pipe."""
         words, is_text, is_input = list(rest), False, False
@@ -193,8 +191,6 @@ class Commands(GitLines):
             self.plainly(spot, name, _SPELLED)
         self.later.append((spot, text.text))
 
-    # -- builtins that set variables -----------------------------------------------------------------------------------
-
     def _read(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Note what `read`, `mapfile` and `getopts` give variables."""
         if any(is_short(word) and "C" in word.text for word in rest):
@@ -220,8 +216,6 @@ class Commands(GitLines):
     def _hash(self, spot: Spot, rest: Sequence[Word]) -> None:
         if rest:
             self.plainly(spot, "hash, enable, bind or complete", "the program itself")
-
-    # -- other programs ----------------------------------------------------------------------------------------------
 
     def _find(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge `find … -delete`, `find … -exec PROGRAM` and `fd … -x PROGRAM`."""

@@ -112,8 +112,6 @@ class Judge:
                 raise RefusedError(Refusal(action, hits, refusals.STORE, world, verb=verb, asks=False))
             raise RefusedError(Refusal(action, hits, refusals.FILE, world))
 
-    # -- variables -----------------------------------------------------------------------------------------------------
-
     def fields(self, node: Node, spot: Spot) -> list[Word]:
         """Return the words that a node becomes."""
         return self.expander.fields(node, spot.binding, spot.here)
@@ -197,8 +195,6 @@ class Judge:
                     elif program != "export" and name in NAMES:
                         self._named(spot, name, "")
 
-    # -- arithmetic --------------------------------------------------------------------------------------------------
-
     def arithmetic(self, node: Node, here: str | None) -> None:
         """Judge what bash reads as numbers: it runs the substitutions in the subscripts of values."""
         spot, is_test = Spot(node, here), node.type == "test_command"
@@ -231,8 +227,6 @@ class Judge:
         """Judge the arguments of a builtin that reads the subscripts in them."""
         if any(_SUBSCRIPT.search(word.text) for word in words):
             self.plainly(spot, name, "a text without commands in a subscript")
-
-    # -- what commands write -----------------------------------------------------------------------------------------
 
     def written(self, stages: Sequence[Node], binding: Binding, here: str | None) -> list[Word]:
         """Return what the last of some stages of a pipe writes, past mere filters."""

@@ -12,19 +12,15 @@ CLIENTS: Final = ("claude", "codex", "gemini")
 """The clients that send this input; the first is meant when the command line names none."""
 
 _FILE: Final = ("file_path", "absolute_path", "filePath", "path")
-EDITS: Final = {
-    "Edit": _FILE,
-    "Write": _FILE,
-    "MultiEdit": _FILE,
+EDITS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("Edit", "Write", "MultiEdit", "Update", "write_file", "replace", "edit_file", "str_replace_based_edit_tool",
+         "str_replace_editor"),
+        _FILE,
+    ),
     "NotebookEdit": ("notebook_path", *_FILE),
-    "Update": _FILE,
-    "write_file": _FILE,
-    "replace": _FILE,
-    "edit_file": _FILE,
-    "str_replace_based_edit_tool": _FILE,
-    "str_replace_editor": _FILE,
     "apply_patch": (),
-}
+}  # fmt: skip
 """Tool to the fields of its input that may hold the path, each of which counts; for `apply_patch` the patch does."""
 
 FILE_SERVERS: Final = {
@@ -53,13 +49,8 @@ READS: Final = frozenset({
 """Tools that write no file of the project."""
 
 SHELLS: Final = {
-    "Bash": ("command",),
-    "PowerShell": ("command",),
-    "shell": ("command",),
-    "local_shell": ("command",),
+    **dict.fromkeys(("Bash", "PowerShell", "shell", "local_shell", "shell_command", "run_shell_command"), ("command",)),
     "exec_command": ("cmd", "command"),
-    "shell_command": ("command",),
-    "run_shell_command": ("command",),
 }
 """Tool to the fields that may hold its command line: a text, or a list of words."""
 

@@ -1,4 +1,4 @@
-"""The door of every hook: it reads standard input, runs one of them, and never shows a traceback to an agent."""
+"""The entry point of every hook: it reads standard input, runs one of them, and never shows a traceback to an agent."""
 
 import gc
 import os
@@ -87,7 +87,7 @@ def _run(argv: Sequence[str]) -> int:
         return getattr(module, hook.run or "run")(argv[1:], data, os.environ)
     except InterlockError as error:
         return _say(hook.failed, f"interlock {error.code}: {name}: {error.message}\n  fix: {error.fix}")
-    except Exception as error:  # noqa: BLE001 - the last door: the agent gets a reason, whatever happens
+    except Exception as error:  # noqa: BLE001 - the last handler: the agent gets a reason, whatever happens
         if os.environ.get(DEBUG):
             import traceback  # noqa: PLC0415 - only on request
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.store.sqlite_rows import Transaction
 
 GRAIN_SECONDS: Final = 0.05

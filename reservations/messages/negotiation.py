@@ -8,8 +8,7 @@ from interlock.reservations import patterns
 from interlock.reservations.answers import NegotiateAnswer, Refusal, RequestAnswer
 from interlock.reservations.leases import calls, deadlock, granting, liveness, wait_queue
 from interlock.reservations.leases.arguments import shortened_wait
-from interlock.reservations.leases.entry import Entry, new_id
-from interlock.reservations.leases.runtime import Context
+from interlock.reservations.leases.runtime import Context, Entry, new_id
 from interlock.reservations.leases.views import conflict_info, lease_info
 from interlock.reservations.messages import bodies, escalation
 from interlock.reservations.messages.mailbox import NEGOTIATION
@@ -75,7 +74,7 @@ def negotiate(
 
 
 def request(ctx: Context, agent_name: object, pattern: object, reason: object) -> RequestAnswer:
-    """Ask an agent to release a pattern, without urgency, time limit and place in the line; deprecated."""
+    """Ask an agent to release a pattern, without urgency, time limit and place in the queue; deprecated."""
     ask = read_ask(ctx, pattern, reason, agent_name=agent_name, legacy=True)
     if isinstance(ask, list):
         return {"sent": False, "thread_id": None, "deprecated": DEPRECATED, "errors": ask}
@@ -93,7 +92,7 @@ class _Seen(NamedTuple):
     Args:
         asked: The negotiation as it was at this look; None without one.
         due: In how many seconds something happens by the clock alone.
-        place: The asker's place in the line.
+        place: The asker's place in the queue.
         waits: Waiting may bring another answer.
     """
 
@@ -255,11 +254,11 @@ def _send(entry: Entry, asked: Negotiation) -> None:
 
 
 def _queue(entry: Entry, ask: Ask, asked: Negotiation) -> None:
-    """Give the asker its place in the line.
+    """Give the asker its place in the queue.
 
     Within what is held anyway the place keeps nobody out, and stands for as long as a lease may. A wider one keeps
     others from files that nobody holds: it ends soon after the time limit that the request began with, whatever
-    becomes of that. Who waits in the line by then keeps it.
+    becomes of that. Who waits in the queue by then keeps it.
     """
     settings = entry.runtime.settings
     until = entry.now + settings.max_ttl_minutes * 60

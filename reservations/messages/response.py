@@ -6,8 +6,7 @@ from typing import cast
 from interlock.reservations import patterns
 from interlock.reservations.answers import Refusal, RespondAnswer, iso
 from interlock.reservations.leases import calls, granting, handover
-from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Context
+from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.escalation import acknowledge, resolve
 from interlock.reservations.messages.request import read_answer, read_pattern, read_thread, unknown_thread

@@ -9,7 +9,7 @@ from interlock.reservations.answers import InboxAnswer, Refusal, SentAnswer
 from interlock.reservations.leases import arguments, calls
 from interlock.reservations.leases.refusals import other_arguments
 from interlock.reservations.leases.runtime import Caller, Context
-from interlock.reservations.messages import bodies, escalation, inbox
+from interlock.reservations.messages import bodies, escalation, mailbox
 from interlock.reservations.messages.mailbox import (
     MAX_BODY_BYTES,
     MAX_MESSAGE_BYTES,
@@ -86,7 +86,7 @@ def fetch(ctx: Context, cursor: object = None, *, unread_only: object = True, li
         rows = entry.tx.inbox(entry.agent.name, after=after, unread_only=bool(unread_only), limit=most + 1)
         answer: InboxAnswer = {"messages": [], "next_cursor": 10**12, "negotiation_timeouts": [], "errors": []}
         later = _fill(answer["negotiation_timeouts"], timeouts, answer, TIMEOUT_BYTES)
-        read = [inbox.shown(entry, row) for row in rows[:most]]
+        read = [mailbox.shown(entry, row) for row in rows[:most]]
         left = _fill(answer["messages"], [row.info for row in read], answer, MAX_INBOX_BYTES)
         _fill(answer["negotiation_timeouts"], later, answer, MAX_INBOX_BYTES)
         for row in rows[: len(answer["messages"])]:
@@ -94,10 +94,10 @@ def fetch(ctx: Context, cursor: object = None, *, unread_only: object = True, li
                 entry.tx.put_message(replace(row, read_at=entry.now))
         whole = not left and len(rows) <= most
         answer["next_cursor"] = None if whole else answer["messages"][-1]["message_id"]
-        if whole and (waiting := inbox.open_requests(entry, answer["messages"])):
+        if whole and (waiting := mailbox.open_requests(entry, answer["messages"])):
             answer["open_requests"] = []
             _fill(answer["open_requests"], waiting, answer, MAX_INBOX_BYTES)
-    inbox.look_after(ctx, read[: len(answer["messages"])])
+    mailbox.look_after(ctx, read[: len(answer["messages"])])
     return answer
 
 

@@ -209,9 +209,6 @@ def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | Find
         return error.finding
 
 
-# -- reading -----------------------------------------------------------------------------------------------------
-
-
 def _pattern(value: Pattern | str, fold_case: bool) -> Pattern:
     """Return a pattern; a text that is none is the caller's mistake."""
     if isinstance(value, Pattern):
