@@ -9,11 +9,13 @@ from setting `INTERLOCK_AGENT_ID` to the name of another; the guard of shell com
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interlock.reservations import process
 from interlock.reservations.store.records import AgentKind, key_of
-from interlock.reservations.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from interlock.reservations.store.sqlite import SqliteStore
 
 NAMES: Final = ("INTERLOCK_AGENT_ID", "INTERMUTE_AGENT_ID")
 SESSION: Final = "CLAUDE_SESSION_ID"
@@ -40,7 +42,7 @@ class Known(NamedTuple):
 
 
 def who(
-    env: Mapping[str, str], store: SqliteStore, session_id: str = "", client: str = "claude", *, door: str = ""
+    env: Mapping[str, str], store: "SqliteStore", session_id: str = "", client: str = "claude", *, door: str = ""
 ) -> Known:
     """Return the agent and its process.
 
@@ -79,7 +81,7 @@ def told(env: Mapping[str, str], session_id: str = "", client: str = "claude") -
     return of_session(env[SESSION]) if env.get(SESSION) else ""
 
 
-def is_elsewhere(store: SqliteStore, name: str) -> bool:
+def is_elsewhere(store: "SqliteStore", name: str) -> bool:
     """Return whether an agent lives in a process that is not one of those above this one.
 
     Whoever speaks in its name from here has only been told that name.
@@ -112,7 +114,7 @@ def _given(env: Mapping[str, str]) -> str:
     return next((name for variable in NAMES if (name := env.get(variable, "").strip())), "")
 
 
-def _bound(store: SqliteStore) -> Known | None:
+def _bound(store: "SqliteStore") -> Known | None:
     """Return what is stored for the nearest ancestor; none above the first init, which strangers share."""
     above = _candidates(process.ancestors())
     machine = process.host()
