@@ -1,4 +1,4 @@
-"""What the calls answer: JSON dictionaries, the same through every door. Times are ISO 8601 in UTC.
+"""What the calls answer: JSON dictionaries, the same at every entry point. Times are ISO 8601 in UTC.
 
 `rest` is there when an answer was too long for an agent, and says what is left out of which list: see `bounded`.
 """

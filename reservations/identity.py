@@ -1,4 +1,4 @@
-"""Which agent a program works for: one name through every door.
+"""Which agent a program works for: one name at every entry point.
 
 The edit hook, the MCP server, the shell and git's hooks are different processes below one client. They find the same
 name: by the environment, by the session, or by what session-start stored for the client's process.
@@ -9,13 +9,13 @@ from setting `INTERLOCK_AGENT_ID` to the name of another; the guard of shell com
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interlock.reservations import process
 from interlock.reservations.store.records import AgentKind, key_of
-from interlock.reservations.store.sqlite import SqliteStore
 
-__all__ = ["Known", "exports", "is_elsewhere", "of_session", "told", "who"]
+if TYPE_CHECKING:
+    from interlock.reservations.store.sqlite import SqliteStore
 
 NAMES: Final = ("INTERLOCK_AGENT_ID", "INTERMUTE_AGENT_ID")
 SESSION: Final = "CLAUDE_SESSION_ID"
@@ -24,7 +24,7 @@ EXPORTED: Final = "INTERLOCK_AGENT_SESSION"
 inherits both and is another agent: that name counts only when nothing nearer says who this is."""
 MAX_SESSION: Final = 80
 APART: Final = frozenset({"hook", "mcp"})
-"""The doors that a client opens itself. Where nothing says who it is, its process does: two clients are two agents."""
+"""The entry points that a client starts itself. Where nothing says who it is, its process does: two clients are two."""
 
 
 class Known(NamedTuple):
@@ -42,7 +42,7 @@ class Known(NamedTuple):
 
 
 def who(
-    env: Mapping[str, str], store: SqliteStore, session_id: str = "", client: str = "claude", *, door: str = ""
+    env: Mapping[str, str], store: "SqliteStore", session_id: str = "", client: str = "claude", *, door: str = ""
 ) -> Known:
     """Return the agent and its process.
 
@@ -57,7 +57,7 @@ def who(
         store: Where the processes of clients are stored.
         session_id: The session that a hook's input names.
         client: What kind of client sent that input: `claude`, `codex`, `gemini`.
-        door: Through which door it calls; `hook` and `mcp` are a client's own.
+        door: The entry point by which it calls; `hook` and `mcp` are a client's own.
     """
     name = told(env, session_id, client)
     if not name and (bound := _bound(store)) is not None:
@@ -81,7 +81,7 @@ def told(env: Mapping[str, str], session_id: str = "", client: str = "claude") -
     return of_session(env[SESSION]) if env.get(SESSION) else ""
 
 
-def is_elsewhere(store: SqliteStore, name: str) -> bool:
+def is_elsewhere(store: "SqliteStore", name: str) -> bool:
     """Return whether an agent lives in a process that is not one of those above this one.
 
     Whoever speaks in its name from here has only been told that name.
@@ -111,11 +111,10 @@ def exports(env: Mapping[str, str], name: str, session_id: str) -> dict[str, str
 
 
 def _given(env: Mapping[str, str]) -> str:
-    """Return the name that a variable gives, or nothing."""
     return next((name for variable in NAMES if (name := env.get(variable, "").strip())), "")
 
 
-def _bound(store: SqliteStore) -> Known | None:
+def _bound(store: "SqliteStore") -> Known | None:
     """Return what is stored for the nearest ancestor; none above the first init, which strangers share."""
     above = _candidates(process.ancestors())
     machine = process.host()
@@ -145,7 +144,6 @@ def _mark(started: str) -> str:
 
 
 def _person(env: Mapping[str, str]) -> str:
-    """Return `user@host`."""
     user = env.get("LOGNAME") or env.get("USER")
     if not user:
         try:

@@ -1,7 +1,7 @@
 """Opening the reservations of a project: place, settings, store and identity put together."""
 
 import os
-from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from interlock.reservations import identity, place, process, settings
@@ -9,9 +9,6 @@ from interlock.reservations.git.uncommitted import unsaved
 from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.store.sqlite import SqliteStore
-
-__all__ = ["open_reservations", "open_runtime"]
-
 
 LOOK_SECONDS: Final = 1.0
 """So long an answer waits for a look into other worktrees: each costs some runs of git."""
@@ -27,23 +24,13 @@ def open_runtime(found: place.Place) -> Runtime:
         SqliteStore(found.store_path),
         settings.read(found.root),
         is_running=process.is_running,
-        dirty=_dirty,
-        changed_here=_changed_here,
+        dirty=partial(unsaved, seconds=LOOK_SECONDS),
+        changed_here=partial(unsaved, seconds=0.0),
         is_folder=place.is_folder,
         exists=place.exists,
         nested=place.other_below,
         real=place.real,
     )
-
-
-def _dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
-    """Say which patterns cover work that is not committed, wherever their holders work; see `unsaved`."""
-    return unsaved(root, patterns, LOOK_SECONDS)
-
-
-def _changed_here(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
-    """Say which patterns cover work that is not committed in one checkout."""
-    return unsaved(root, patterns, 0.0)
 
 
 def open_reservations(start: str | None = None, client: str = "cli", *, name: str = "") -> Reservations:

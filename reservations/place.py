@@ -10,11 +10,6 @@ from typing import Final, NamedTuple
 
 from interlock.core.project import PROJECT, find_root, is_marked, upwards
 
-__all__ = [
-    "Place", "around", "at", "exists", "find", "git_dir_of", "inside", "is_folder", "links",
-    "main_root", "nested", "of_git", "on_disk", "other_below", "real",
-]  # fmt: skip
-
 STORE: Final = "reservations.sqlite"
 _MAX_POINTER_BYTES: Final = 8192
 
@@ -98,7 +93,7 @@ def links(path: str) -> tuple[str, ...]:
 
 
 def real(root: str, path: str) -> tuple[str, ...]:
-    """Return the names by which a path below a project's root is held, as `links` says, as all doors count them.
+    """Return the names by which a path below a project's root is held, as `links` says, as all entry points count them.
 
     They are relative to the checkout that they are in, which may be another worktree; empty for its root. One that is
     in no checkout of the project is absolute.

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-__all__ = ["Process", "ancestors", "client", "from_proc", "from_ps", "host", "is_running", "own"]
-
 PLAIN_SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh"})
 """Those that run what is written for `sh`."""
 SHELLS: Final = PLAIN_SHELLS | {"rbash", "zsh", "fish", "csh", "tcsh", "busybox", "pwsh"}
@@ -131,7 +129,6 @@ def is_running(host_name: str, pid: int, started: str) -> bool | None:
 
 
 def _read(pid: int) -> Process | None:
-    """Return a process, or None when it cannot be seen."""
     return from_proc(pid) if _ON_LINUX else _table().get(pid)
 
 

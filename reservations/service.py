@@ -3,7 +3,7 @@
 from interlock.reservations import status
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Context
-from interlock.reservations.messages import negotiation, sending
+from interlock.reservations.messages import negotiation, response, sending
 
 
 class Reservations(Context):
@@ -23,7 +23,7 @@ class Reservations(Context):
     list_agents = status.list_agents
     request_release = negotiation.request
     negotiate_release = negotiation.negotiate
-    respond_to_release = negotiation.respond
+    respond_to_release = response.respond
     standing = status.standing
     join = status.join
     leave = status.leave

@@ -12,16 +12,6 @@ from interlock.core.text import closest
 from interlock.reservations.errors import SettingsError
 from interlock.reservations.place import main_root
 
-__all__ = [
-    "NEGOTIATION_POLL_SECONDS",
-    "NORMAL_TIMEOUT_MINUTES",
-    "URGENT_TIMEOUT_MINUTES",
-    "Settings",
-    "build",
-    "faults",
-    "read",
-]
-
 NORMAL_TIMEOUT_MINUTES: Final = 10
 """How long the holder has to answer a normal request (Negotiation PRD F5)."""
 URGENT_TIMEOUT_MINUTES: Final = 5
@@ -113,7 +103,6 @@ def faults(table: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _plain(value: object) -> float | None:
-    """Return a number, or None for anything else."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -122,7 +111,6 @@ def _bad(key: str, message: str, fix: str, code: str = "CFG104") -> Finding:
 
 
 def _fault(key: str, value: object) -> Finding | None:
-    """Return what is wrong with one key, or None."""
     where = f"reservations.{key}"
     rule = _KEYS.get(key)
     if rule is None:
@@ -143,7 +131,6 @@ def _fault(key: str, value: object) -> Finding | None:
 
 
 def _unknown(key: str) -> Finding:
-    """Return the fault of a key that does not exist, with the nearest that does."""
     folder, _, name = key.rpartition(".")
     prefix = f"{folder}." if folder else ""
     known = [row[len(prefix) :] for row in _KEYS if row.startswith(prefix) and "." not in row[len(prefix) :]]
@@ -154,7 +141,6 @@ def _unknown(key: str) -> Finding:
 
 
 def _shown(value: object) -> str:
-    """Return a value on one short line."""
     text = repr(value)
     return text if len(text) <= 60 else text[:59] + "…"
 
@@ -199,7 +185,6 @@ def read(root: str) -> Settings:
 
 
 def _table(root: str, name: str, above: tuple[str, ...]) -> Mapping[str, Any] | None:
-    """Return `[reservations]` of one file, or None when it does not have it."""
     path = os.path.join(root, name)
     try:
         with open(path, "rb") as file:

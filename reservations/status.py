@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from interlock.reservations.answers import AgentsAnswer, StandingAnswer, iso
 from interlock.reservations.leases import calls, liveness, wait_queue
-from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Context
+from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.leases.views import lease_info
 from interlock.reservations.messages import escalation
 from interlock.reservations.store.records import Agent, Lease, Negotiation, Waiter, key_of
@@ -15,7 +14,7 @@ LATELY_SECONDS: Final = 24 * 3600
 """An agent without a lease is listed for so long after it was last seen."""
 
 MAX_ROWS: Final = 100
-"""So many leases, places in the line and negotiations are shown."""
+"""So many leases, places in the queue and negotiations are shown."""
 DEFAULT_MINUTES: Final = 60.0
 MAX_MINUTES: Final = 7 * 24 * 60.0
 
@@ -44,9 +43,9 @@ def list_agents(ctx: Context) -> AgentsAnswer:
 
 
 def standing(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> StandingAnswer:
-    """Return the leases, the line, and the negotiations that are open or recent (Negotiation PRD F4).
+    """Return the leases, the queue, and the negotiations that are open or recent (Negotiation PRD F4).
 
-    Leases come with the newest first, the line in its order, of the negotiations the open ones first and the newest
+    Leases come with the newest first, the queue in its order, of the negotiations the open ones first and the newest
     first among each; of many, `MAX_ROWS` each, and `more` counts the others. Who looks is not registered by it.
 
     Args:
@@ -80,7 +79,7 @@ def join(ctx: Context) -> dict[str, Any]:
 
     Returns:
         `name, kind, leases, unread`, `requests` (open ones that the caller has to answer) and `waiting_for` (its
-        places in the line).
+        places in the queue).
     """
     with calls.entered(ctx) as entry:
         name = entry.agent.name
@@ -97,7 +96,7 @@ def join(ctx: Context) -> dict[str, Any]:
 
 
 def leave(ctx: Context) -> dict[str, Any]:
-    """Release everything of the caller, take back its requests and its places in the line, and unbind its process.
+    """Release everything of the caller, take back its requests and its places in the queue, and unbind its process.
 
     The agent and its messages stay: it may come back under its name.
 
@@ -106,8 +105,7 @@ def leave(ctx: Context) -> dict[str, Any]:
     """
     with calls.entered(ctx) as entry:
         name = entry.agent.name
-        for waiter in wait_queue.places_of(entry, name):
-            wait_queue.leave(entry, waiter, "its agent left")
+        wait_queue.leave_all(entry, "its agent left")
         asked = entry.tx.open_negotiations(requester=name)
         for row in asked:
             escalation.resolve(entry, row, "withdrawn")
@@ -120,7 +118,7 @@ def leave(ctx: Context) -> dict[str, Any]:
 
 
 def leave_queue(ctx: Context, text: str) -> bool:
-    """Take the caller out of the line for a pattern, its request for it with that; says whether it stood there.
+    """Take the caller out of the queue for a pattern, its request for it with that; says whether it stood there.
 
     Args:
         text: The pattern in canonical form.
@@ -181,7 +179,6 @@ def _waiter(entry: Entry, waiter: Waiter, position: int) -> dict[str, Any]:
 
 
 def _negotiation(entry: Entry, row: Negotiation) -> dict[str, Any]:
-    """Return a negotiation as a row of the Pending Negotiations table."""
     shown: dict[str, Any] = {
         "thread_id": row.thread_id,
         "requester": row.requester,

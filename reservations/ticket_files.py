@@ -5,8 +5,6 @@ import os
 import stat
 from typing import Final
 
-__all__ = ["is_ticket_file"]
-
 _FOLDER: Final = "tickets"
 _ONE: Final = "ticket.json"
 _END: Final = ".json"

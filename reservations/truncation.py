@@ -1,6 +1,6 @@
 """How long an answer may be: what does not fit is told in short and counted, and each list says how to get the rest.
 
-The doors of agents bound what they answer; the command line and everything inside gets the whole.
+The entry points of agents bound what they answer; the command line and everything inside gets the whole.
 """
 
 import json
@@ -9,8 +9,6 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from interlock.reservations.answers import AgentsAnswer, LeaseInfo, MineAnswer
 from interlock.reservations.rules import shown
-
-__all__ = ["FULL", "MAX_ANSWER_BYTES", "bounded", "page_of_agents", "page_of_leases", "size"]
 
 MAX_ANSWER_BYTES: Final = 16 * 1024
 """An answer is at most so long as JSON in UTF-8; a result carries it twice, as text and as structured content."""
@@ -107,7 +105,6 @@ def _page(answer: AnswerT, name: str, tool: str, cursor_of: Callable[[list[Any]]
 
 
 def _fitted(answer: AnswerT, lists: Mapping[str, _List]) -> AnswerT:
-    """Return an answer whose lists are cut so that all of it fits."""
     before: Mapping[str, int] = _left_out(answer.get("more"))
     if not before and size(answer) <= MAX_ANSWER_BYTES:
         return answer
@@ -140,7 +137,6 @@ def _left_out(more: object) -> Mapping[str, int]:
 
 
 def _first(rows: list[Any], room: int) -> tuple[list[Any], int]:
-    """Return the first rows that fit, and the room that is left."""
     for at, row in enumerate(rows):
         needed = size(row) + 1
         if needed > room:

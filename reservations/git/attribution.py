@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from interlock.reservations import identity, place
 from interlock.reservations.git import checkouts, commands
-from interlock.reservations.git.lease_history import LeasesByPath, read_history
+from interlock.reservations.git.lease_history import leases_by_path, read_history
 from interlock.reservations.leases.marks import GRAIN_SECONDS, edited_at, time_of
 from interlock.reservations.rules import shown
 from interlock.reservations.store.history import Held, History
@@ -69,7 +69,8 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
     own = {path for path, at in marks if at is not None and at >= since and _wrote(f"{found.root}/{path}", at)}
     history = read_history(found.store_path, roots, checkouts.journals_of(roots))
     mine = {key_of(name) for name in names}
-    leases = list(LeasesByPath(history).covering(list(inside)))
+    near = leases_by_path(history)
+    leases = [(path, held) for path in inside for held in near.covering(path)]
     written = {path: time_of(f"{found.root}/{path}") for path in inside}
     own -= _handed_on(leases, mine, written)
     others, theirs = _others(found.root, history, leases, mine, written, since)

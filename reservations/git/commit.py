@@ -155,7 +155,6 @@ def _made(ctx: Context, message: str | None, paths: list[str], changed: Mapping[
 
 
 def _judged(ctx: Context, made: partial_commit.Made, paths: Sequence[str]) -> CommitAnswer:
-    """Return the answer to what git made."""
     if made.commit is None:
         lines = made.said.splitlines() or ["no message"]
         text = "Git or one of your hooks refused the commit; nothing was committed."
@@ -217,23 +216,19 @@ def _named(root: str, changed: Mapping[str, str], paths: Iterable[str]) -> tuple
 
 
 def _refused(message: str, found: str, fix: str) -> CommitAnswer:
-    """Return the refusal of a commit that could not be made."""
     return _none([refuse("RSV208", message, place="commit", found=found, expected=EXPECTED, fix=fix)])
 
 
 def _with_left(answer: CommitAnswer, rows: Sequence[Owned]) -> CommitAnswer:
-    """Put what stays as it is into an answer, and return that."""
     answer["left"], answer["left_count"] = [each.row for each in rows[:MAX_LEFT]], len(rows)
     return answer
 
 
 def _none(errors: list[Refusal]) -> CommitAnswer:
-    """Return the answer without a commit."""
     return {"commit": None, "paths": [], "left": [], "left_count": 0, "released": [], "errors": errors}
 
 
 def _record(ctx: Context, answer: CommitAnswer) -> None:
-    """Add the commit to the events."""
     paths = [shown(path) for path in answer["paths"][:MAX_EVENT_PATHS]]
     with calls.entered(ctx) as entry:
         entry.event(

@@ -1,6 +1,6 @@
 """Commits against the leases that the journal tells of: what `interlock verify --commits` says.
 
-Hooks can be gone round; a commit that arrives cannot hide what it changes and when it says it was made.
+Hooks can be bypassed; a commit that arrives cannot hide what it changes and when it says it was made.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from interlock.reservations import place, settings
 from interlock.reservations.answers import iso
 from interlock.reservations.git import checkouts
 from interlock.reservations.git.commit_range import Commit, CommitsUnreadError, read_commits
-from interlock.reservations.git.lease_history import LeasesByPath, read_history
+from interlock.reservations.git.lease_history import leases_by_path, read_history
 from interlock.reservations.git.merges import Discarded, discarded
 from interlock.reservations.rules import RULES, shown
 from interlock.reservations.store.history import Held, History, Made
@@ -213,7 +213,7 @@ class Judge:
     def __init__(self, history: History, longest: float = 0.0) -> None:
         self.made = history.made
         self._blind = [(begin, end + longest) for begin, end in history.blind]
-        self._leases = LeasesByPath(history)
+        self._leases = leases_by_path(history)
 
     def is_of(self, commit: Commit, agent: str) -> bool:
         """Return whether `interlock commit` made a commit for an agent."""
@@ -223,7 +223,7 @@ class Judge:
     def held_for(self, row: Discarded) -> Held | None:
         """Return the lease under which the commit was recorded whose work a merge throws away, if there was one."""
         made = self.made[row.source]
-        for _, held in self._leases.covering([row.path]):
+        for held in self._leases.covering(row.path):
             in_order = held.granted < made.number and (held.ended is None or held.ended > made.number)
             if held.store == made.store and in_order and key_of(held.agent) == key_of(made.agent):
                 return held
@@ -237,12 +237,12 @@ class Judge:
         count, for which came first is not known.
         """
         made = self.made.get(commit.id)
+        covered = [(path, held) for path in commit.paths for held in self._leases.covering(path)]
         if made is None:
-            hits = [(path, held) for path, held in self._leases.covering(commit.paths) if held.stood(commit.at)]
+            hits = [(path, held) for path, held in covered if held.stood(commit.at)]
         else:
             mine = key_of(made.agent)
-            hits = [(path, held) for path, held in self._leases.covering(commit.paths)
-                    if held.stood_at(made) and key_of(held.agent) != mine]  # fmt: skip
+            hits = [(path, held) for path, held in covered if held.stood_at(made) and key_of(held.agent) != mine]
         if not hits:
             is_blind = made is None and any(begin <= commit.at <= end for begin, end in self._blind)
             return "incomplete" if is_blind else "free" if made is None else "proven", []

@@ -94,11 +94,6 @@ def foreign(ctx: Context) -> Held:
 
     A dead holder's unsaved work is still there: who wants to touch it reserves it, which takes it over and says so.
     """
-    return _near(_foreign(ctx))
-
-
-def _foreign(ctx: Context) -> list[Hold]:
-    """Return the leases of others."""
     from interlock.reservations.leases import calls, liveness  # noqa: PLC0415 - not for a quick yes
 
     me = key_of(ctx.caller.name)
@@ -109,7 +104,7 @@ def _foreign(ctx: Context) -> list[Hold]:
             name: Holder(liveness.state(entry, name), agent.last_seen if agent else 0.0, entry.now)
             for name, agent in agents.items()
         }
-    return [Hold(lease.pattern, lease.prefix, lease, found[lease.agent]) for lease in others]
+    return _near(Hold(lease.pattern, lease.prefix, lease, found[lease.agent]) for lease in others)
 
 
 def _near(rows: Iterable[Hold]) -> Held:
@@ -127,7 +122,7 @@ def holdings(
     from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
 
     first = known.get(found.store_path) or opened(found, client, env)
-    held = [] if first is None else _foreign(first)
+    held = [] if first is None else foreign(first).meeting("**")
     for outer in place.around(os.path.join(found.root, "file"), found):
         if outer.store_path == found.store_path or (above := opened(outer, client, env)) is None:
             continue
@@ -200,7 +195,6 @@ def note(ctx: Context, door: str, action: str, hits: Sequence[Hit]) -> None:
 
 
 def _line(path: str, conflict: Conflict) -> str:
-    """Describe one held path."""
     within = "" if conflict["held_pattern"] == path else f" as {shown(conflict['held_pattern'])}"
     reason = f": {shown(conflict['reason'])}" if conflict["reason"] else ""
     changed = ", with uncommitted changes" if conflict["dirty"] else ""

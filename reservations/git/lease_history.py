@@ -1,12 +1,13 @@
 """What is known of the leases of a project: read from its store and its journals, and looked up by path."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 
 from interlock.reservations.git import checkouts
 from interlock.reservations.git.journal_check import look
-from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, matches
+from interlock.reservations.patterns import Pattern, canonical
+from interlock.reservations.patterns.prefix_index import Near
 from interlock.reservations.rules import shown
 from interlock.reservations.store.history import (
     Happened,
@@ -20,25 +21,13 @@ from interlock.reservations.store.history import (
 from interlock.reservations.store.readonly import to_read
 
 
-class LeasesByPath:
-    """The leases of a history, to be found by the paths that they cover."""
+def leases_by_path(history: History) -> Near[Held]:
+    """Return the leases of a history, to be found by the paths that they ever covered.
 
-    def __init__(self, history: History) -> None:
-        self._rows = [(_pattern(held), held) for held in history.leases]
-        self._wide = [(pattern, held) for pattern, held in self._rows if not pattern.literal]
-        self._literal: dict[str, list[Held]] = {}
-        for pattern, held in self._rows:
-            if pattern.literal:
-                self._literal.setdefault(pattern.path, []).append(held)
-
-    def covering(self, paths: Iterable[str]) -> Iterator[tuple[str, Held]]:
-        """Yield each path with each lease that ever covered it."""
-        for path in paths:
-            # Most names are spelled in one way only: a look into a table in place of one at each lease.
-            plain = path.isascii() and not FOLD_CASE
-            near = [row for row in self._wide if path.startswith(row[0].prefix)] if plain else self._rows
-            yield from ((path, held) for held in self._literal.get(path, []) if plain)
-            yield from ((path, held) for pattern, held in near if matches(pattern, path))
+    Raises:
+        HistoryUnreadableError: A lease has a pattern that cannot be read.
+    """
+    return Near((held.pattern, _pattern(held).prefix, held) for held in history.leases)
 
 
 def read_history(store_path: str, roots: Sequence[str], journals: Sequence[str]) -> History:

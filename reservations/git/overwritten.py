@@ -12,7 +12,7 @@ from interlock.reservations.git.foreign_leases import Hit
 from interlock.reservations.leases import calls, marks
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
-from interlock.reservations.store.records import HOUSE
+from interlock.reservations.store.records import SYSTEM
 
 TOPIC: Final = "surprise-write"
 MAX_NAMED: Final = 8
@@ -65,7 +65,7 @@ def unread(ctx: Context, paths: Iterable[str]) -> list[str]:
     with calls.entered(ctx) as entry:
         name = entry.agent.name
         rows = entry.tx.inbox(name, after=0, unread_only=True, limit=entry.tx.unread_count(name))
-    told = [row.body for row in rows if row.topic == TOPIC and row.sender == HOUSE]
+    told = [row.body for row in rows if row.topic == TOPIC and row.sender == SYSTEM]
     return [path for path in paths if any(shown(path) in body or _MORE.search(body) for body in told)]
 
 

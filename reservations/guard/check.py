@@ -17,8 +17,6 @@ from interlock.reservations.leases.runtime import Context
 if TYPE_CHECKING:
     from interlock.reservations.guard.effects import Worlds
 
-__all__ = ["check_command"]
-
 MAX_WORDS: Final = 200
 """So many words of a line are looked at for other checkouts; with more, the line is read."""
 

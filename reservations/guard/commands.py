@@ -80,7 +80,6 @@ class Commands(GitLines):
             self._other(spot, name, rest)
 
     def _wrapped(self, spot: Spot, run: Run) -> None:
-        """Judge what wrappers say: variables, and command lines."""
         for word in run.assigned:
             name, sign, value = word.partition("=")
             if not sign or not word.single or not Word(name).literal:
@@ -107,7 +106,6 @@ class Commands(GitLines):
         run.words = new
 
     def _fed_words(self, spot: Spot) -> list[Word]:
-        """Return what a command reads, word by word."""
         return [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
 
     def mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
@@ -117,7 +115,6 @@ class Commands(GitLines):
             self.anything(f"{name} {said}", refusals.PERSON, spot.here, refusals.AROUND)
 
     def _write(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
-        """Judge a program of the table of those that write files."""
         self._code(spot, name, rest)
         (way, row), said = FILES[name], [word.text for word in rest if word.known]
         written = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
@@ -176,8 +173,6 @@ class Commands(GitLines):
         except UnreadableError:
             pass
 
-    # -- programs that run a text --------------------------------------------------------------------------------------
-
     def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge `sh -c TEXT`, and a shell that reads a here-document or a pipe."""
         words, is_text, is_input = list(rest), False, False
@@ -227,8 +222,6 @@ class Commands(GitLines):
             self.plainly(spot, name, _SPELLED)
         self.later.append((spot, text.text))
 
-    # -- builtins that set variables -----------------------------------------------------------------------------------
-
     def _read(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Note what `read`, `mapfile` and `getopts` give variables."""
         if any(is_short(word) and "C" in word.text for word in rest):
@@ -254,8 +247,6 @@ class Commands(GitLines):
     def _hash(self, spot: Spot, rest: Sequence[Word]) -> None:
         if rest:
             self.plainly(spot, "hash, enable, bind or complete", "the program itself")
-
-    # -- other programs ----------------------------------------------------------------------------------------------
 
     def _find(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge `find … -delete`, `find … -exec PROGRAM` and `fd … -x PROGRAM`."""

@@ -89,8 +89,6 @@ class Call(NamedTuple):
         """Its arguments, before and behind `--`."""
         return [*self.rest, *(self.paths or [])]
 
-    # -- what is held ----------------------------------------------------------------------------------------------
-
     def all(self) -> list[Hit]:
         """Return everything that is held."""
         return self.world.all()
@@ -145,8 +143,6 @@ class Call(NamedTuple):
         rest = [row for row in rows if row[0] not in held]
         return [*((path, {**row, "dirty": True}) for path, row in named), *rest], _SWEPT if rest else ""
 
-    # -- commits ---------------------------------------------------------------------------------------------------
-
     def commit(self, name: str) -> str | None:
         """Return the commit that a name stands for when the command runs; None when git will not find it."""
         name = "@{-1}" if name == "-" else name
@@ -163,8 +159,6 @@ class Call(NamedTuple):
         base = re.split(r"[~^]|@\{(?!u|push)", name)[0]
         return asked(self.here, "rev-parse", "--symbolic-full-name", base).startswith("refs/remotes/")
 
-    # -- settings --------------------------------------------------------------------------------------------------
-
     def sets_aside(self) -> bool:
         """Return whether a merge or a rebase first takes away all unsaved work, to put it back later."""
         if self.has("--autostash", "--no-autostash"):
@@ -176,8 +170,6 @@ class Call(NamedTuple):
         """Return whether git's hooks of ours stand where git looks for hooks, so that they judge what is not known."""
         folder = os.path.join(self.here, asked(self.here, "rev-parse", "--git-path", "hooks"))
         return self.hooks and all(_is_ours(os.path.join(folder, name), name) for name in _HOOKS)
-
-    # -- pathspecs -------------------------------------------------------------------------------------------------
 
     def below(self, specs: Sequence[Word], paths: Sequence[str] | None) -> list[Hit]:
         """Return what is held below pathspecs, of some paths or of all."""

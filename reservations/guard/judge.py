@@ -114,8 +114,6 @@ class Judge:
                 raise RefusedError(action, hits, refusals.STORE, world, verb=verb, asks=False)
             raise RefusedError(action, hits, refusals.FILE, world)
 
-    # -- variables -----------------------------------------------------------------------------------------------------
-
     def fields(self, node: Node, spot: Spot) -> list[Word]:
         """Return the words that a node becomes."""
         return self.expander.fields(node, spot.binding, spot.here)
@@ -199,8 +197,6 @@ class Judge:
                     elif program != "export" and name in NAMES:
                         self._named(spot, name, "")
 
-    # -- arithmetic --------------------------------------------------------------------------------------------------
-
     def arithmetic(self, node: Node, here: str | None) -> None:
         """Judge what bash reads as numbers: it runs the substitutions in the subscripts of values."""
         spot, is_test = Spot(node, here), node.type == "test_command"
@@ -234,8 +230,6 @@ class Judge:
         if any(_SUBSCRIPT.search(word.text) for word in words):
             self.plainly(spot, name, "a text without commands in a subscript")
 
-    # -- what commands write -----------------------------------------------------------------------------------------
-
     def written(self, stages: Sequence[Node], binding: Binding, here: str | None) -> list[Word]:
         """Return what the last of some stages of a pipe writes, past mere filters."""
         if len(stages) == 1 and stages[0].type == "pipeline":
@@ -266,7 +260,6 @@ class Judge:
         return listings.produced(words, here)
 
     def _output(self, node: Node, binding: Binding) -> list[Word]:
-        """Return what a command substitution writes."""
         parts = [child for child in node.children if child.is_named and child.type != "comment"]
         here = binding["PWD"][0].text if "PWD" in binding else None
         return self.written(parts, binding, here) if len(parts) == 1 else [UNKNOWN]

@@ -135,7 +135,6 @@ def plain(words: Sequence[Word]) -> list[Word]:
 
 
 def _has(words: Sequence[Word], long: str, short: str) -> bool:
-    """Return whether one of some options is given."""
     return any(word.text == long or (is_short(word) and not set(short).isdisjoint(word.text)) for word in words)
 
 

@@ -154,7 +154,6 @@ def row_of(node: Node) -> int:
 
 
 def _walk(root: Node) -> Iterator[tuple[Node, int]]:
-    """Yield every node with its depth."""
     stack = [(root, 0)]
     while stack:
         node, depth = stack.pop()

@@ -82,10 +82,7 @@ class Walk(Commands):
         self.count("texts inside texts", spot.node)
         self.seen |= dict.fromkeys(self._parts(parse(text), (spot.here,), feed).any)
 
-    # -- statements --------------------------------------------------------------------------------------------------
-
     def _visit(self, node: Node, folders: Folders, feed: Feed) -> Ends:
-        """Judge what a node stands for."""
         if len(folders) > MAX_FOLDERS:
             folders = (None,)
         self.seen |= dict.fromkeys(folders)
@@ -166,8 +163,6 @@ class Walk(Commands):
         self.declare(node, _only(folders))
         return Ends(folders, folders)
 
-    # -- redirections ------------------------------------------------------------------------------------------------
-
     def _redirected(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         body = node.children[0]
         is_list = body.type == "list"
@@ -212,8 +207,6 @@ class Walk(Commands):
                         self.files(spot, f"> {text_of(node.children[-1])}", [word], follow=True)
                         self.wrote |= not word.text.startswith("/dev/")
         return Ends(folders, folders)
-
-    # -- commands ----------------------------------------------------------------------------------------------------
 
     def _command(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         return self._simple(node, folders, feed, [], [])

@@ -144,7 +144,6 @@ class Expander:
         return found
 
     def _finished(self, text: str, binding: Binding) -> Word:
-        """Return one word of what was put together."""
         if text.startswith(_TILDE):
             user, sign, rest = text.partition("/")
             if user == f"{_TILDE}+" and "PWD" in binding:
@@ -220,7 +219,6 @@ class Expander:
         return [UNKNOWN]
 
     def _value(self, name: str, binding: Binding) -> Sequence[Word]:
-        """Return what a variable holds."""
         known = self.env.get(name) if name in _ENVIRONMENT else ""
         return binding[name] if name in binding else [NAME if name in _NUMBERS else Word(known or ANY)]
 

@@ -4,14 +4,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from interlock.reservations import identity, place, process, settings
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
-
-__all__ = ["answer", "identified", "located", "opened"]
 
 MAX_CONTEXT: Final = 4000
 """So many characters of context an agent is given at once."""
@@ -25,7 +24,7 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
         settings.read(found.root),
         is_running=process.is_running,
         dirty=unsaved,
-        changed_here=lambda root, patterns: unsaved(root, patterns, 0.0),
+        changed_here=partial(unsaved, seconds=0.0),
         is_folder=place.is_folder,
     )
     known = identity.who(env, store, call.session_id, client, door="hook")

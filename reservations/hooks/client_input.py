@@ -8,36 +8,19 @@ from typing import Any, ClassVar, Final, NamedTuple, cast
 from interlock.redaction import long_key_in
 from interlock.reservations.errors import KeyInNameError, ReservationError
 
-__all__ = [
-    "CLIENTS",
-    "EDITS",
-    "READS",
-    "Call",
-    "InputRefusedError",
-    "client_of",
-    "command",
-    "is_watched",
-    "read",
-    "written",
-]
-
 CLIENTS: Final = ("claude", "codex", "gemini")
 """The clients that send this input; the first is meant when the command line names none."""
 
 _FILE: Final = ("file_path", "absolute_path", "filePath", "path")
-EDITS: Final = {
-    "Edit": _FILE,
-    "Write": _FILE,
-    "MultiEdit": _FILE,
+EDITS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("Edit", "Write", "MultiEdit", "Update", "write_file", "replace", "edit_file", "str_replace_based_edit_tool",
+         "str_replace_editor"),
+        _FILE,
+    ),
     "NotebookEdit": ("notebook_path", *_FILE),
-    "Update": _FILE,
-    "write_file": _FILE,
-    "replace": _FILE,
-    "edit_file": _FILE,
-    "str_replace_based_edit_tool": _FILE,
-    "str_replace_editor": _FILE,
     "apply_patch": (),
-}
+}  # fmt: skip
 """Tool to the fields of its input that may hold the path, each of which counts; for `apply_patch` the patch does."""
 
 FILE_SERVERS: Final = {
@@ -66,13 +49,8 @@ READS: Final = frozenset({
 """Tools that write no file of the project."""
 
 SHELLS: Final = {
-    "Bash": ("command",),
-    "PowerShell": ("command",),
-    "shell": ("command",),
-    "local_shell": ("command",),
+    **dict.fromkeys(("Bash", "PowerShell", "shell", "local_shell", "shell_command", "run_shell_command"), ("command",)),
     "exec_command": ("cmd", "command"),
-    "shell_command": ("command",),
-    "run_shell_command": ("command",),
 }
 """Tool to the fields that may hold its command line: a text, or a list of words."""
 
@@ -233,7 +211,6 @@ def _served(tool: str) -> tuple[str, ...]:
 
 
 def _is_name(path: str) -> bool:
-    """Return whether a text can be the name of a file."""
     try:
         return b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:
@@ -246,7 +223,6 @@ def _is_text(value: str) -> bool:
 
 
 def _patched(text: str) -> list[str]:
-    """Return the paths that a patch for `apply_patch` names."""
     if "*** Begin Patch" not in text:
         return []
     lines = (line.strip() for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""The door of every hook: it reads standard input, runs one of them, and never shows a traceback to an agent."""
+"""The entry point of every hook: it reads standard input, runs one of them, and never shows a traceback to an agent."""
 
 import gc
 import os
@@ -8,8 +8,6 @@ from typing import Final, NamedTuple, NoReturn
 
 from interlock.core.errors import InterlockError
 from interlock.core.text import nearest
-
-__all__ = ["MAX_INPUT_BYTES", "OFF", "main"]
 
 MAX_INPUT_BYTES: Final = 8 * 1024 * 1024
 """A client sends the whole text of an edit; nothing that is edited by hand is as large as this."""
@@ -74,7 +72,6 @@ def main(argv: Sequence[str]) -> NoReturn:
 
 
 def _run(argv: Sequence[str]) -> int:
-    """Return the exit status of a hook."""
     name = argv[0] if argv else ""
     if name in {"-h", "--help"}:
         sys.stdout.write(HELP)
@@ -90,7 +87,7 @@ def _run(argv: Sequence[str]) -> int:
         return getattr(module, hook.run or "run")(argv[1:], data, os.environ)
     except InterlockError as error:
         return _say(hook.failed, f"interlock {error.code}: {name}: {error.message}\n  fix: {error.fix}")
-    except Exception as error:  # noqa: BLE001 - the last door: the agent gets a reason, whatever happens
+    except Exception as error:  # noqa: BLE001 - the last handler: the agent gets a reason, whatever happens
         if os.environ.get(DEBUG):
             import traceback  # noqa: PLC0415 - only on request
 
@@ -101,7 +98,6 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _unknown(name: str) -> str:
-    """Return what is wrong with the name of a hook, with the names that are near."""
     near = [f"`{each}`" for each in nearest(name, HOOKS, 2)]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(HOOKS)}."
     problem = f"there is no hook {name!a}" if name else "a hook must be named"
@@ -137,6 +133,5 @@ def _input() -> bytes:
 
 
 def _say(status: int, text: str) -> int:
-    """Print a reason for the agent or the person, and return the status."""
     sys.stderr.write(f"{text}\n")
     return status

@@ -1,6 +1,6 @@
 """`interlock hook post-tool`: what a command wrote is compared with what others hold.
 
-Writes through a shell go round the edit hook. After a tool that may write, changed files that another agent holds and
+Writes through a shell bypass the edit hook. After a tool that may write, changed files that another agent holds and
 that changed while the tool ran are reported to both: once for each file and lease. A holder that was at work in the
 same time is left out, since then nobody can say whose change it is.
 """
@@ -14,14 +14,11 @@ from interlock.reservations.git import commands
 from interlock.reservations.hooks import client_hook, client_input
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases import calls, marks
-from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Context
+from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical
 from interlock.reservations.patterns.prefix_index import Near
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import Lease, key_of
-
-__all__ = ["run"]
 
 MAX_SHOWN: Final = 10
 MAX_ASKED: Final = 500
@@ -97,7 +94,6 @@ def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
 
 
 def _tell(entry: Entry, call: Call, path: str, lease: Lease) -> None:
-    """Leave a message for the holder, and the event."""
     entry.tell(
         lease.agent,
         TOPIC,

@@ -1,6 +1,6 @@
 """`interlock hook pre-edit`: an edit touches no path that another agent holds, and reserves its file.
 
-Before a shell command the git guard is asked, since a shell goes round editing tools.
+Before a shell command the git guard is asked, since a shell bypasses editing tools.
 """
 
 import os
@@ -21,8 +21,6 @@ from interlock.reservations.patterns import covers, quote
 from interlock.reservations.place import Place
 from interlock.reservations.rules import RULES, shown
 from interlock.reservations.ticket_files import is_ticket_file
-
-__all__ = ["run"]
 
 REFUSED: Final = 2
 """The status that stops the tool call; clients let it through on every other."""
@@ -139,31 +137,31 @@ def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
     lines = [line for refusal in errors[:MAX_SHOWN] for line in _explained(refusal, folder)]
     lines += [f"interlock: {len(errors) - MAX_SHOWN} more files of this edit."] if len(errors) > MAX_SHOWN else []
     lines += [_named(here, row, row.context) for row in tries if row.context]
+    return _stopped(lines)
+
+
+def _stopped(lines: Sequence[str]) -> int:
     sys.stderr.write("\n".join(lines) + "\n")
     return REFUSED
 
 
 def _shared(path: str) -> int:
     """Say that a file belongs to all agents, whoever holds what."""
-    lines = [
+    return _stopped([
         f"interlock RSV213: `{shown(path)}` belongs to git, or to Interlock, and with it to all agents here.",
         f"  expected: {RULES['RSV213']}",
         "  fix: use git's own commands (`git config NAME VALUE`), or leave it to a person.",
-    ]
-    sys.stderr.write("\n".join(lines) + "\n")
-    return REFUSED
+    ])  # fmt: skip
 
 
 def _later(agent: str, paths: Sequence[str]) -> int:
     """Say that a commit is at work, and that the same edit passes when it has ended."""
-    lines = [
+    return _stopped([
         f"interlock RSV212: `interlock commit` of {shown(agent)} is at work in this checkout.",
         f"  place: {shown(paths[0])}",
         f"  expected: {RULES['RSV212']}",
         "  fix: wait some seconds, read the file again, then make the same edit.",
-    ]
-    sys.stderr.write("\n".join(lines) + "\n")
-    return REFUSED
+    ])  # fmt: skip
 
 
 def _outdated(here: place.Place, tries: Sequence[_Try]) -> int:
@@ -178,8 +176,7 @@ def _outdated(here: place.Place, tries: Sequence[_Try]) -> int:
     fix = "read it again (`git log -p` and `git diff` show the changes), then edit; it is reserved for you."
     lines += [f"  expected: {RULES['RSV211']}", f"  fix: {fix}"]
     lines += [_named(here, row, part) for row in tries for part in (_takeovers(row.answer), row.context) if part]
-    sys.stderr.write("\n".join(lines) + "\n")
-    return REFUSED
+    return _stopped(lines)
 
 
 def _named(here: place.Place, row: _Try, text: str) -> str:
@@ -189,7 +186,6 @@ def _named(here: place.Place, row: _Try, text: str) -> str:
 
 
 def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> int:
-    """Ask the guard about a shell command; see `guard.check`."""
     from interlock.reservations.guard.check import check_command  # noqa: PLC0415 - editing tools do not need them
 
     found = place.find(call.cwd)
@@ -202,8 +198,7 @@ def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> i
     reason = check_command(command, call.cwd, named, known)
     if reason is None:
         return 0
-    sys.stderr.write(f"{reason.rstrip()}\n")
-    return REFUSED
+    return _stopped([reason.rstrip()])
 
 
 def _explained(refusal: Refusal, folder: str) -> list[str]:
@@ -222,7 +217,6 @@ def _explained(refusal: Refusal, folder: str) -> list[str]:
 
 
 def _calls(refusal: Refusal, folder: str) -> list[str]:
-    """Return the calls that help, as an agent would write them."""
     conflict, call = refusal.get("conflict"), refusal.get("next")
     if conflict is None:
         return [] if call is None else [f"{call['tool']}(…)"]

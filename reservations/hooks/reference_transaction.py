@@ -113,7 +113,6 @@ def _written(here: str, after: str, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _action(env: Mapping[str, str]) -> str:
-    """Return what git says it is doing, where it says so."""
     return env.get("GIT_REFLOG_ACTION", "").partition(" ")[0]
 
 
@@ -149,7 +148,6 @@ def _merging(here: str, folder: str, env: Mapping[str, str], *, own: bool) -> li
 
 
 def _fetched(path: str) -> list[str]:
-    """Return the commits that the last fetch marked for merging."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().split("\n")
@@ -189,7 +187,6 @@ def _is_fresh(folder: str, before: str | None) -> bool:
 
 
 def _first_line(path: str) -> str:
-    """Return the first line of a file of git's; empty without the file."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.readline().rstrip("\n")

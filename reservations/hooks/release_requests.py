@@ -15,8 +15,6 @@ from interlock.reservations.patterns import covers
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import Lease, Negotiation, replace
 
-__all__ = ["VARIABLE", "Mode", "Waiting", "handle", "look", "mode_of", "spelled"]
-
 VARIABLE: Final = "INTERLOCK_AUTO_RELEASE"
 MAX_SHOWN: Final = 5
 """So many requests are spelled out; the inbox has the others."""
@@ -99,7 +97,6 @@ def spelled(waiting: Waiting, rows: Sequence[Negotiation]) -> list[str]:
 
 
 def _request(row: Negotiation, minutes_over: int | None) -> list[str]:
-    """Return one request and its answers."""
     late = "" if minutes_over is None else f" Its time ran out {minutes_over} min ago."
     reason = f": {shown(row.reason)}" if row.reason else ""
     call = f'respond_to_release(thread_id="{row.thread_id}", file="{shown(row.file)}", action='
@@ -115,7 +112,7 @@ def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str
 
     All that a release would end is looked at, and the whole of each lease; what git cannot tell is kept.
     """
-    from interlock.reservations.messages import negotiation  # noqa: PLC0415 - only when something was asked for
+    from interlock.reservations.messages import response  # noqa: PLC0415 - only when something was asked for
 
     dirty = ctx.runtime.dirty(
         ctx.caller.root, tuple(dict.fromkeys(lease.pattern for _, held in waiting.open for lease in held))
@@ -129,7 +126,7 @@ def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str
         if any(dirty.get(lease.pattern) is not False or _touches(lease, edited) for lease in held):
             kept.append(row)
             continue
-        answer = negotiation.respond(ctx, row.thread_id, "release", row.file, tell=False)
+        answer = response.respond(ctx, row.thread_id, "release", row.file, tell=False)
         if answer["status"] in {"released", "free"}:
             gone.update(lease.reservation_id for lease in held)
             names = ", ".join(shown(lease.pattern) for lease in held)

@@ -14,8 +14,6 @@ from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import key_of
 
-__all__ = ["run"]
-
 ENV_FILE: Final = "CLAUDE_ENV_FILE"
 EVENT: Final = "SessionStart"
 MAX_SHOWN: Final = 8
@@ -45,7 +43,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 
 def _context(ctx: Context, own: Mapping[str, Any]) -> str:
-    """Return what a session should know when it begins."""
     me = key_of(own["name"])
     seen = status.standing(ctx, 0)
     left_out = seen.get("more", {}).get("leases", 0)
@@ -89,5 +86,4 @@ def _export(path: str, variables: Mapping[str, str]) -> None:
 
 
 def _quoted(value: str) -> str:
-    """Return a value as one word of a shell."""
     return "'" + value.replace("'", "'\\''") + "'"

@@ -19,8 +19,6 @@ from interlock.reservations.leases import calls, marks, wait_queue
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 
-__all__ = ["run"]
-
 END: Final = "SessionEnd"
 
 
@@ -67,8 +65,7 @@ def _end(ctx: Context) -> None:
         status.leave(ctx)
         return
     with calls.entered(ctx) as entry:
-        for place_in_line in wait_queue.places_of(entry, entry.agent.name):
-            wait_queue.leave(entry, place_in_line, "its session ended")
+        wait_queue.leave_all(entry, "its session ended")
         wait_queue.settle(entry)
     if clean:
         calls.release(ctx, clean, tell=False)

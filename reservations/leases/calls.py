@@ -1,10 +1,10 @@
 """The calls about leases, and the one way into the store that every call takes."""
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.reservations.answers import (
     Conflict,
@@ -15,15 +15,25 @@ from interlock.reservations.answers import (
     ReleaseAnswer,
     ReserveAnswer,
 )
-from interlock.reservations.leases import arguments, deadlock, granting, handover, liveness, refusals, wait_queue
+from interlock.reservations.leases import (
+    arguments,
+    deadlock,
+    grant_log,
+    granting,
+    handover,
+    liveness,
+    refusals,
+    wait_queue,
+)
 from interlock.reservations.leases.arguments import Asked
-from interlock.reservations.leases.ending import drop, end
-from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.grant_log import Turn
 from interlock.reservations.leases.granting import Look, Wanted
-from interlock.reservations.leases.runtime import Context
+from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.leases.views import conflict_info, iso, lease_info
-from interlock.reservations.store.records import Agent, Lease, Waiter, key_of, replace
+from interlock.reservations.settings import NORMAL_TIMEOUT_MINUTES
+from interlock.reservations.store.records import Agent, Lease, Negotiation, NegotiationState, Waiter, key_of, replace
+
+Ending: TypeAlias = Literal["released", "expired", "taken_over", "forced"]
 
 KEEP_SECONDS: Final = 7 * 24 * 3600.0
 """So long remembered answers, read messages and resolved negotiations are kept."""
@@ -35,15 +45,12 @@ MAX_CONFLICTS: Final = 100
 """So many conflicts one answer of check_conflicts lists; `more` says how many there are besides."""
 
 
-# -- the way in ----------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def entered(ctx: Context, unsaved: Mapping[str, bool] = MappingProxyType({})) -> Generator[Entry, None, None]:
-    """Open the transaction of a call; every call of every door goes through here.
+    """Open the transaction of a call; every call of every entry point goes through here.
 
     The agent is registered (event `agent_joined`) or its `last_seen` moved, its process bound to it, what expired is
-    ended, and the line is settled. What the body puts stands when it ends, and is undone when it raises::
+    ended, and the queue is settled. What the body puts stands when it ends, and is undone when it raises::
 
         with leases.entered(ctx) as entry:
             held = entry.tx.leases_of(entry.agent.name)
@@ -74,27 +81,57 @@ def entered(ctx: Context, unsaved: Mapping[str, bool] = MappingProxyType({})) ->
 def seen(ctx: Context) -> Generator[Entry, None, None]:
     """Open the transaction of somebody who only looks: nobody is registered, and no sign of life is left.
 
-    What expired is ended and the line settled all the same, so that a look never shows what is over; when nothing is
+    What expired is ended and the queue settled all the same, so that a look never shows what is over; when nothing is
     due, nothing is written.
     """
     with ctx.runtime.store.transaction() as tx:
         now = ctx.runtime.clock()
-        agent = Agent(
-            ctx.caller.name,
-            ctx.caller.kind,
-            ctx.caller.host,
-            ctx.caller.pid,
-            ctx.caller.started,
-            ctx.caller.client,
-            joined_at=now,
-            last_seen=now,
-        )
-        entry = Entry(ctx, tx, now, tx.agent(ctx.caller.name) or agent)
+        me = ctx.caller
+        agent = Agent(me.name, me.kind, me.host, me.pid, me.started, me.client, joined_at=now, last_seen=now)
+        entry = Entry(ctx, tx, now, tx.agent(me.name) or agent)
         end(entry, tx.expired(now), "expired")
         yield entry
 
 
-# -- reserving -----------------------------------------------------------------------------------------------------
+def end(entry: Entry, ended: Lease | Iterable[Lease], how: Ending) -> None:
+    """End leases, in the only way a lease ends; then whoever waits for them gets them.
+
+    Args:
+        ended: The leases; one that has ended already is passed over.
+    """
+    for lease in [ended] if isinstance(ended, Lease) else ended:
+        drop(entry, lease, how)
+    wait_queue.settle(entry)
+
+
+def drop(entry: Entry, lease: Lease, how: Ending) -> None:
+    """End one lease and leave the queue as it is: for `end`, and for a takeover, which has a taker already."""
+    if entry.tx.lease(lease.reservation_id) is None:
+        return
+    entry.tx.drop_lease(lease.reservation_id)
+    if how == "expired":
+        grant_log.ran_out(entry, lease)
+    open_ones = entry.tx.open_negotiations(reservation_id=lease.reservation_id)
+    states = {asked.thread_id: _without(entry, asked) for asked in open_ones}
+    threads = {"negotiations": states} if states else {}
+    entry.event(f"lease_{how}", **granting.facts(lease), by=entry.agent.name, **threads)
+
+
+def _without(entry: Entry, asked: Negotiation) -> NegotiationState:
+    """Say what becomes of a request whose reservation has ended: it is free, or about what stood beside that one.
+
+    What its holder has reserved on the file since is another reservation, of which nothing was asked. A place that may
+    be wider than what is held from now on ends after a time limit more.
+    """
+    stood = (lease for lease in granting.on_file(entry, asked) if lease.granted_at < asked.created_at)
+    heir = next(stood, None)
+    if heir is None:
+        left = replace(asked, state="free", resolved_at=entry.now)
+    else:
+        left = replace(asked, reservation_id=heir.reservation_id, pattern=heir.pattern)
+    entry.tx.put_negotiation(left)
+    wait_queue.shorten(entry, asked.requester, asked.file, entry.now + NORMAL_TIMEOUT_MINUTES * 60)
+    return left.state
 
 
 class _Attempt(NamedTuple):
@@ -257,7 +294,6 @@ def _take(entry: Entry, asked: Asked, takes: Sequence[Look], waiter_id: int) -> 
 
 
 def _take_over(entry: Entry, lease: Lease) -> dict[str, Any]:
-    """End a lease of a dead holder, and tell it."""
     state = liveness.state(entry, lease.agent)
     drop(entry, lease, "taken_over")
     why = "your process has ended" if state == "gone" else "you were silent for too long"
@@ -272,7 +308,7 @@ def _take_over(entry: Entry, lease: Lease) -> dict[str, Any]:
 
 
 def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnswer:
-    """Refuse; a place in the line stands a little longer."""
+    """Refuse; a place in the queue stands a little longer."""
     errors = [refusals.blocked(entry, asked, found) for found in blocked]
     place = wait_queue.linger(entry, asked.wanted)
     if place is None:
@@ -285,7 +321,6 @@ def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnsw
 
 
 def _circle(entry: Entry, asked: Asked, members: Sequence[str], blocked: Sequence[Look]) -> ReserveAnswer:
-    """Refuse the call that would close a circle, and tell the others."""
     _leave(entry, asked, "deadlock")
     deadlock.report(entry, members)
     wait_queue.settle(entry)
@@ -299,7 +334,6 @@ def _refused(entry: Entry, asked: Asked, errors: list[Refusal]) -> ReserveAnswer
 
 
 def _too_many(entry: Entry, takes: Sequence[Look]) -> Refusal | None:
-    """Return the refusal of a call after which its agent would hold more than it may."""
     limit = entry.runtime.settings.max_leases
     new = sum(found.serving is None for found in takes)
     if not new:
@@ -311,7 +345,6 @@ def _too_many(entry: Entry, takes: Sequence[Look]) -> Refusal | None:
 
 
 def _remembered(entry: Entry, asked: Asked) -> ReserveAnswer | None:
-    """Return the answer that stands for an idempotency key."""
     found = entry.tx.remembered(entry.agent.name, asked.key)
     if found is None:
         return None
@@ -343,9 +376,6 @@ def _ask_dirty(ctx: Context, conflicts: Sequence[Conflict]) -> None:
             row["dirty"] = known.get(row["held_pattern"])
 
 
-# -- releasing and looking -----------------------------------------------------------------------------------------
-
-
 def release(ctx: Context, reservation_ids: object, *, tell: bool = True) -> ReleaseAnswer:
     """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files).
 
@@ -372,10 +402,9 @@ def release(ctx: Context, reservation_ids: object, *, tell: bool = True) -> Rele
 
 
 def release_all(ctx: Context, *, tell: bool = True) -> ReleaseAllAnswer:
-    """Release everything the caller holds, and leave the line (Reservation Tools, release_all); see `release`."""
+    """Release everything the caller holds, and leave the queue (Reservation Tools, release_all); see `release`."""
     with entered(ctx) as entry:
-        for waiter in wait_queue.places_of(entry, entry.agent.name):
-            wait_queue.leave(entry, waiter, "released all")
+        wait_queue.leave_all(entry, "released all")
         own = entry.tx.leases_of(entry.agent.name)
         end(entry, own, "released")
         patterns = handover.given_up(entry, own) if tell else []

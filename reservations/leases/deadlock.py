@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Sequence
 
 from interlock.reservations.leases import granting, liveness, wait_queue
-from interlock.reservations.leases.entry import HOUSE, Entry
 from interlock.reservations.leases.granting import Look
-from interlock.reservations.store.records import key_of
+from interlock.reservations.leases.runtime import Entry
+from interlock.reservations.store.records import SYSTEM, key_of
 
 TOPIC = "deadlock"
 
@@ -14,7 +14,7 @@ TOPIC = "deadlock"
 def circle(entry: Entry, waits_for: Iterable[str]) -> tuple[str, ...]:
     """Return the circle that the caller would close by waiting for some agents; empty for none.
 
-    An agent waits for the holders of what stands in the way of its places in the line, for those in front of it
+    An agent waits for the holders of what stands in the way of its places in the queue, for those in front of it
     there, and for the holder of a reservation that it negotiates for. Whoever is dead keeps nobody waiting.
 
     Returns:
@@ -41,9 +41,9 @@ def report(entry: Entry, members: Sequence[str]) -> None:
     others = [name for name in members if key_of(name) != key_of(entry.agent.name)]
     marks = sorted(mark for name in others for mark in _marks(entry, name))
     key = json.dumps([sorted(key_of(name) for name in members), marks])
-    if entry.tx.remembered(HOUSE, key) is not None:
+    if entry.tx.remembered(SYSTEM, key) is not None:
         return
-    entry.tx.remember(HOUSE, key, TOPIC, "", entry.now)
+    entry.tx.remember(SYSTEM, key, TOPIC, "", entry.now)
     chain = " waits for ".join([*members, members[0]])
     for name in others:
         body = f"{chain}. Nobody of you can go on: release what another one needs, then reserve it again."

@@ -9,8 +9,7 @@ from interlock.reservations import patterns
 from interlock.reservations.answers import Conflict, Refusal
 from interlock.reservations.leases import calls as leases
 from interlock.reservations.leases import granting
-from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Context
+from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.leases.views import conflict_info
 from interlock.reservations.patterns import Pattern
 from interlock.reservations.rules import refuse, refused, shown
@@ -67,7 +66,7 @@ def guarded(ctx: Context, paths: Iterable[str], *, hold_seconds: float | None = 
 
     Without `hold_seconds` the body runs inside the transaction: whatever happens to this process, no lease changes
     hands before the body has ended. That is for short actions, such as replacing one file: all other calls wait, and
-    no call of this room may be made in it. With `hold_seconds` the body runs outside: the leases live at least so long
+    no other call may be made in it. With `hold_seconds` the body runs outside: the leases live at least so long
     from now on and cannot be taken by force or from a silent holder. A body that may be stopped for longer calls
     `Guard.confirm` before it takes effect. The protection ends with the body, or with its seconds when the body was
     killed; of several guards at once on one lease, each protects until it has ended. The longer life stays.

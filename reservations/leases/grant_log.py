@@ -1,16 +1,14 @@
 """Who was granted a pattern, one after the other: so that an agent that comes back to a file learns what it missed.
 
-The rows stand beside remembered answers, in the name of the house and under keys that no agent can write.
+The rows stand beside remembered answers, in the name of the store and under keys that no agent can write.
 """
 
 import json
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from interlock.reservations import patterns
-from interlock.reservations.leases.entry import HOUSE, Entry
-from interlock.reservations.store.records import Lease, key_of
-
-__all__ = ["Missed", "Turn", "last", "missed", "ran_out", "record"]
+from interlock.reservations.leases.runtime import Entry
+from interlock.reservations.store.records import SYSTEM, Lease, key_of
 
 KEPT: Final = 8
 """So many changes of hands of a pattern are remembered, for as long as answers are."""
@@ -53,12 +51,12 @@ def record(entry: Entry, lease: Lease) -> None:
     if turns and key_of(turns[-1][1]) == key_of(lease.agent):
         return
     rows = [*turns, (entry.now, lease.agent)][-KEPT:]
-    entry.tx.remember(HOUSE, _key(lease.pattern), "", json.dumps(rows), entry.now)
+    entry.tx.remember(SYSTEM, _key(lease.pattern), "", json.dumps(rows), entry.now)
 
 
 def ran_out(entry: Entry, lease: Lease) -> None:
     """Remember that a lease ended by the clock alone."""
-    entry.tx.remember(HOUSE, _key(lease.pattern, _RAN_OUT), "", json.dumps((lease.expires_at, lease.agent)), entry.now)
+    entry.tx.remember(SYSTEM, _key(lease.pattern, _RAN_OUT), "", json.dumps((lease.expires_at, lease.agent)), entry.now)
 
 
 def last(entry: Entry, text: str, *, but: str = "") -> Turn | None:
@@ -72,7 +70,7 @@ def last(entry: Entry, text: str, *, but: str = "") -> Turn | None:
     if not turns:
         return None
     begun, agent, name = max(turns)
-    row = entry.tx.remembered(HOUSE, _key(name, _RAN_OUT))
+    row = entry.tx.remembered(SYSTEM, _key(name, _RAN_OUT))
     at, whose = (0.0, "") if row is None else cast("_Turn", json.loads(row[1]))
     return Turn(agent, at if key_of(whose) == key_of(agent) and at >= begun else None)
 
@@ -94,14 +92,13 @@ def missed(entry: Entry, path: str) -> Missed | None:
 
 
 def _names(text: str, prefix: str) -> list[str]:
-    """Return a pattern and the whole folders around it."""
     folders = (f"{above}**" for above in patterns.ancestors(prefix) if not above or above.endswith("/"))
     return list(dict.fromkeys([text, *folders]))
 
 
 def _turns(entry: Entry, pattern: str) -> list[_Turn]:
     """Return who was granted a pattern, the newest last."""
-    row = entry.tx.remembered(HOUSE, _key(pattern))
+    row = entry.tx.remembered(SYSTEM, _key(pattern))
     return [] if row is None else [(at, agent) for at, agent in cast("list[_Turn]", json.loads(row[1]))]
 
 

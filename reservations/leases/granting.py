@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, TypeAlias
 from interlock.reservations import patterns
 from interlock.reservations.errors import StoreDamagedError
 from interlock.reservations.leases import grant_log, liveness
-from interlock.reservations.leases.entry import Entry, new_id
+from interlock.reservations.leases.runtime import Entry, new_id
 from interlock.reservations.patterns import Pattern
 from interlock.reservations.store.records import Lease, Negotiation, Waiter, key_of, replace
 
@@ -26,7 +26,7 @@ class TooWideError(Exception):
 
 
 class Wanted(NamedTuple):
-    """What a call or a place in the line asks for.
+    """What a call or a place in the queue asks for.
 
     Args:
         patterns: In canonical form, sorted, each once.
@@ -59,7 +59,7 @@ class Look(NamedTuple):
     def is_free(self, entry: Entry) -> bool:
         """Return whether it can be granted, if need be by a takeover.
 
-        That takes leases of the dead, and nobody in front of them in the line who is not dead too.
+        That takes leases of the dead, and nobody in front of them in the queue who is not dead too.
 
         Raises:
             liveness.GitNeededError: It depends on git.
@@ -85,7 +85,7 @@ def pattern_of(text: str) -> Pattern:
 
 
 def wanted_by(waiter: Waiter) -> Wanted:
-    """Return what a place in the line asks for."""
+    """Return what a place in the queue asks for."""
     asked = tuple(pattern_of(text) for text in waiter.patterns)
     return Wanted(asked, waiter.exclusive, waiter.no_force, waiter.reason, waiter.ttl_seconds)
 
@@ -175,7 +175,7 @@ def meets(pattern: Pattern, wanted: Wanted, waiter: Waiter) -> str:
 
 
 def held_pattern(pattern: Pattern, wanted: Wanted, held: Blocker) -> str:
-    """Return the pattern of what stands in the way; of a place in the line, the one that collides."""
+    """Return the pattern of what stands in the way; of a place in the queue, the one that collides."""
     return meets(pattern, wanted, held) if isinstance(held, Waiter) else held.pattern
 
 
@@ -219,7 +219,7 @@ def _grant(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, *, claim:
     if serving is None:
         lease = _put(entry, agent, wanted, pattern, own, claim=claim)
     elif claim:
-        # A place in the line makes no promise about what its agent holds already: the call renews it.
+        # A place in the queue makes no promise about what its agent holds already: the call renews it.
         return serving.reservation_id
     else:
         lease = _renew(entry, serving, pattern, wanted)
@@ -290,12 +290,5 @@ def _merge(entry: Entry, other: Lease, lease: Lease) -> None:
 
 def facts(lease: Lease) -> dict[str, object]:
     """Return what every event about a lease says."""
-    return {
-        "agent": lease.agent,
-        "reservation_id": lease.reservation_id,
-        "pattern": lease.pattern,
-        "reason": lease.reason,
-        "no_force": lease.no_force,
-        "token": lease.token,
-        "expires_at": lease.expires_at,
-    }
+    named = ("agent", "reservation_id", "pattern", "reason", "no_force", "token", "expires_at")
+    return {name: getattr(lease, name) for name in named}

@@ -8,14 +8,11 @@ from typing import Any, Final
 
 from interlock.reservations.answers import iso
 from interlock.reservations.leases import grant_log, granting
-from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.grant_log import Turn
-from interlock.reservations.leases.runtime import Context
+from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.patterns import Pattern, canonical, covers, is_plain
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import Lease, key_of
-
-__all__ = ["given", "given_up", "new_of", "received", "review_command", "tell_those_who_lost_it"]
 
 MAX_NAMED: Final = 3
 """So many patterns are named in a text."""
@@ -25,7 +22,7 @@ MAX_PATH_CHARS: Final = 200
 """A longer path is not spelled in a command."""
 
 ASKED_ALWAYS: Final = frozenset({"cli", "http", "mcp"})
-"""The doors of a call that somebody made on purpose. A hook or a run asks git only where another had the file."""
+"""The entry points of calls that are made on purpose. A hook or a run asks git only where another had the file."""
 
 
 def given_up(entry: Entry, ended: Iterable[Lease]) -> list[str]:

@@ -11,8 +11,7 @@ from typing import Final, cast
 
 from interlock.reservations.answers import ReserveAnswer
 from interlock.reservations.leases import calls, grant_log, granting, wait_queue
-from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Context
+from interlock.reservations.leases.runtime import Caller, Context, Entry
 from interlock.reservations.store.records import Lease, key_of, replace
 
 _LENT: Final = "lent"
@@ -81,8 +80,7 @@ class LentLeases(Context):
     def leave_queue(self, why: str) -> None:
         """Leave the wait queue; what the run holds, it keeps."""
         with calls.entered(self) as entry:
-            for waiter in wait_queue.places_of(entry, entry.agent.name):
-                wait_queue.leave(entry, waiter, why)
+            wait_queue.leave_all(entry, why)
 
     def _lent(self, entry: Entry) -> list[Lease]:
         """Return what the run lent to somebody who still holds it."""

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Caller, Context, Runtime
+from interlock.reservations.leases.runtime import Caller, Context, Entry, Runtime
 from interlock.reservations.store.records import Agent, Lease, key_of, replace
 
 if TYPE_CHECKING:
@@ -18,10 +17,10 @@ TOUCH_SECONDS = 1.0
 
 
 BINDING = frozenset({"hook", "mcp"})
-"""The doors through which a client's process calls: from then on what it starts acts in the agent's name."""
+"""The entry points through which a client's process calls: from then on what it starts acts in the agent's name."""
 
 LIVING = BINDING | {"run"}
-"""The doors whose process is the agent's own. A shell or a script that calls the command line may end at once."""
+"""The entry points whose process is the agent's own. A shell or a script that makes a call may end at once."""
 
 
 def touch(runtime: Runtime, tx: "Transaction", caller: Caller, now: float) -> tuple[Agent, Agent | None]:

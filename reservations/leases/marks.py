@@ -7,10 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import Final
 
-from interlock.reservations.leases.entry import Entry
+from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.store.sqlite_rows import Transaction
-
-__all__ = ["GRAIN_SECONDS", "begun", "edited_at", "note_edits", "note_tool_call", "once", "time_of"]
 
 GRAIN_SECONDS: Final = 0.05
 """File systems take the time of a change from a clock that ticks every few milliseconds."""

@@ -6,8 +6,8 @@ from typing import Any, Final
 from interlock.reservations.answers import Refusal
 from interlock.reservations.leases import granting, liveness
 from interlock.reservations.leases.arguments import Asked
-from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.granting import Look
+from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.leases.views import conflict_info, seen, span
 from interlock.reservations.rules import refuse, shown
 from interlock.reservations.store.records import Lease, Waiter
@@ -48,7 +48,7 @@ def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
 
 
 def keep_waiting(errors: Sequence[Refusal], asked: Asked, position: int, kept_seconds: float, most: float) -> None:
-    """Say in the refusals of a call that has a place in the line that it keeps it, and how to go on."""
+    """Say in the refusals of a call that has a place in the queue that it keeps it, and how to go on."""
     patterns = [asked.given[text].text for text in asked.wanted.texts]
     call: dict[str, Any] = {"tool": "reserve_files", "arguments": {"patterns": patterns, "wait_seconds": most}}
     for error in errors:

@@ -1,7 +1,10 @@
-"""What every call works with: the store, the settings, who calls, and the world around."""
+"""What every call works with: the store, the settings, who calls, the world around, and the open transaction."""
 
+import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from interlock.core.project import NoProject
@@ -9,10 +12,11 @@ from interlock.redaction import long_key_in
 from interlock.reservations import process
 from interlock.reservations.errors import KeyInNameError, NameRefusedError
 from interlock.reservations.settings import Settings
-from interlock.reservations.store.records import HOUSE, MAX_NAME_CHARS, AgentKind, key_of
+from interlock.reservations.store.records import MAX_NAME_CHARS, SYSTEM, Agent, AgentKind, Importance, Message, key_of
 
 if TYPE_CHECKING:
     from interlock.reservations.store.sqlite import SqliteStore
+    from interlock.reservations.store.sqlite_rows import Transaction
 
 
 class _Caller(NamedTuple):
@@ -30,7 +34,7 @@ class Caller(_Caller):
 
     Args:
         root: The checkout, absolute; its journal gets the events of this call.
-        client: The door: `mcp`, `http`, `hook`, `cli`, `git`, `run`.
+        client: The entry point: `mcp`, `http`, `hook`, `cli`, `git`, `run`.
         host: The machine; empty over HTTP, where the process of the caller is unknown.
         pid: The caller's client process; None when unknown.
         started: See `records.Agent`.
@@ -50,10 +54,10 @@ class Caller(_Caller):
         """Return a caller with a name that an agent may have."""
         self = super().__new__(cls, name, kind, root, client, host, pid, started)
         long = not 0 < len(self.name) <= MAX_NAME_CHARS
-        if long or not self.name.isprintable() or self.name != self.name.strip() or key_of(self.name) == HOUSE:
+        if long or not self.name.isprintable() or self.name != self.name.strip() or key_of(self.name) == SYSTEM:
             raise NameRefusedError(
                 f"{self.name[: MAX_NAME_CHARS + 1]!a} cannot be the name of an agent: expected 1 to {MAX_NAME_CHARS} "
-                f"printable characters without blanks around them, and not `{HOUSE}`",
+                f"printable characters without blanks around them, and not `{SYSTEM}`",
                 "Set INTERLOCK_AGENT_ID to such a name, or unset it.",
             )
         if (key := long_key_in(self.name, self.root)) is not None:
@@ -83,27 +87,12 @@ class Runtime:
         changed_here: The same of the checkout at that root alone, without the other worktrees.
         is_folder: Returns whether a path below a root is a folder: (root, path); None where the caller is not told.
         exists: Returns whether anything is at a path below a root: (root, path). Asked of what an agent typed, so that
-            `app/[slug]` is that folder where it is there; a door that quotes real names itself leaves it out.
+            `app/[slug]` is that folder where it is there; an entry point that quotes real names itself leaves it out.
         nested: Says in which other repository below a root a path lies: (root, path) to that one's folder relative to
             the root, empty for none.
         real: Says by which names a path below a root is held: (root, path), see `place.real`.
         pause: Waits some seconds between two looks at the store.
     """
-
-    __slots__ = (
-        "changed_here",
-        "clock",
-        "dirty",
-        "exists",
-        "is_folder",
-        "is_running",
-        "monotonic",
-        "nested",
-        "pause",
-        "real",
-        "settings",
-        "store",
-    )
 
     def __init__(
         self,
@@ -130,12 +119,12 @@ class Runtime:
         self.is_folder = is_folder
         self.exists = exists
         self.nested = nested
-        self.pause = pause
         self.real = real
+        self.pause = pause
 
     def _replace(self, **changes: Any) -> "Runtime":
         """Return a runtime with some fields changed; for `records.replace`."""
-        return Runtime(**{name: getattr(self, name) for name in self.__slots__} | changes)
+        return Runtime(**vars(self) | changes)
 
 
 class Context:
@@ -146,3 +135,78 @@ class Context:
     def __init__(self, runtime: Runtime, caller: Caller) -> None:
         self.runtime = runtime
         self.caller = caller
+
+
+class Entry(Context):
+    """One call inside the one transaction; made by `leases.entered`.
+
+    Args:
+        tx: The rows; what is put here stands or falls with the call.
+        now: The time of the whole call, seconds since the epoch.
+        agent: The caller as it is registered, seen at `now` or up to a second before.
+        unsaved: Whether there is unsaved work under a lease, by reservation id, as far as git was asked.
+
+    Attributes:
+        states: What `liveness` found out in this call, so that each process is asked about once.
+    """
+
+    __slots__ = ("agent", "now", "states", "tx", "unsaved")
+
+    def __init__(
+        self,
+        ctx: Context,
+        tx: "Transaction",
+        now: float,
+        agent: Agent,
+        unsaved: Mapping[str, bool] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(ctx.runtime, ctx.caller)
+        self.tx = tx
+        self.now = now
+        self.agent = agent
+        self.unsaved = unsaved
+        self.states: dict[str, Any] = {}
+
+    def event(self, kind: str, /, **data: Any) -> None:
+        """Queue an event for the journal of the caller's checkout; the values are JSON."""
+        self.tx.add_event(self.caller.root, kind, json.dumps(data, sort_keys=True), self.now)
+
+    def post(
+        self,
+        recipient: str,
+        topic: str,
+        body: str,
+        *,
+        thread_id: str = "",
+        sender: str = "",
+        importance: Importance = "normal",
+        ack_required: bool = False,
+    ) -> Message:
+        """Put a message into an inbox, with its event; `tell` is for notices of the store.
+
+        Args:
+            recipient: An agent that is registered.
+            topic: Its subject, or the type of its body.
+            body: Text of at most `mailbox.MAX_BODY_BYTES`.
+            thread_id: The conversation; a new one without.
+            sender: Who writes; default: the caller.
+        """
+        draft = Message(
+            0, thread_id or new_id("thr"), sender or self.agent.name, recipient, topic, importance,
+            ack_required=ack_required, acked_at=None, body=body, sent_at=self.now, read_at=None,
+        )  # fmt: skip
+        message = self.tx.add_message(draft)
+        named = {"message_id": message.message_id, "thread_id": message.thread_id, "sender": message.sender}
+        self.event("message_sent", **named, recipient=recipient, topic=topic, importance=importance)
+        return message
+
+    def tell(
+        self, recipient: str, topic: str, body: str, *, thread_id: str = "", importance: Importance = "high"
+    ) -> Message:
+        """Leave a notice of the store: `granted`, `passed-over`, `taken-over`, `ran-out`, `deadlock`, `forced`."""
+        return self.post(recipient, topic, body, thread_id=thread_id, sender=SYSTEM, importance=importance)
+
+
+def new_id(kind: str) -> str:
+    """Return `kind_` and 16 random hex digits."""
+    return f"{kind}_{os.urandom(8).hex()}"

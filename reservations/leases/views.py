@@ -3,8 +3,8 @@
 from typing import NamedTuple, cast
 
 from interlock.reservations.answers import Conflict, LeaseInfo, iso
-from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.liveness import HolderState, state
+from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.store.records import Lease, Waiter
 
 
@@ -29,7 +29,7 @@ def conflict_info(entry: Entry, pattern: str, held: Lease | Waiter, held_pattern
     """Return who stands in the way of a pattern; `dirty` is null until somebody asked for it.
 
     Args:
-        held_pattern: Its pattern; of a place in the line, the one that overlaps.
+        held_pattern: Its pattern; of a place in the queue, the one that overlaps.
     """
     agent = entry.tx.agent(held.agent)
     last_seen = agent.last_seen if agent else 0.0

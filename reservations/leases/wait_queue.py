@@ -1,16 +1,13 @@
-"""The line: whoever waits has a place, and what becomes free goes to the first whose patterns are all free."""
+"""The wait queue: whoever waits has a place, and what becomes free goes to the first whose patterns are all free."""
 
 from typing import Final
 
 from interlock.reservations.answers import iso
 from interlock.reservations.leases import granting, liveness
-from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.granting import Wanted
-from interlock.reservations.leases.runtime import Runtime
+from interlock.reservations.leases.runtime import Entry, Runtime
+from interlock.reservations.settings import NEGOTIATION_POLL_SECONDS
 from interlock.reservations.store.records import Waiter, key_of, replace
-
-POLL_SECONDS: Final = 0.02
-"""How often a waiting call asks whether the store has changed."""
 
 LOOK_SECONDS: Final = 1.0
 """A waiting call looks at least so often: the death of a process writes nothing into the store."""
@@ -55,7 +52,7 @@ def ahead(entry: Entry, agent: str, place: Waiter | None) -> list[Waiter]:
 
 
 def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
-    """Put the caller at the end of the line; asking again for the same keeps the place, and moves its end on.
+    """Put the caller at the end of the queue; asking again for the same keeps the place, and moves its end on.
 
     Args:
         until: When the place is given up, seconds since the epoch.
@@ -69,7 +66,11 @@ def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
     own = places_of(entry, entry.agent.name)
     for oldest in own[: max(0, len(own) - MAX_PLACES + 1)]:
         leave(entry, oldest, "too many places")
-    waiter = entry.tx.add_waiter(_new(entry, wanted, until))
+    new = Waiter(
+        0, entry.agent.name, wanted.texts, wanted.exclusive, wanted.no_force, wanted.reason, wanted.ttl_seconds,
+        since=entry.now, until=until,
+    )  # fmt: skip
+    waiter = entry.tx.add_waiter(new)
     entry.event("waiter_joined", waiter_id=waiter.waiter_id, agent=waiter.agent, patterns=list(waiter.patterns[:NAMED]))
     return waiter
 
@@ -94,16 +95,22 @@ def shorten(entry: Entry, agent: str, text: str, until: float) -> None:
 
 
 def leave(entry: Entry, waiter: Waiter, why: str) -> None:
-    """Take a place out of the line."""
+    """Take a place out of the queue."""
     entry.tx.drop_waiter(waiter.waiter_id)
     entry.event("waiter_left", waiter_id=waiter.waiter_id, agent=waiter.agent, reason=why)
+
+
+def leave_all(entry: Entry, why: str) -> None:
+    """Take all places of the caller out of the queue."""
+    for waiter in places_of(entry, entry.agent.name):
+        leave(entry, waiter, why)
 
 
 def settle(entry: Entry) -> None:
     """Grant to the first in line what is free of leases and of waiters in front; give up places that are over.
 
     Who is silent and not known to run is passed over, and keeps its place for when it calls again.
-    Whoever holds the files by now leaves the line, and so does, with a message (topic `passed-over`), an agent that
+    Whoever holds the files by now leaves the queue, and so does, with a message (topic `passed-over`), an agent that
     would hold more leases than one may. What is granted is a claim of `claim_minutes`, and its agent gets one message
     (topic `granted`); a call that is waiting at that moment makes it an ordinary lease and marks the message as read,
     see `confirm`.
@@ -139,21 +146,7 @@ def until_changed(runtime: Runtime, stamp: object, seconds: float) -> None:
     """
     end = runtime.monotonic() + seconds
     while runtime.store.stamp() == stamp and (left := end - runtime.monotonic()) > 0:
-        runtime.pause(min(POLL_SECONDS, left))
-
-
-def _new(entry: Entry, wanted: Wanted, until: float) -> Waiter:
-    return Waiter(
-        waiter_id=0,
-        agent=entry.agent.name,
-        patterns=wanted.texts,
-        exclusive=wanted.exclusive,
-        no_force=wanted.no_force,
-        reason=wanted.reason,
-        ttl_seconds=wanted.ttl_seconds,
-        since=entry.now,
-        until=until,
-    )
+        runtime.pause(min(NEGOTIATION_POLL_SECONDS, left))
 
 
 def _moved(waiter: Waiter, wanted: Wanted, until: float) -> Waiter:

@@ -8,6 +8,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
+from interlock.reservations.answers import Refusal
+from interlock.reservations.rules import refuse
+
 RELEASE_REQUEST: Final = "release-request"
 RELEASE_ACK: Final = "release-ack"
 RELEASE_DEFER: Final = "release-defer"
@@ -22,40 +25,16 @@ class Field(NamedTuple):
     """One field of a typed body.
 
     Args:
-        fits: Returns whether a value is that.
+        kind: A key of `_FITS`.
         required: It must be there; of several rows with the same `either`, one must.
         either: The group of fields of which one is enough.
     """
 
     name: str
     expected: str
-    fits: Callable[[object], bool]
+    kind: str
     required: bool = True
     either: str = ""
-
-
-def _text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _string(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _urgency(value: object) -> bool:
-    return value in URGENCIES
-
-
-def _true(value: object) -> bool:
-    return value is True
-
-
-def _false(value: object) -> bool:
-    return value is False
-
-
-def _minutes(value: object) -> bool:
-    return is_whole(value, 1, MAX_ETA_MINUTES)
 
 
 def is_whole(value: object, low: int, high: int) -> bool:
@@ -65,27 +44,36 @@ def is_whole(value: object, low: int, high: int) -> bool:
     return low <= value <= high and value == int(value)
 
 
+_FITS: Final[Mapping[str, Callable[[object], bool]]] = {
+    "name": lambda value: isinstance(value, str) and bool(value.strip()),
+    "text": lambda value: isinstance(value, str),
+    "urgency": lambda value: value in URGENCIES,
+    "true": lambda value: value is True,
+    "false": lambda value: value is False,
+    "minutes": lambda value: is_whole(value, 1, MAX_ETA_MINUTES),
+}
+"""Kind of a field to what tells whether a value is of it."""
 TYPES: Final[Mapping[str, tuple[Field, ...]]] = {
     RELEASE_REQUEST: (
-        Field("file", "a path or pattern", _text, either="file"),
-        Field("pattern", "a path or pattern", _text, either="file"),
-        Field("reason", "a text", _string),
-        Field("requester", "the name of an agent", _text),
-        Field("urgency", "low, normal or urgent", _urgency, required=False),
-        Field("thread_id", "a thread id", _text, required=False),
-        Field("reservation_id", "a reservation id", _text, required=False),
+        Field("file", "a path or pattern", "name", either="file"),
+        Field("pattern", "a path or pattern", "name", either="file"),
+        Field("reason", "a text", "text"),
+        Field("requester", "the name of an agent", "name"),
+        Field("urgency", "low, normal or urgent", "urgency", required=False),
+        Field("thread_id", "a thread id", "name", required=False),
+        Field("reservation_id", "a reservation id", "name", required=False),
     ),
     RELEASE_ACK: (
-        Field("file", "a path or pattern", _text),
-        Field("released", "true", _true),
-        Field("released_by", "the name of an agent", _text),
-        Field("reason", "a text", _string, required=False),
+        Field("file", "a path or pattern", "name"),
+        Field("released", "true", "true"),
+        Field("released_by", "the name of an agent", "name"),
+        Field("reason", "a text", "text", required=False),
     ),
     RELEASE_DEFER: (
-        Field("file", "a path or pattern", _text),
-        Field("released", "false", _false),
-        Field("eta_minutes", f"a whole number from 1 to {MAX_ETA_MINUTES}", _minutes),
-        Field("reason", "a text", _string),
+        Field("file", "a path or pattern", "name"),
+        Field("released", "false", "false"),
+        Field("eta_minutes", f"a whole number from 1 to {MAX_ETA_MINUTES}", "minutes"),
+        Field("reason", "a text", "text"),
     ),
 }  # fmt: skip
 """Type to the fields of its body."""
@@ -97,17 +85,10 @@ SPEAKERS: Final = {RELEASE_REQUEST: "requester", RELEASE_ACK: "released_by"}
 """The field of a type that names who speaks: the sender, and nobody else."""
 
 
-class BodyProblem(NamedTuple):
-    """What is wrong with a typed body.
-
-    Args:
-        place: The field, such as `body.eta_minutes`.
-    """
-
-    place: str
-    message: str
-    found: object
-    expected: str
+ANSWERS: Final = {
+    RELEASE_REQUEST: "negotiate_release", RELEASE_ACK: "respond_to_release", RELEASE_DEFER: "respond_to_release",
+}  # fmt: skip
+"""The tool that sends a body of a type."""
 
 
 def type_of(name: object) -> str:
@@ -137,27 +118,31 @@ def _fields(body: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
-def problem(kind: str, body: str, speaker: str) -> BodyProblem | None:
+def problem(kind: str, body: str, speaker: str) -> Refusal | None:
     """Return the first thing that is wrong with a body of a type.
 
     Args:
         speaker: Who sends it: nobody speaks for another.
     """
+    fix = f"Fix the field, or use {ANSWERS[kind]}: a {kind} sent by hand moves nothing."
+
+    def wrong(place: str, message: str, found: object, expected: str) -> Refusal:
+        return refuse("RSV302", message, place=place, found=found, expected=expected, fix=fix)
+
     fields = _fields(body)
     if fields is None:
-        return BodyProblem("body", f"A {kind} has a JSON object as its body.", body, "a JSON object")
+        return wrong("body", f"A {kind} has a JSON object as its body.", body, "a JSON object")
     if "type" in fields and type_of(fields["type"]) != kind:
-        return BodyProblem("body.type", f"The topic says {kind}, the body another type.", fields["type"], kind)
+        return wrong("body.type", f"The topic says {kind}, the body another type.", fields["type"], kind)
     for row in TYPES[kind]:
-        if row.name in fields and not row.fits(fields[row.name]):
+        if row.name in fields and not _FITS[row.kind](fields[row.name]):
             text = f"`{row.name}` of a {kind} has the wrong value."
-            return BodyProblem(f"body.{row.name}", text, fields[row.name], row.expected)
+            return wrong(f"body.{row.name}", text, fields[row.name], row.expected)
         if row.name not in fields and row.required and not _replaced(row, kind, fields):
-            text = f"`{row.name}` of a {kind} is missing."
-            return BodyProblem(f"body.{row.name}", text, "nothing", row.expected)
+            return wrong(f"body.{row.name}", f"`{row.name}` of a {kind} is missing.", "nothing", row.expected)
     named = fields.get(SPEAKERS.get(kind, ""), speaker)
     if str(named).casefold() != speaker.casefold():
-        return BodyProblem(f"body.{SPEAKERS[kind]}", "The body speaks for another agent.", named, speaker)
+        return wrong(f"body.{SPEAKERS[kind]}", "The body speaks for another agent.", named, speaker)
     return None
 
 

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 from interlock.reservations.answers import iso
 from interlock.reservations.leases import calls, granting, liveness
-from interlock.reservations.leases.entry import HOUSE, Entry
+from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.leases.views import span
 from interlock.reservations.messages import bodies
-from interlock.reservations.messages.mailbox import cut, post
-from interlock.reservations.store.records import Lease, Negotiation, NegotiationState, key_of, replace
+from interlock.reservations.messages.mailbox import cut
+from interlock.reservations.store.records import SYSTEM, Lease, Negotiation, NegotiationState, key_of, replace
 
 MAX_SHOWN_BYTES: Final = 200
 """So much of a file's name is reported; the thread says which request is meant."""
@@ -112,8 +112,8 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
         )
         entry.tell(asked.requester, "forced", text, thread_id=asked.thread_id)
     else:
-        body = bodies.ack(asked.file, HOUSE, "timeout")
-        post(entry, asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=HOUSE)
+        body = bodies.ack(asked.file, SYSTEM, "timeout")
+        entry.post(asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=SYSTEM)
     names = ", ".join(f"{lease.reservation_id} of {cut(lease.pattern, MAX_SHOWN_BYTES)}" for lease in taken[:MAX_NAMED])
     names += f" and {len(taken) - MAX_NAMED} more" if len(taken) > MAX_NAMED else ""
     text = (
@@ -125,7 +125,7 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
 
 
 def _who_has_it(entry: Entry, asked: Negotiation) -> str:
-    """Say who has a file that was taken: its requester, or somebody who stood before it in the line."""
+    """Say who has a file that was taken: its requester, or somebody who stood before it in the queue."""
     file = granting.pattern_of(asked.file)
     me = key_of(asked.requester)
     held = [lease for lease in granting.near(entry, file) if granting.overlaps(file, lease)]

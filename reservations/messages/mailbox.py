@@ -1,12 +1,15 @@
-"""One message: into the store, and out of it as its reader gets it."""
+"""Messages as their reader gets them, and what an inbox says besides: what became of a request, and which are open."""
 
 import json
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
 
 from interlock.reservations.answers import MessageInfo, iso
-from interlock.reservations.leases.entry import Entry, new_id
+from interlock.reservations.leases.runtime import Context, Entry, new_id
+from interlock.reservations.leases.views import span
+from interlock.reservations.messages import bodies
 from interlock.reservations.messages.bodies import reads_like_one, type_of
-from interlock.reservations.store.records import Importance, Message, replace
+from interlock.reservations.store.records import SYSTEM, Message, replace
 
 NEGOTIATION: Final = "neg"
 """The kind of thread that a negotiation is; no message of an agent's own making gets onto one."""
@@ -19,34 +22,20 @@ MAX_MESSAGE_BYTES: Final = 3200
 
 BY_HAND: Final = "Written by hand with send_message: it has neither asked for, released nor deferred anything."
 
+MAX_NAMED_BYTES: Final = 200
+"""So much of a pattern is shown; the thread says which request is meant."""
+MAX_REQUESTS: Final = 3
+"""So many requests that were read before are named again."""
 
-def post(
-    entry: Entry,
-    recipient: str,
-    topic: str,
-    body: str,
-    *,
-    thread_id: str = "",
-    sender: str = "",
-    importance: Importance = "normal",
-    ack_required: bool = False,
-) -> Message:
-    """Put a message of an agent into an inbox, with its event; `Entry.tell` is for notices of the store.
+_ENDS: Final = {
+    "released": "you released it",
+    "forced": "its time ran out, and it was taken",
+    "free": "your reservation has ended",
+    "withdrawn": "nobody asks for it any more",
+}
+"""What became of a request, to its holder."""
 
-    Args:
-        recipient: Whom it is for; the caller has checked that it exists.
-        body: Text of at most `MAX_BODY_BYTES`.
-        thread_id: The conversation; a new one without.
-        sender: Who writes; default: the caller.
-    """
-    draft = Message(
-        0, thread_id or new_id("thr"), sender or entry.agent.name, recipient, topic, importance,
-        ack_required=ack_required, acked_at=None, body=body, sent_at=entry.now, read_at=None,
-    )  # fmt: skip
-    message = entry.tx.add_message(draft)
-    named = {"message_id": message.message_id, "thread_id": message.thread_id, "sender": message.sender}
-    entry.event("message_sent", **named, recipient=recipient, topic=topic, importance=importance)
-    return message
+_UNSAVED: Final = "It had uncommitted changes when you got it: look at `git status -vv` before you edit or commit."
 
 
 def as_read(message: Message) -> MessageInfo:
@@ -108,3 +97,62 @@ def _info(message: Message) -> MessageInfo:
     if not by_protocol and (type_of(message.topic) or reads_like_one(message.body)):
         info["note"] = BY_HAND
     return info
+
+
+class Shown(NamedTuple):
+    """A message as its reader gets it.
+
+    Args:
+        patterns: What git is to be asked about.
+    """
+
+    info: MessageInfo
+    patterns: tuple[str, ...] = ()
+
+
+def shown(entry: Entry, message: Message) -> Shown:
+    """Return a message with what is known of its matter, as far as that fits."""
+    info = as_read(message)
+    asked = entry.tx.negotiation(message.thread_id) if message.topic == bodies.RELEASE_REQUEST else None
+    if asked is not None and asked.resolved_at is not None:
+        return Shown(_with(info, settled=f"{_ENDS[asked.state]}, {span(entry.now - asked.resolved_at)} ago"))
+    if asked is not None:
+        full = _with(info, yours=cut(asked.pattern, MAX_NAMED_BYTES), unsaved=False)
+        return Shown(full, (asked.pattern,) if "yours" in full else ())
+    if message.topic == "granted" and message.sender == SYSTEM:
+        own = entry.tx.leases_of(message.recipient)
+        claims = tuple(lease.pattern for lease in own if lease.claim and lease.granted_at == message.sent_at)
+        if claims:
+            full = _with(info, note=_UNSAVED)
+            return Shown(full, claims if "note" in full else ())
+    return Shown(info)
+
+
+def look_after(ctx: Context, rows: Sequence[Shown]) -> None:
+    """Ask git, outside the transaction, and write into messages what it says."""
+    asked = tuple(dict.fromkeys(pattern for row in rows for pattern in row.patterns))
+    known: Mapping[str, bool | None] = ctx.runtime.changed_here(ctx.caller.root, asked) if asked else {}
+    for row in rows:
+        found = [known.get(pattern) for pattern in row.patterns]
+        if "yours" in row.info and found == [None]:
+            row.info.pop("unsaved")
+        elif "yours" in row.info:
+            row.info["unsaved"] = any(found)
+        elif found and not any(found):
+            row.info.pop("note")
+
+
+def open_requests(entry: Entry, told: Sequence[MessageInfo]) -> list[dict[str, Any]]:
+    """Return the requests to the caller that are open and not among some messages: those that were read before."""
+    threads = {info["thread_id"] for info in told}
+    rows = [row for row in entry.tx.open_negotiations(holder=entry.agent.name) if row.thread_id not in threads]
+    return [
+        {"thread_id": row.thread_id, "requester": row.requester, "file": cut(row.file, MAX_NAMED_BYTES)}
+        for row in rows[:MAX_REQUESTS]
+    ]
+
+
+def _with(info: MessageInfo, **more: object) -> MessageInfo:
+    """Return a message with more fields, or as it is where it would be too long for an answer."""
+    full = cast("MessageInfo", {**info, **more})
+    return full if size({"messages": [full]}) <= MAX_MESSAGE_BYTES else info

@@ -8,31 +8,18 @@ from interlock.reservations import patterns
 from interlock.reservations.answers import NegotiateAnswer, Refusal, RequestAnswer
 from interlock.reservations.leases import calls, deadlock, granting, liveness, wait_queue
 from interlock.reservations.leases.arguments import shortened_wait
-from interlock.reservations.leases.entry import Entry, new_id
-from interlock.reservations.leases.runtime import Context
+from interlock.reservations.leases.runtime import Context, Entry, new_id
 from interlock.reservations.leases.views import conflict_info, lease_info
 from interlock.reservations.messages import bodies, escalation
-from interlock.reservations.messages.mailbox import NEGOTIATION, post
+from interlock.reservations.messages.mailbox import NEGOTIATION
 from interlock.reservations.messages.request import IMPORTANCE, Ask, read_ask
-from interlock.reservations.messages.response import respond
 from interlock.reservations.messages.sending import unknown_agent
 from interlock.reservations.rules import refuse
 from interlock.reservations.settings import (
-    NEGOTIATION_POLL_SECONDS,
     NORMAL_TIMEOUT_MINUTES,
-    URGENT_TIMEOUT_MINUTES,
     Settings,
 )
 from interlock.reservations.store.records import Lease, Negotiation, key_of, replace
-
-__all__ = [
-    "NEGOTIATION_POLL_SECONDS",
-    "NORMAL_TIMEOUT_MINUTES",
-    "URGENT_TIMEOUT_MINUTES",
-    "negotiate",
-    "request",
-    "respond",
-]
 
 DEPRECATED: Final = "request_release is deprecated and never times out: use negotiate_release."
 
@@ -87,7 +74,7 @@ def negotiate(
 
 
 def request(ctx: Context, agent_name: object, pattern: object, reason: object) -> RequestAnswer:
-    """Ask an agent to release a pattern, without urgency, time limit and place in the line; deprecated."""
+    """Ask an agent to release a pattern, without urgency, time limit and place in the queue; deprecated."""
     ask = read_ask(ctx, pattern, reason, agent_name=agent_name, legacy=True)
     if isinstance(ask, list):
         return {"sent": False, "thread_id": None, "deprecated": DEPRECATED, "errors": ask}
@@ -105,7 +92,7 @@ class _Seen(NamedTuple):
     Args:
         asked: The negotiation as it was at this look; None without one.
         due: In how many seconds something happens by the clock alone.
-        place: The asker's place in the line.
+        place: The asker's place in the queue.
         waits: Waiting may bring another answer.
     """
 
@@ -117,7 +104,6 @@ class _Seen(NamedTuple):
 
 
 def _look(ctx: Context, ask: Ask, unsaved: Mapping[str, bool], before: _Seen | None) -> _Seen:
-    """Look at the store once: for the first time, or again."""
     with calls.entered(ctx, unsaved) as entry:
         if before is not None:
             return _again(entry, ask, before)
@@ -153,13 +139,11 @@ def _ask(entry: Entry, ask: Ask) -> _Seen:
 
 
 def _held(entry: Entry, ask: Ask) -> list[Lease]:
-    """Return the leases that overlap what is asked for, the oldest first."""
     near = granting.near(entry, ask.pattern)
     return [lease for lease in near if granting.collides(ask.pattern, lease.pattern, exclusive=True)]
 
 
 def _again(entry: Entry, ask: Ask, before: _Seen) -> _Seen:
-    """Look again at a request that is waited for."""
     assert before.asked is not None
     asked = entry.tx.negotiation(before.asked.thread_id)
     assert asked is not None, before.asked.thread_id
@@ -203,7 +187,6 @@ def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease, in_way: lis
 
 
 def _open(entry: Entry, ask: Ask, lease: Lease) -> Negotiation:
-    """Send a new request to a holder, and queue behind its lease."""
     limit = None if ask.legacy else time_limit_seconds(entry.runtime.settings, ask.urgency)
     asked = Negotiation(
         thread_id=new_id(NEGOTIATION),
@@ -265,18 +248,17 @@ def _send(entry: Entry, asked: Negotiation) -> None:
                 return
             # The edit hook has told of it, and tells of nothing twice.
             entry.tx.put_message(replace(message, read_at=entry.now))
-    post(
-        entry, asked.holder, bodies.RELEASE_REQUEST, body, thread_id=asked.thread_id,
+    entry.post(asked.holder, bodies.RELEASE_REQUEST, body, thread_id=asked.thread_id,
         importance=importance, ack_required=ack_required,
     )  # fmt: skip
 
 
 def _queue(entry: Entry, ask: Ask, asked: Negotiation) -> None:
-    """Give the asker its place in the line.
+    """Give the asker its place in the queue.
 
     Within what is held anyway the place keeps nobody out, and stands for as long as a lease may. A wider one keeps
     others from files that nobody holds: it ends soon after the time limit that the request began with, whatever
-    becomes of that. Who waits in the line by then keeps it.
+    becomes of that. Who waits in the queue by then keeps it.
     """
     settings = entry.runtime.settings
     until = entry.now + settings.max_ttl_minutes * 60
@@ -359,7 +341,6 @@ def _refused(refusal: Refusal) -> NegotiateAnswer:
 
 
 def _other_holder(ask: Ask, in_way: list[Lease]) -> Refusal:
-    """Return the refusal to ask an agent that does not hold it, naming who does."""
     names = list({key_of(lease.agent): lease.agent for lease in in_way}.values())
     call = {"file": ask.pattern.text, "reason": ask.reason, "urgency": ask.urgency, "agent_name": names[0]}
     return refuse(
@@ -374,7 +355,6 @@ def _other_holder(ask: Ask, in_way: list[Lease]) -> Refusal:
 
 
 def _nobody(ask: Ask) -> Refusal:
-    """Return the refusal of a request that nobody has to answer."""
     return refuse(
         "RSV303",
         "Nobody holds it: it is free.",

@@ -6,11 +6,9 @@ from typing import cast
 from interlock.reservations import patterns
 from interlock.reservations.answers import Refusal, RespondAnswer, iso
 from interlock.reservations.leases import calls, granting, handover
-from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Context
+from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.escalation import acknowledge, resolve
-from interlock.reservations.messages.mailbox import post
 from interlock.reservations.messages.request import read_answer, read_pattern, read_thread, unknown_thread
 from interlock.reservations.patterns import Pattern
 from interlock.reservations.rules import refuse, shown
@@ -83,8 +81,7 @@ def _release(entry: Entry, asked: Negotiation, held: list[Lease], why: str) -> R
         return _settled(asked)
     released = [lease.reservation_id for lease in held]
     resolve(entry, asked, "released", why)
-    post(
-        entry, asked.requester, bodies.RELEASE_ACK, bodies.ack(asked.file, asked.holder, why),
+    entry.post(asked.requester, bodies.RELEASE_ACK, bodies.ack(asked.file, asked.holder, why),
         thread_id=asked.thread_id,
     )  # fmt: skip
     facts = {"thread_id": asked.thread_id, "requester": asked.requester, "holder": asked.holder}
@@ -103,7 +100,7 @@ def _defer(entry: Entry, asked: Negotiation, eta_minutes: int, why: str) -> Resp
     entry.tx.put_negotiation(replace(asked, state="deferred", eta_minutes=eta_minutes, note=why, deadline=deadline))
     acknowledge(entry, asked.thread_id)
     body = bodies.defer(asked.file, eta_minutes, why)
-    post(entry, asked.requester, bodies.RELEASE_DEFER, body, thread_id=asked.thread_id)
+    entry.post(asked.requester, bodies.RELEASE_DEFER, body, thread_id=asked.thread_id)
     facts = {"thread_id": asked.thread_id, "requester": asked.requester, "holder": asked.holder}
     entry.event("release_deferred", **facts, eta_minutes=eta_minutes)
     answer: RespondAnswer = {"thread_id": asked.thread_id, "status": "deferred", "released": [], "errors": []}
@@ -112,7 +109,6 @@ def _defer(entry: Entry, asked: Negotiation, eta_minutes: int, why: str) -> Resp
 
 
 def _other_requester(asked: Negotiation, requester: object) -> Refusal | None:
-    """Refuse an answer to somebody who did not ask."""
     if requester is None or (isinstance(requester, str) and key_of(requester) == key_of(asked.requester)):
         return None
     return refuse(
@@ -126,7 +122,6 @@ def _other_requester(asked: Negotiation, requester: object) -> Refusal | None:
 
 
 def _settled(asked: Negotiation) -> RespondAnswer:
-    """Answer that there was nothing to do any more."""
     answer: RespondAnswer = {"thread_id": asked.thread_id, "status": "free", "released": [], "errors": []}
     if asked.resolved_at is not None:
         answer["resolved_at"] = iso(asked.resolved_at)
@@ -138,7 +133,6 @@ def _refused(thread_id: object, *errors: Refusal) -> RespondAnswer:
 
 
 def _not_yours(entry: Entry, asked: Negotiation) -> Refusal | None:
-    """Return the refusal to answer for another holder."""
     if key_of(entry.agent.name) == key_of(asked.holder):
         return None
     return refuse(
@@ -153,7 +147,6 @@ def _not_yours(entry: Entry, asked: Negotiation) -> Refusal | None:
 
 
 def _other_file(asked: Negotiation, named: Pattern | None) -> Refusal | None:
-    """Return the refusal of a file that the request is not about."""
     if named is None or patterns.overlaps(named, granting.pattern_of(asked.file)):
         return None
     return refuse(
@@ -167,7 +160,6 @@ def _other_file(asked: Negotiation, named: Pattern | None) -> Refusal | None:
 
 
 def _answered(asked: Negotiation) -> Refusal:
-    """Return the refusal to defer what was released already."""
     return refuse(
         "RSV305",
         "The request is closed: the file was released.",

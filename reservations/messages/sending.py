@@ -9,20 +9,17 @@ from interlock.reservations.answers import InboxAnswer, Refusal, SentAnswer
 from interlock.reservations.leases import arguments, calls
 from interlock.reservations.leases.refusals import other_arguments
 from interlock.reservations.leases.runtime import Caller, Context
-from interlock.reservations.messages import bodies, escalation, inbox
+from interlock.reservations.messages import bodies, escalation, mailbox
 from interlock.reservations.messages.mailbox import (
     MAX_BODY_BYTES,
     MAX_MESSAGE_BYTES,
     byte_length,
-    post,
     size,
     size_of_message,
 )
 from interlock.reservations.rules import refuse, shown
 from interlock.reservations.store.records import key_of, replace
 from interlock.reservations.store.sqlite_rows import Transaction
-
-__all__ = ["MAX_BODY_BYTES", "MAX_INBOX_BYTES", "fetch", "send", "unknown_agent"]
 
 MAX_INBOX_BYTES: Final = 4096
 """An answer of `fetch_inbox` is at most so long as JSON, on one line or on many."""
@@ -62,7 +59,7 @@ def send(ctx: Context, to: object, body: object, topic: object = None, idempoten
         reader = entry.tx.agent(recipient)
         if reader is None:
             return _unsent(unknown_agent(entry.tx, recipient, "to"))
-        message = post(entry, reader.name, kind or subject, text)
+        message = entry.post(reader.name, kind or subject, text)
         ids = {"message_id": message.message_id, "thread_id": message.thread_id}
         answer = cast("SentAnswer", {"sent": True, **ids, "errors": []})
         if key:
@@ -89,7 +86,7 @@ def fetch(ctx: Context, cursor: object = None, *, unread_only: object = True, li
         rows = entry.tx.inbox(entry.agent.name, after=after, unread_only=bool(unread_only), limit=most + 1)
         answer: InboxAnswer = {"messages": [], "next_cursor": 10**12, "negotiation_timeouts": [], "errors": []}
         later = _fill(answer["negotiation_timeouts"], timeouts, answer, TIMEOUT_BYTES)
-        read = [inbox.shown(entry, row) for row in rows[:most]]
+        read = [mailbox.shown(entry, row) for row in rows[:most]]
         left = _fill(answer["messages"], [row.info for row in read], answer, MAX_INBOX_BYTES)
         _fill(answer["negotiation_timeouts"], later, answer, MAX_INBOX_BYTES)
         for row in rows[: len(answer["messages"])]:
@@ -97,10 +94,10 @@ def fetch(ctx: Context, cursor: object = None, *, unread_only: object = True, li
                 entry.tx.put_message(replace(row, read_at=entry.now))
         whole = not left and len(rows) <= most
         answer["next_cursor"] = None if whole else answer["messages"][-1]["message_id"]
-        if whole and (waiting := inbox.open_requests(entry, answer["messages"])):
+        if whole and (waiting := mailbox.open_requests(entry, answer["messages"])):
             answer["open_requests"] = []
             _fill(answer["open_requests"], waiting, answer, MAX_INBOX_BYTES)
-    inbox.look_after(ctx, read[: len(answer["messages"])])
+    mailbox.look_after(ctx, read[: len(answer["messages"])])
     return answer
 
 
@@ -133,7 +130,6 @@ def _fill(into: list[T], rows: Sequence[T], answer: InboxAnswer, limit: int) -> 
 
 
 def _bad_text(place: str, value: object, most: int) -> Refusal | None:
-    """Return what is wrong with a text that must be there."""
     code = "RSV301" if place == "to" else "RSV302"
     expected = "the name of one agent" if place == "to" else f"a text of 1 to {most} bytes"
     if not isinstance(value, str) or not value.strip():
@@ -149,7 +145,6 @@ def _bad_text(place: str, value: object, most: int) -> Refusal | None:
 
 
 def _bad_topic(topic: object) -> Refusal | None:
-    """Return what is wrong with a subject."""
     if topic is None:
         return None
     length = byte_length(topic) if isinstance(topic, str) else None
@@ -167,11 +162,8 @@ def _bad_topic(topic: object) -> Refusal | None:
 
 def _bad_body(caller: Caller, kind: str, topic: str, body: str) -> Refusal | None:
     """Return what is wrong with a body of a type, or with one that is long in JSON."""
-    wrong = bodies.problem(kind, body, caller.name) if kind else None
-    if wrong is not None:
-        fix = f"Fix the field, or use {_CALLS[kind]}: a {kind} sent by hand moves nothing."
-        found, expected = wrong.found, wrong.expected
-        return refuse("RSV302", wrong.message, place=wrong.place, found=found, expected=expected, fix=fix)
+    if kind and (wrong := bodies.problem(kind, body, caller.name)) is not None:
+        return wrong
     length = size_of_message(caller.name, topic, body)
     if length <= MAX_MESSAGE_BYTES:
         return None
@@ -190,7 +182,6 @@ def _unsent(refusal: Refusal) -> SentAnswer:
 
 
 def _bad_page(cursor: object, unread_only: object, limit: object) -> list[Refusal]:
-    """Return what is wrong with the arguments of a page."""
     rows = (
         ("cursor", cursor, cursor is None or bodies.is_whole(cursor, 0, 2**53), "a whole number, or none"),
         ("unread_only", unread_only, isinstance(unread_only, bool), "true or false"),
@@ -203,9 +194,4 @@ def _bad_page(cursor: object, unread_only: object, limit: object) -> list[Refusa
 _FIXES: Final = {
     "to": "Name one agent; list_agents says who is here.",
     "body": "Shorten it, or write it to a file and send the path.",
-}
-_CALLS: Final = {
-    bodies.RELEASE_REQUEST: "negotiate_release",
-    bodies.RELEASE_ACK: "respond_to_release",
-    bodies.RELEASE_DEFER: "respond_to_release",
 }

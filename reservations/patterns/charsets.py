@@ -87,9 +87,6 @@ def within(a: Ranges, b: Ranges) -> bool:
     return True
 
 
-# -- case --------------------------------------------------------------------------------------------------------
-
-
 def fold(text: str) -> str:
     """Return a text without case, character by character, so that `?` still stands for one."""
     return text.lower() if text.isascii() else "".join(map(_fold_character, text))

@@ -34,10 +34,6 @@ _NEGATION: Final = ("!", "^")
 _WILD: Final[dict[str, Item]] = {"*": STAR, "?": NAME}
 _REAL: Final = "Between brackets a character stands for itself: `[[]`, `[]]`, `[{]`, `[}]`, `[*]`, `[?]`."
 
-
-# -- refusals ----------------------------------------------------------------------------------------------------
-
-
 _SEEN: Final = "Name it as seen from the repository root; in a shell, as seen from the current folder."
 
 
@@ -57,9 +53,6 @@ def too_large(what: str, count: int, limit: int) -> FindingError:
     message = f"The pattern has {count} {what}; {limit} is the most."
     fix = "Reserve several smaller patterns in one call, or the folder that holds them."
     return FindingError(Finding("RSV103", "error", "", message, f"{count} {what}", f"at most {limit} {what}", fix))
-
-
-# -- reading -----------------------------------------------------------------------------------------------------
 
 
 def read(text: str) -> list[Alternative]:
@@ -273,9 +266,6 @@ def normal(text: str) -> str:
     import unicodedata  # noqa: PLC0415 - a hook rarely needs it
 
     return unicodedata.normalize("NFC", text)
-
-
-# -- writing -----------------------------------------------------------------------------------------------------
 
 
 def write(alternatives: Sequence[Alternative]) -> str:

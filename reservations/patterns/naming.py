@@ -11,8 +11,6 @@ from interlock.reservations.patterns.charsets import single
 from interlock.reservations.patterns.globs import Alternative
 from interlock.reservations.patterns.overlap import DOUBLE, Part
 
-__all__ = ["name_of", "named", "path_of", "with_real_names"]
-
 
 def path_of(parts: Sequence[Part]) -> str | None:
     """Return the path that parts without wildcards are; None of any others."""

@@ -76,7 +76,6 @@ class Automaton:
         self._number()
 
     def _number(self) -> None:
-        """Give each state its bit."""
         bit = 1
         for state in self.states:
             if state.begins:

@@ -23,11 +23,6 @@ from interlock.reservations.patterns.globs import Alternative, quote
 from interlock.reservations.patterns.naming import name_of, named, path_of, with_real_names
 from interlock.reservations.patterns.overlap import Automaton, automaton
 
-__all__ = [
-    "FOLD_CASE", "Pattern", "ancestors", "as_prefix", "canonical", "covers", "enters", "index_prefix",
-    "is_folder", "is_plain", "matches", "meets_plain", "overlaps", "plain_prefix", "quote", "relative",
-]  # fmt: skip
-
 FOLD_CASE: Final = sys.platform in {"darwin", "win32"}
 """Whether two paths that differ in case alone are one file here."""
 
@@ -212,9 +207,6 @@ def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | Find
         return quote(full[len(base) :])
     except FindingError as error:
         return error.finding
-
-
-# -- reading -----------------------------------------------------------------------------------------------------
 
 
 def _pattern(value: Pattern | str, fold_case: bool) -> Pattern:

@@ -90,7 +90,6 @@ class Near(Generic[ValueT]):
         return found
 
     def _meets(self, wanted: Pattern, text: str) -> bool:
-        """Compare two patterns with wildcards."""
         self._compared += 1
         held = canonical(text) if self._compared <= MAX_COMPARED else None
         return held is None or isinstance(held, Finding) or overlaps(wanted, held)

@@ -26,7 +26,7 @@ ENDINGS: Final = {
 
 
 class HistoryUnreadableError(ReservationError):
-    """A line of the run `reservations` is not what this room writes."""
+    """A line of the run `reservations` is not what this package writes."""
 
     code: ClassVar[str] = "RSV908"
 
@@ -123,11 +123,8 @@ class History:
         return {held.reservation_id: held for held in self.leases if held.store == store and held.ended_at is None}
 
 
-# -- reading ---------------------------------------------------------------------------------------------------------
-
-
 def from_journal(entries: Iterable["Entry"]) -> Iterator[Happened]:
-    """Yield the events of this room among the lines of a journal."""
+    """Yield the events of this package among the lines of a journal."""
     for entry in entries:
         if entry.run == JOURNAL_RUN:
             store, _, number = entry.key.partition("/")
@@ -153,9 +150,6 @@ def seconds(text: str) -> float:
     return float(calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")))
 
 
-# -- what it comes to ------------------------------------------------------------------------------------------------
-
-
 def history_of(events: Iterable[Happened], counts: Mapping[str, int] = MappingProxyType({})) -> History:
     """Put together what events of any number of stores tell; one that comes twice counts once.
 
@@ -163,7 +157,7 @@ def history_of(events: Iterable[Happened], counts: Mapping[str, int] = MappingPr
         counts: How many events some stores ever had, as far as that is known.
 
     Raises:
-        HistoryUnreadableError: An event lacks what this room writes into it.
+        HistoryUnreadableError: An event lacks what this package writes into it.
     """
     each = {(event.store, event.number): event for event in events}
     built = _Rebuilt()

@@ -58,7 +58,7 @@ def _data(text: str) -> dict[str, Any]:
 
 def journal_of(root: str) -> "Journal":
     """Return the journal of a checkout: `artifacts/interlock/events.jsonl` below its root."""
-    # Late: the hooks' side of this room is loaded without it.
+    # Late: the hooks are loaded without it.
     import os  # noqa: PLC0415
 
     from interlock.journal import Journal  # noqa: PLC0415

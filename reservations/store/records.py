@@ -3,7 +3,7 @@
 Times are seconds since the epoch (UTC). Names of agents are compared by `key_of`; records hold the name as it was
 first given.
 
-The records of this room are named tuples: a hook makes every class anew each time it runs, and these are made eight
+The records here are named tuples: a hook makes every class anew each time it runs, and these are made eight
 times as fast as dataclasses.
 """
 
@@ -16,7 +16,7 @@ NegotiationState: TypeAlias = Literal["pending", "deferred", "released", "forced
 """`pending` and `deferred` are open; the others are resolved. `forced`: taken after its time ran out; `free`: the
 reservation ended otherwise, by expiry or takeover; `withdrawn`: its requester no longer asks."""
 
-HOUSE: Final = "interlock"
+SYSTEM: Final = "interlock"
 """The sender of notices that the store itself writes; no agent may have this name."""
 
 MAX_NAME_CHARS: Final = 100
@@ -97,10 +97,10 @@ class Lease(NamedTuple):
 
 
 class Waiter(NamedTuple):
-    """One place in the line, first come, first served: all its patterns are granted together.
+    """One place in the queue, first come, first served: all its patterns are granted together.
 
     Args:
-        waiter_id: Rises; the order of the line.
+        waiter_id: Rises; the order of the queue.
         patterns: In canonical form, sorted.
         until: When its place is given up; asking again moves it on.
         granted: The reservation ids it was granted; empty while it waits.

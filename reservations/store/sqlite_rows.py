@@ -3,11 +3,20 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from interlock.reservations.store.records import Agent, Event, Lease, Message, Negotiation, Waiter, key_of, replace
+from interlock.reservations.store.records import (
+    Agent,
+    Event,
+    Lease,
+    Message,
+    Negotiation,
+    RecordT,
+    Waiter,
+    key_of,
+    replace,
+)
 
 _MAX_INTEGER: Final = 2**63 - 1
 _SURROGATES: Final = range(0xD800, 0xE000)
@@ -27,70 +36,46 @@ def _change(table: str, columns: tuple[str, ...], key: str) -> str:
     return f"UPDATE {table} SET {changes} WHERE {key} = ?1"
 
 
-_AGENT: Final = Agent._fields
-_LEASE: Final = Lease._fields
-_WAITER: Final = Waiter._fields
-_MESSAGE: Final = Message._fields
-_NEGOTIATION: Final = Negotiation._fields
 _OPEN: Final = "state IN ('pending', 'deferred')"
 # One search in an index for each reason to be listed; an OR would read every row.
 _RECENT: Final = " UNION ALL ".join(
     f"SELECT number FROM negotiation WHERE {each}" for each in (_OPEN, "created_at >= ?1", "resolved_at >= ?1")
 )
 
-_agent_values: Final[Callable[[Agent], tuple[Any, ...]]] = attrgetter(*_AGENT)
-_lease_values: Final[Callable[[Lease], tuple[Any, ...]]] = attrgetter(*_LEASE)
-_message_values: Final[Callable[[Message], tuple[Any, ...]]] = attrgetter(*_MESSAGE)
-_negotiation_values: Final[Callable[[Negotiation], tuple[Any, ...]]] = attrgetter(*_NEGOTIATION)
-
-_PUT_AGENT: Final = _put("agent", (*_AGENT, "key"), "key", keep="name")
-_PUT_LEASE: Final = _put("lease", (*_LEASE, "agent_key"), "reservation_id")
-_PUT_NEGOTIATION: Final = _put("negotiation", (*_NEGOTIATION, "holder_key", "requester_key"), "thread_id")
-_ADD_WAITER: Final = f"INSERT INTO waiter ({', '.join(_WAITER[1:])}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_CHANGE_WAITER: Final = _change("waiter", _WAITER, "waiter_id")
+_PUT_AGENT: Final = _put("agent", (*Agent._fields, "key"), "key", keep="name")
+_PUT_LEASE: Final = _put("lease", (*Lease._fields, "agent_key"), "reservation_id")
+_PUT_NEGOTIATION: Final = _put("negotiation", (*Negotiation._fields, "holder_key", "requester_key"), "thread_id")
+_ADD_WAITER: Final = f"INSERT INTO waiter ({', '.join(Waiter._fields[1:])}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_CHANGE_WAITER: Final = _change("waiter", Waiter._fields, "waiter_id")
 _ADD_MESSAGE: Final = (
-    f"INSERT INTO message ({', '.join(_MESSAGE[1:])}, recipient_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    f"INSERT INTO message ({', '.join(Message._fields[1:])}, recipient_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_CHANGE_MESSAGE: Final = _change("message", (*_MESSAGE, "recipient_key"), "message_id")
-_SELECT_AGENT: Final = f"SELECT {', '.join(_AGENT)} FROM agent"
-_SELECT_LEASE: Final = f"SELECT {', '.join(_LEASE)} FROM lease"
-_SELECT_WAITER: Final = f"SELECT {', '.join(_WAITER)} FROM waiter"
-_SELECT_MESSAGE: Final = f"SELECT {', '.join(_MESSAGE)} FROM message"
-_SELECT_NEGOTIATION: Final = f"SELECT {', '.join(_NEGOTIATION)} FROM negotiation"
+_CHANGE_MESSAGE: Final = _change("message", (*Message._fields, "recipient_key"), "message_id")
+_SELECT: Final[Mapping[type, str]] = {
+    kind: f"SELECT {', '.join(kind._fields)} FROM {kind.__name__.lower()}"
+    for kind in (Agent, Lease, Waiter, Message, Negotiation)
+}
+_FLAGS: Final[Mapping[type, tuple[int, ...]]] = {Lease: (4, 5, 6), Waiter: (3, 4), Message: (6,), Negotiation: (8,)}
+"""Record to the places of its truth values, where SQLite has 0 and 1."""
+_NAMES: Final[Mapping[type, tuple[int, ...]]] = {Waiter: (2, 9)}
+"""Record to the places of its lists of names, which are JSON."""
 
 
-def _flags(row: tuple[Any, ...], *places: int) -> list[Any]:
-    """Return a row with truth values at some places, where SQLite has 0 and 1."""
-    values = list(row)
-    for place in places:
-        values[place] = bool(values[place])
-    return values
+def _read(kind: type[RecordT], rows: Iterable[tuple[Any, ...]]) -> list[RecordT]:
+    """Return rows as records."""
+    found: list[RecordT] = []
+    for row in rows:
+        values = list(row)
+        for place in _FLAGS.get(kind, ()):
+            values[place] = bool(values[place])
+        for place in _NAMES.get(kind, ()):
+            values[place] = tuple(json.loads(values[place]))
+        found.append(kind(*values))
+    return found
 
 
-def _lease(row: tuple[Any, ...]) -> Lease:
-    return Lease(*_flags(row, 4, 5, 6))
-
-
-def _waiter_values(waiter: Waiter) -> tuple[Any, ...]:
-    """Return the columns of a waiter; lists of names are JSON."""
-    return (
-        waiter.waiter_id, waiter.agent, json.dumps(waiter.patterns), waiter.exclusive, waiter.no_force, waiter.reason,
-        waiter.ttl_seconds, waiter.since, waiter.until, json.dumps(waiter.granted),
-    )  # fmt: skip
-
-
-def _waiter(row: tuple[Any, ...]) -> Waiter:
-    values = _flags(row, 3, 4)
-    values[2], values[-1] = tuple(json.loads(values[2])), tuple(json.loads(values[-1]))
-    return Waiter(*values)
-
-
-def _message(row: tuple[Any, ...]) -> Message:
-    return Message(*_flags(row, 6))
-
-
-def _negotiation(row: tuple[Any, ...]) -> Negotiation:
-    return Negotiation(*_flags(row, 8))
+def _columns(waiter: Waiter) -> tuple[object, ...]:
+    return *waiter[:2], json.dumps(waiter.patterns), *waiter[3:9], json.dumps(waiter.granted)
 
 
 def _after_all(prefix: str) -> str | None:
@@ -108,10 +93,10 @@ def near_query(ancestors: Sequence[str], prefix: str) -> tuple[str, list[str]]:
     above = [each for each in dict.fromkeys(ancestors) if not each.startswith(prefix)]
     end = _after_all(prefix)
     values = [*above, prefix] if end is None else [*above, prefix, end]
-    below = f"{_SELECT_LEASE} WHERE prefix >= ?" + ("" if end is None else " AND prefix < ?")
+    below = f"{_SELECT[Lease]} WHERE prefix >= ?" + ("" if end is None else " AND prefix < ?")
     if not above:
         return below, values
-    return f"{_SELECT_LEASE} WHERE prefix IN ({', '.join('?' * len(above))}) UNION ALL {below}", values
+    return f"{_SELECT[Lease]} WHERE prefix IN ({', '.join('?' * len(above))}) UNION ALL {below}", values
 
 
 class Transaction:
@@ -135,7 +120,8 @@ class Transaction:
             raise RuntimeError("this transaction has ended")
         return self._connection.execute(statement, values)
 
-    # -- counters and processes ------------------------------------------------------------------------------------
+    def _all(self, kind: type[RecordT], which: str, *values: object) -> list[RecordT]:
+        return _read(kind, self._run(f"{_SELECT[kind]} {which}", values))
 
     def store_id(self) -> str:
         """Return the 16 hex digits that this store was made with."""
@@ -156,31 +142,25 @@ class Transaction:
         row = self._run(where, (host, pid, started)).fetchone()
         return row and row[0]
 
-    # -- agents ----------------------------------------------------------------------------------------------------
-
     def agent(self, name: str) -> Agent | None:
         """Return an agent."""
-        row = self._run(f"{_SELECT_AGENT} WHERE key = ?", (key_of(name),)).fetchone()
-        return row and Agent(*row)
+        return next(iter(self._all(Agent, "WHERE key = ?", key_of(name))), None)
 
     def put_agent(self, agent: Agent) -> None:
         """Add an agent, or replace the one of that name; the name as it was first given stays."""
-        self._run(_PUT_AGENT, (*_agent_values(agent), key_of(agent.name)))
+        self._run(_PUT_AGENT, (*agent, key_of(agent.name)))
 
     def agents(self) -> list[Agent]:
         """Return all agents, the one seen last first."""
-        return [Agent(*row) for row in self._run(f"{_SELECT_AGENT} ORDER BY last_seen DESC, key")]
-
-    # -- leases ----------------------------------------------------------------------------------------------------
+        return self._all(Agent, "ORDER BY last_seen DESC, key")
 
     def lease(self, reservation_id: str) -> Lease | None:
         """Return a lease that has not ended, expired or not."""
-        row = self._run(f"{_SELECT_LEASE} WHERE reservation_id = ?", (reservation_id,)).fetchone()
-        return row and _lease(row)
+        return next(iter(self._all(Lease, "WHERE reservation_id = ?", reservation_id)), None)
 
     def put_lease(self, lease: Lease) -> None:
         """Add a lease, or replace the one of that id."""
-        self._run(_PUT_LEASE, (*_lease_values(lease), key_of(lease.agent)))
+        self._run(_PUT_LEASE, (*lease, key_of(lease.agent)))
 
     def drop_lease(self, reservation_id: str) -> None:
         """End a lease; without one of that id, nothing happens."""
@@ -188,12 +168,11 @@ class Transaction:
 
     def leases_of(self, agent: str) -> list[Lease]:
         """Return the leases of an agent, the oldest first."""
-        query = f"{_SELECT_LEASE} WHERE agent_key = ? ORDER BY granted_at, token"
-        return [_lease(row) for row in self._run(query, (key_of(agent),))]
+        return self._all(Lease, "WHERE agent_key = ? ORDER BY granted_at, token", key_of(agent))
 
     def leases(self) -> list[Lease]:
         """Return all leases, the oldest first."""
-        return [_lease(row) for row in self._run(f"{_SELECT_LEASE} ORDER BY granted_at, token")]
+        return self._all(Lease, "ORDER BY granted_at, token")
 
     def others_hold(self, agent: str) -> bool:
         """Return whether any other agent has a lease; cheap however many there are."""
@@ -207,58 +186,53 @@ class Transaction:
         Those whose prefix is one of `ancestors`, and those whose prefix begins with `prefix` (`patterns.ancestors`,
         `patterns.index_prefix`). It must use the index: its cost grows with what it returns, not with all leases.
         """
-        found = [_lease(row) for row in self._run(*near_query(ancestors, prefix))]
+        found = _read(Lease, self._run(*near_query(ancestors, prefix)))
         return sorted(found, key=lambda lease: (lease.granted_at, lease.token))
 
     def expired(self, now: float) -> list[Lease]:
         """Return the leases with `expires_at <= now`, by `expires_at`."""
-        query = f"{_SELECT_LEASE} WHERE expires_at <= ? ORDER BY expires_at, token"
-        return [_lease(row) for row in self._run(query, (now,))]
-
-    # -- the line --------------------------------------------------------------------------------------------------
+        return self._all(Lease, "WHERE expires_at <= ? ORDER BY expires_at, token", now)
 
     def add_waiter(self, waiter: Waiter) -> Waiter:
-        """Put a waiter at the end of the line; `waiter_id` is given by the store."""
-        number = self._run(_ADD_WAITER, _waiter_values(waiter)[1:]).lastrowid
+        """Put a waiter at the end of the queue; `waiter_id` is given by the store."""
+        number = self._run(_ADD_WAITER, _columns(waiter)[1:]).lastrowid
         assert number is not None
         return replace(waiter, waiter_id=number)
 
     def put_waiter(self, waiter: Waiter) -> None:
         """Replace the waiter of that id."""
-        self._run(_CHANGE_WAITER, _waiter_values(waiter))
+        self._run(_CHANGE_WAITER, _columns(waiter))
 
     def drop_waiter(self, waiter_id: int) -> None:
-        """Take a waiter out of the line."""
+        """Take a waiter out of the queue."""
         self._run("DELETE FROM waiter WHERE waiter_id = ?", (waiter_id,))
 
     def waiter(self, waiter_id: int) -> Waiter | None:
         """Return a waiter."""
-        row = self._run(f"{_SELECT_WAITER} WHERE waiter_id = ?", (waiter_id,)).fetchone()
-        return row and _waiter(row)
+        return next(iter(self._all(Waiter, "WHERE waiter_id = ?", waiter_id)), None)
 
     def waiters(self) -> list[Waiter]:
-        """Return the line in its order, granted ones included until they are dropped."""
-        return [_waiter(row) for row in self._run(f"{_SELECT_WAITER} ORDER BY waiter_id")]
-
-    # -- messages --------------------------------------------------------------------------------------------------
+        """Return the queue in its order, granted ones included until they are dropped."""
+        return self._all(Waiter, "ORDER BY waiter_id")
 
     def add_message(self, message: Message) -> Message:
         """Keep a message; `message_id` is given by the store."""
-        values = (*_message_values(message)[1:], key_of(message.recipient))
+        values = (*message[1:], key_of(message.recipient))
         number = self._run(_ADD_MESSAGE, values).lastrowid
         assert number is not None
         return replace(message, message_id=number)
 
     def put_message(self, message: Message) -> None:
         """Replace the message of that id."""
-        self._run(_CHANGE_MESSAGE, (*_message_values(message), key_of(message.recipient)))
+        self._run(_CHANGE_MESSAGE, (*message, key_of(message.recipient)))
 
     def inbox(self, agent: str, *, after: int, unread_only: bool, limit: int) -> list[Message]:
         """Return the messages to an agent with an id above `after`, in order, at most `limit`."""
         unread = "AND read_at IS NULL" if unread_only else ""
-        query = f"{_SELECT_MESSAGE} WHERE recipient_key = ? AND message_id > ? {unread} ORDER BY message_id LIMIT ?"
         values = (key_of(agent), *(min(max(number, 0), _MAX_INTEGER) for number in (after, limit)))
-        return [_message(row) for row in self._run(query, values)]
+        return self._all(
+            Message, f"WHERE recipient_key = ? AND message_id > ? {unread} ORDER BY message_id LIMIT ?", *values
+        )
 
     def unread_count(self, agent: str) -> int:
         """Return how many messages to an agent have not been read."""
@@ -267,20 +241,16 @@ class Transaction:
 
     def thread(self, thread_id: str) -> list[Message]:
         """Return the messages of a thread, in order."""
-        query = f"{_SELECT_MESSAGE} WHERE thread_id = ? ORDER BY message_id"
-        return [_message(row) for row in self._run(query, (thread_id,))]
-
-    # -- negotiations ----------------------------------------------------------------------------------------------
+        return self._all(Message, "WHERE thread_id = ? ORDER BY message_id", thread_id)
 
     def negotiation(self, thread_id: str) -> Negotiation | None:
         """Return a negotiation."""
-        row = self._run(f"{_SELECT_NEGOTIATION} WHERE thread_id = ?", (thread_id,)).fetchone()
-        return row and _negotiation(row)
+        return next(iter(self._all(Negotiation, "WHERE thread_id = ?", thread_id)), None)
 
     def put_negotiation(self, negotiation: Negotiation) -> None:
         """Add a negotiation, or replace the one of that thread."""
         keys = key_of(negotiation.holder), key_of(negotiation.requester)
-        self._run(_PUT_NEGOTIATION, (*_negotiation_values(negotiation), *keys))
+        self._run(_PUT_NEGOTIATION, (*negotiation, *keys))
 
     def open_negotiations(self, *, reservation_id: str | None = None, requester: str | None = None,
                           holder: str | None = None) -> list[Negotiation]:  # fmt: skip
@@ -292,15 +262,11 @@ class Transaction:
         }
         filters = {name: value for name, value in given.items() if value is not None}
         where = " AND ".join([_OPEN, *(f"{name} = ?" for name in filters)])
-        query = f"{_SELECT_NEGOTIATION} WHERE {where} ORDER BY created_at, number"
-        return [_negotiation(row) for row in self._run(query, tuple(filters.values()))]
+        return self._all(Negotiation, f"WHERE {where} ORDER BY created_at, number", *filters.values())
 
     def negotiations_since(self, at: float) -> list[Negotiation]:
         """Return the negotiations that are open, or were created or resolved at or after a time, the oldest first."""
-        query = f"{_SELECT_NEGOTIATION} WHERE number IN ({_RECENT}) ORDER BY created_at, number"
-        return [_negotiation(row) for row in self._run(query, (at,))]
-
-    # -- repetition and the journal --------------------------------------------------------------------------------
+        return self._all(Negotiation, f"WHERE number IN ({_RECENT}) ORDER BY created_at, number", at)
 
     def remembered(self, agent: str, key: str) -> tuple[str, str] | None:
         """Return the digest of the arguments and the JSON answer that were remembered for an idempotency key."""

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.reservations.leases.calls import entered
-from interlock.reservations.leases.entry import Entry
-from interlock.reservations.leases.runtime import Context
+from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import MAX_MESSAGE_BYTES, size
 from interlock.reservations.messages.sending import MAX_INBOX_BYTES
@@ -157,7 +156,7 @@ def test_a_release_ack_with_a_wrong_field_is_refused_at_the_field(change: dict[s
 def test_a_release_defer_without_one_of_its_fields_is_refused(field: str) -> None:
     wrong = bodies.problem("release-defer", json.dumps({k: v for k, v in DEFER.items() if k != field}), "Ada")
     assert wrong is not None
-    assert wrong.place == f"body.{field}"
+    assert wrong["place"] == f"body.{field}"
 
 
 @each_row("eta", [0, -1, 1441, 1.5, True, "5", None, float("inf"), float("nan"), 10**400])
@@ -165,7 +164,7 @@ def test_an_eta_is_whole_minutes_of_at_most_a_day(eta: Any) -> None:
     text = json.dumps(DEFER | {"eta_minutes": eta})
     wrong = bodies.problem("release-defer", text, "Ada")
     assert wrong is not None
-    assert wrong.place == "body.eta_minutes"
+    assert wrong["place"] == "body.eta_minutes"
 
 
 def test_a_request_names_a_file_or_a_pattern() -> None:
@@ -173,7 +172,7 @@ def test_a_request_names_a_file_or_a_pattern() -> None:
     assert bodies.problem("release-request", json.dumps(plain | {"pattern": "src/**"}), "Ada") is None
     wrong = bodies.problem("release-request", json.dumps(plain), "Ada")
     assert wrong is not None
-    assert wrong.place == "body.file"
+    assert wrong["place"] == "body.file"
 
 
 @each_row("text", ["released!", "[]", "7", "null", "{", "[" * 2000, '{"released": true'])

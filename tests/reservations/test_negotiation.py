@@ -3,15 +3,13 @@
 import pytest
 
 from interlock.reservations import settings
-from interlock.reservations.messages import negotiation
 from tests.reservations.world import FILE, START, World, asked, codes, holding, inbox, thread_of, three, two
 
 
 def test_the_time_limits_are_exported() -> None:
-    assert (negotiation.URGENT_TIMEOUT_MINUTES, negotiation.NORMAL_TIMEOUT_MINUTES) == (5, 10)
-    assert 0 < negotiation.NEGOTIATION_POLL_SECONDS <= 1
-    assert settings.Settings().urgent_timeout_minutes == negotiation.URGENT_TIMEOUT_MINUTES
-    assert settings.Settings().normal_timeout_minutes == negotiation.NORMAL_TIMEOUT_MINUTES
+    assert 0 < settings.NEGOTIATION_POLL_SECONDS <= 1
+    assert settings.Settings().urgent_timeout_minutes == settings.URGENT_TIMEOUT_MINUTES
+    assert settings.Settings().normal_timeout_minutes == settings.NORMAL_TIMEOUT_MINUTES
     assert settings.Settings().low_timeout_minutes is None
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from interlock.reservations.leases import calls, fencing, granting, liveness, wait_queue
-from interlock.reservations.leases.entry import Entry
 from interlock.reservations.leases.granting import Look, Wanted
+from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.store.records import Lease, Waiter, replace
 from interlock.reservations.store.sqlite import SqliteStore
 from interlock.reservations.store.sqlite_rows import Transaction
