@@ -192,7 +192,7 @@ def workspace(case: GateCase, plan: Plan, *, writes_bytecode: bool = False) -> G
             yield here
 
 
-def fresh_export(case: GateCase, plan: Plan, here: Workspace) -> None:
+def fresh_export(here: Workspace, plan: Plan) -> None:
     """Make the export what its plan says once more, after commands ran in it; HOME and bytecode begin empty too.
 
     Raises:
@@ -201,7 +201,7 @@ def fresh_export(case: GateCase, plan: Plan, here: Workspace) -> None:
     for name in ("home", "bytecode"):
         remove_tree(f"{here.private}/{name}")
         os.mkdir(f"{here.private}/{name}")
-    _fill(case, plan, here.export)
+    _fill(here.case, plan, here.export)
     here.plan, here.prepared = plan, frozenset()
     here.touched.clear()
 
@@ -216,12 +216,11 @@ def _fill(case: GateCase, plan: Plan, folder: Path) -> None:
 
 
 def execute(
-    case: GateCase, here: Workspace, *, collect_only: bool = False, only: Sequence[str] = (), keep_going: bool = False
+    here: Workspace, *, collect_only: bool = False, only: Sequence[str] = (), keep_going: bool = False
 ) -> Execution:
     """Run the gate's command with its probe, and read what came of it.
 
     Args:
-        case: The gate.
         here: Where it runs.
         collect_only: List the tests and run none.
         only: Run these ids alone.
@@ -230,7 +229,7 @@ def execute(
     Raises:
         CollectorError: The command cannot be started.
     """
-    stream, printed, ended_tests = bytearray(), bytearray(), 0
+    case, stream, printed, ended_tests = here.case, bytearray(), bytearray(), 0
     began = shown = time.monotonic()
 
     def take(data: bytes) -> None:
@@ -285,16 +284,16 @@ def execute(
     return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")
 
 
-def prepare(case: GateCase, here: Workspace) -> str:
+def prepare(here: Workspace) -> str:
     """Run the commands of `prepare`; return why one failed, or nothing.
 
     Raises:
         CollectorError: `COL202` one cannot be started.
     """
-    if not case.seal.prepare:
+    if not here.case.seal.prepare:
         return ""
     with here.observed():
-        for argv in case.seal.prepare:
+        for argv in here.case.seal.prepare:
             ended = here.run(argv)
             if ended.exit_status != 0:
                 how = "did not end in time" if ended.timed_out else f"ended with status {ended.exit_status}"

@@ -13,18 +13,8 @@ from interlock.core.finding import Finding
 from interlock.core.process import Ended
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
+from interlock.gates.sealed import beside
 from interlock.gates.sealed.base import LINK
-from interlock.gates.sealed.beside import (
-    data_of_tests,
-    defining_files,
-    displacing,
-    hiding,
-    linked,
-    new_test_files,
-    shadowed,
-    test_folders,
-    tests_of_packages,
-)  # fmt: skip
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, Comparison, compare, compare_added
 from interlock.gates.sealed.configured import configured_files
@@ -123,7 +113,7 @@ def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = l
     """
     judging = _Judging(case, work, tests, progress)
     with case.unchanged(), workspace(case, judging.first) as here:
-        if failed := prepare(case, here):
+        if failed := prepare(here):
             return judging.unprepared(here, failed)
         return judging.run(here)
 
@@ -171,13 +161,13 @@ class _Judging:
         files = self.base_files
         env = {**self.case.seal.env, **self.case.runner.env}
         configured = configured_files(self.case.gate.command, self.read, files, env)
-        named = {*self.case.named, *defining_files(self.tests), *configured}
+        named = {*self.case.named, *beside.defining_files(self.tests), *configured}
         named -= _inline(self.case, self.tests)
-        own = tests_of_packages(files) | data_of_tests(files)
+        own = beside.tests_of_packages(files) | beside.data_of_tests(files)
         named |= {path for path in files if not own.isdisjoint(above(path))}
-        folders = own | test_folders(self.tests.run, files)
+        folders = own | beside.test_folders(self.tests.run, files)
         made = protection(self.case.seal.protect, self.work.may_change, named, folders)
-        led, places = linked(self.base_links, files, lambda path: made.holds(path, in_base=True))
+        led, places = beside.linked(self.base_links, files, lambda path: made.holds(path, in_base=True))
         return replace(made, named=named | led, folders=folders | places)
 
     @property
@@ -227,10 +217,10 @@ class _Judging:
         here.progress = lambda number: self.progress(f"{number} of {known} tests" if known else f"{number} tests")
         plan, done = self.first, self._tried(here, self.first, self._compare)
         tests = done.execution.tests
-        beside = new_test_files(self.tests, tests, plan.added)
-        if beside and not done.comparison.faults:
+        new = beside.new_test_files(self.tests, tests, plan.added)
+        if new and not done.comparison.faults:
             # Only its tests say that a file is one of tests: what it did to the others is not known.
-            plan = plan.without(beside)
+            plan = plan.without(new)
             if failed := self._export(here, plan):
                 return self.unprepared(here, failed)
             done = self._tried(here, plan, self._compare)
@@ -255,7 +245,7 @@ class _Judging:
     def _unjudged(self) -> tuple[Finding, ...]:
         """Return the changed files that keep their base content for no other reason than that a command reads them."""
         files, patterns = self.base_files, self.protection.patterns
-        others = {*defining_files(self.tests), *configured_files(self.case.gate.command, self.read, files)}
+        others = {*beside.defining_files(self.tests), *configured_files(self.case.gate.command, self.read, files)}
         others |= {os.path.normpath(word) for argv in self.case.commands for word in _run_by(argv)}
         only = (path for path in self.plan.held_back if path in self.case.named and path not in others)
         return tuple(
@@ -266,12 +256,12 @@ class _Judging:
 
     def _export(self, here: Workspace, plan: Plan) -> str:
         """Make the export what another plan says; return why `prepare` failed, or nothing."""
-        fresh_export(self.case, plan, here)
-        return prepare(self.case, here)
+        fresh_export(here, plan)
+        return prepare(here)
 
     def _tried(self, here: Workspace, plan: Plan, judge: Callable[[TestRun], Comparison]) -> "_Tried":
         """Run the tests, and those that failed again as often as the gate allows."""
-        execution = execute(self.case, here)
+        execution = execute(here)
         tests, tries = execution.tests, 1
         comparison = judge(tests)
         while (
@@ -281,7 +271,7 @@ class _Judging:
             self.progress(f"try {tries + 1}: {len(failed)} failed before")
             if self._export(here, plan):
                 break
-            execution = execute(self.case, here, only=failed if self.case.runner.selects else ())
+            execution = execute(here, only=failed if self.case.runner.selects else ())
             tests, tries = _merged(tests, execution.tests), tries + 1
             comparison = judge(tests)
         check_loaded(self.case, plan.files, tests.loaded)
@@ -294,13 +284,13 @@ class _Judging:
         made = map(outside, sorted({*built} - {*before.touched} - plan.files.keys()))
         new = [*plan.added, *filter(None, made)]
         return [
-            *shadowed(plan, before, tests), *hiding(plan, before, self.case.python_path, new), *self._displacing(new),
-            *altered(plan, before, tests),
+            *beside.shadowed(plan, before, tests), *beside.hiding(plan, before, self.case.python_path, new),
+            *self._displacing(new), *altered(plan, before, tests),
         ]  # fmt: skip
 
     def _displacing(self, new: Sequence[str]) -> Iterator[Finding]:
         """Yield the new files, relative to the root, that are loaded in the place of one that keeps its content."""
-        for path, others in sorted(displacing(new, self.base_files).items()):
+        for path, others in sorted(beside.displacing(new, self.base_files).items()):
             if kept := sorted(other for other in others if self._keeps(other)):
                 yield fault_of("shadowed", path, f"it is loaded in place of {kept[0]}")
 

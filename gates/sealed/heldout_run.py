@@ -84,9 +84,9 @@ def run_held_out(case: GateCase, plan: Plan, here: Workspace, before: TestRun) -
     checks = load_for(case)
     if checks is None:
         return None
-    fresh_export(case, plan, here)
+    fresh_export(here, plan)
     hidden = replace(here, output=Output())
-    if failed := prepare(case, hidden):
+    if failed := prepare(hidden):
         raise HeldOutError(
             "HELD107", f"A command of `prepare` failed before the held-out checks: {failed}.", "Look at it."
         )
@@ -119,7 +119,7 @@ def _folder(case: GateCase, here: Workspace, folder: HeldOutFolder, before: Test
     plan = here.plan
     here.plan = put(plan, here.export, files)
     own = files.keys() | folders_of(here.plan) - folders_of(plan)
-    tests = execute(case, here).tests
+    tests = execute(here).tests
     touched = tuple(path for path in tests.touched if path not in own)
     if len(touched) < len(tests.touched):
         return HeldOut({"total": len(files), "passed": 0}, _WRITTEN, touched)

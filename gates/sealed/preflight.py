@@ -146,10 +146,10 @@ def check_base(
     base = case.base
     plan = Plan(base, base.files, frozenset(), (), (), ())
     with case.unchanged(), workspace(case, plan, writes_bytecode=True) as here:
-        failed = prepare(case, here)
-        tests = TestRun(case.runner.name, problem=failed) if failed else execute(case, here, keep_going=True).tests
+        failed = prepare(here)
+        tests = TestRun(case.runner.name, problem=failed) if failed else execute(here, keep_going=True).tests
         tests = replace(tests, touched=tuple(dict.fromkeys((*tests.touched, *sorted(replacing(here))))))
-        again = execute(case, here, collect_only=True).tests if case.runner.collects and not failed else None
+        again = execute(here, collect_only=True).tests if case.runner.collects and not failed else None
         bytecode = compile_dependencies(here)
     log = f"{path}.log"
     write(log, here.output.finish()[0])
@@ -219,7 +219,7 @@ def _bare(case: GateCase, compiled: str) -> TestRun:
         here = _Bare(case, plan, case.base.top, private, folder_of(compiled), closed=False)
         try:
             # What `prepare` makes belongs into exports alone.
-            return execute(case, here, keep_going=True).tests
+            return execute(here, keep_going=True).tests
         except CollectorError as error:
             return TestRun(case.runner.name, problem=error.message)
 
