@@ -27,7 +27,7 @@ from interlock.agents.runners.models import chat_model
 from interlock.agents.runners.pictures import Pictures
 from interlock.agents.runners.turn import SpentError, Turn, Watch
 from interlock.agents.tools import toolbox as own_tools
-from interlock.agents.usage import Limits, Price
+from interlock.agents.usage import Price
 from interlock.envelope import parse
 
 Toolbox: TypeAlias = Callable[[Ask], AbstractContextManager[list[BaseTool]]]
@@ -82,11 +82,8 @@ class ChatRunner:
         """
         turn = Turn(
             ask,
-            name=self._settings.model,
-            limits=ask.limits.within(Limits(calls=self._settings.max_calls)),
-            price=self._price,
-            retries=self._settings.retries,
-            key=self._settings.key_place,
+            self._settings,
+            self._price,
             renewed=None if self._model is not None else lambda: chat_model(self._settings, where=self._where),
             sleep=self._sleep,
             clock=self._clock,
