@@ -12,7 +12,7 @@ __all__ = [
 ]  # fmt: skip
 
 PUBLIC_MODULES: Final = (
-    "ask", "changes", "confined", "contract", "failures", "file_refusals", "files", "model_spec", "prompt", "quoting",
+    "ask", "changes", "confined", "contract", "file_refusals", "files", "model_spec", "prompt", "quoting",
     "recording", "role_file", "runners", "runners.model_settings", "runners.models", "runners.recorded", "runners.turn",
     "tables", "taped", "tools", "usage",
 )  # fmt: skip

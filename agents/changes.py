@@ -1,11 +1,11 @@
-"""What changed since a run began, for the agents that judge it: a list of files, and one diff of bounded size."""
+"""What changed and what failed since a run began, for the agents that judge or fix it: of bounded size."""
 
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from interlock.agents.quoting import bounded, bullets, data_block
+from interlock.agents.quoting import bounded, bullets, data_block, visible
 
 TITLE: Final = "What changed since the run began"
 """The heading of this part of an assignment."""
@@ -23,14 +23,9 @@ ChangeKind: TypeAlias = Literal["added", "removed", "changed"]
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """One file that is not as it was when the run began.
+    """One file that is not as it was when the run began, and the other agent that holds it, if any.
 
-    Args:
-        path: Relative to the root.
-        kind: What became of it.
-        in_scope: Whether the task's scope holds it.
-        holder: The other agent that holds it; empty when nobody else does.
-        diff: The difference as a unified diff, or one line in brackets that says why there is none.
+    `diff` is unified, or one line in brackets that says why there is none.
     """
 
     path: str
@@ -104,3 +99,87 @@ def _shares(sizes: Sequence[int], total: int) -> list[int]:
         given[index] = min(sizes[index], total // (len(sizes) - done))
         total -= given[index]
     return given
+
+
+MAX_FAILED_BYTES: Final = 5 * 1024
+"""How much all failed gates take of an assignment."""
+
+MEASURED: Final = ("the tests of", "the end of the log of")
+"""How the origin begins of what is quoted from a command's results."""
+
+_MAX_GATES: Final = 4
+_MIN_MESSAGE: Final = 80
+_MORE: Final = "\n    […]"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTest:
+    """One test that did not pass: its id as the runner writes it, and what was said of it."""
+
+    id: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedGate:
+    """One gate that Interlock measured to fail in the round before: its log, and the end of what its command printed.
+
+    Besides `tests`, `more` did not pass; there are none where tests are not read.
+    """
+
+    gate: str
+    log: str = ""
+    tests: tuple[FailedTest, ...] = ()
+    output: str = ""
+    more: int = 0
+
+
+def failed_gates(rows: Sequence[FailedGate]) -> str:
+    """Return Markdown about at least one failed gate, of about `MAX_FAILED_BYTES`; names come before messages."""
+    share = MAX_FAILED_BYTES // min(len(rows), _MAX_GATES)
+    parts = [_gate(row, share) for row in rows[:_MAX_GATES]]
+    if len(rows) > _MAX_GATES:
+        parts.append(f"[{len(rows) - _MAX_GATES} more gates left out]")
+    return "\n\n".join(parts)
+
+
+def _gate(row: FailedGate, share: int) -> str:
+    name = _line(row.gate, 80)
+    lines = [f"### {name}"]
+    if row.log:
+        lines.append(f"Its log, to be read whole: `{_line(row.log, 300)}`")
+    if row.tests:
+        whole = len(row.tests) + row.more
+        some = f"; these are {len(row.tests)} of them" if row.more else ""
+        lines.append(f"{whole} {'test' if whole == 1 else 'tests'} did not pass{some}:")
+        part = share // 2 if row.output else share
+        lines.append(data_block(f"{MEASURED[0]} {name}", _tests(row.tests, part), part))
+        share -= part
+    if row.output:
+        # The end of a log says most, so that a long one is cut at its beginning.
+        kept = visible(row.output).encode()[-share // 2 :].decode("utf-8", "ignore")
+        lines.append(data_block(f"{MEASURED[1]} {name}", kept, share))
+    return "\n\n".join(lines)
+
+
+def _line(text: str, limit: int) -> str:
+    return bounded(" ".join(visible(text).split()), limit)
+
+
+def _tests(tests: Sequence[FailedTest], limit: int) -> str:
+    """Return each test's name on a line, and below it as much of its message as all names leave room for."""
+    names = [_line(test.id, 300) for test in tests]
+    each = (limit - sum(len(name.encode()) + 3 for name in names)) // len(names)
+    return "\n".join(name + _message(test.message, each) for name, test in zip(names, tests, strict=True))
+
+
+def _message(text: str, limit: int) -> str:
+    if limit < _MIN_MESSAGE or not text.strip():
+        return ""
+    shown, size = "", 0
+    for line in visible(text.strip("\n")).split("\n"):
+        size += len(line.encode()) + 7  # a bar, a blank, four of indentation, the end of the line
+        if size > limit - len(_MORE):
+            return shown + (_MORE if shown else f"\n    {bounded(line, limit - 16)}")
+        shown += f"\n    {line}"
+    return shown

@@ -5,15 +5,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from interlock.agents.ask import RunnerError
 from interlock.core.files import opened_beneath, write_in
-
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
 
 MAX_PATH_CHARS: Final = 1024
 """A longer path is refused: folders nested deeper than that serve nobody."""
@@ -96,13 +92,9 @@ def delete_confined(root: str, path: str) -> None:
         RunnerError: As for `write_confined`.
     """
     *folders, name = split_path(path)
-    with _refusals(path):
-        try:
-            with opened_beneath(root, folders) as folder:
-                if _mode(folder, name) is not None:
-                    _unlink(folder, name)
-        except FileNotFoundError:
-            return
+    with _refusals(path), suppress(FileNotFoundError), opened_beneath(root, folders) as folder:
+        if _mode(folder, name) is not None:
+            os.unlink(name, dir_fd=folder)
 
 
 @contextmanager
@@ -132,10 +124,3 @@ def _holds(folder: int, name: str, data: bytes) -> bool:
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     with os.fdopen(descriptor, "rb") as file:
         return file.read(len(data) + 1) == data
-
-
-def _unlink(folder: int, name: str) -> None:
-    try:
-        os.unlink(name, dir_fd=folder)
-    except FileNotFoundError:
-        return

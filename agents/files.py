@@ -93,10 +93,7 @@ def files_of(
 class ScopedFiles(ReadableFiles):
     """What an agent may do with files that it edits. Threads may share it: one file is changed at a time.
 
-    Args:
-        root: The folder that paths are relative to.
-        scope: Says whether a path relative to the root is in the scope of the task, and so may be written.
-        readable: Says what else may be read; nothing when it is left out.
+    What is in `scope` may be written and read; what is `readable`, read.
     """
 
     def __init__(self, root: str, scope: Callable[[str], bool], readable: Callable[[str], bool] | None = None) -> None:

@@ -5,9 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, cast
 
 from interlock.agents.ask import Ask
-from interlock.agents.changes import TITLE, ChangedFile, changed_files
+from interlock.agents.changes import TITLE, ChangedFile, FailedGate, changed_files, failed_gates
 from interlock.agents.contract import answer_form, contract
-from interlock.agents.failures import FailedGate, failed_gates
 from interlock.agents.quoting import bounded, bullets, data_block, visible
 from interlock.core.finding import Finding
 from interlock.envelope.protocol import (

@@ -24,7 +24,6 @@ from mcp_types import (
     CallToolResult,
     EmptyResult,
     GetPromptResult,
-    Icon,
     InputRequiredResult,
     Prompt,
     SubscribeRequestParams,
@@ -143,30 +142,14 @@ class InterlockServer(MCPServer[Any]):
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
-    def add_tool(
-        self,
-        fn: Callable[..., Any],
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: ToolAnnotations | None = None,
-        icons: list[Icon] | None = None,
-        meta: dict[str, Any] | None = None,
-        structured_output: bool | None = None,
-    ) -> None:
+    def add_tool(self, fn: Callable[..., Any], *given: Any, **options: Any) -> None:
         """Add a tool; one that returns a `TypedDict` or a dictionary answers structured content of that shape."""
         shape = inspect.signature(fn, eval_str=True).return_annotation
+        options["description"] = options.get("description") or inspect.getdoc(fn)
         plain = _is_object(shape)
-        tool = self._tool_manager.add_tool(
-            fn,
-            name=name,
-            title=title,
-            description=description or inspect.getdoc(fn),
-            annotations=annotations,
-            icons=icons,
-            meta=meta,
-            structured_output=False if plain else structured_output,
-        )
+        if plain:
+            options["structured_output"] = False
+        tool = self._tool_manager.add_tool(fn, *given, **options)
         tool.parameters = trimmed(tool.parameters)
         if plain:
             model = tool.fn_metadata.arg_model

@@ -98,12 +98,9 @@ def register(server: InterlockServer) -> None:
 
 
 def task_object(root: Path, task_id: str, *, shared_only: bool = False) -> dict[str, Any]:
-    """Return the newest run of a task as `interlock status --json` and `interlock explain --json` print it.
+    """Return the newest run of a task, or the run of an id, as `status --json` and `explain --json` print it.
 
-    Args:
-        root: The project's root.
-        task_id: A task, or one run of it by its id.
-        shared_only: Whether it is for a caller with a token, who is told of shared files alone (`gates.shared`).
+    A caller with a token is told of shared files alone (`gates.shared`).
 
     Raises:
         UnknownRunError: There is no such task here.

@@ -38,7 +38,6 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
 _NEW_TOKEN: Final = "Create tokens anew with `interlock token create AGENT`."  # noqa: S105 - an advice, no token
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

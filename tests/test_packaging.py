@@ -155,7 +155,7 @@ def test_an_installed_validator_knows_its_grammar(environment: Path, tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-WITH_LANGCHAIN = {"agents.runners.pictures", "agents.runners.turn", "graph.ticket.stage_runner"}
+WITH_LANGCHAIN = {"agents.runners.chat", "agents.runners.pictures", "agents.runners.turn", "graph.ticket.stage_runner"}
 """What is imported with the first model alone: it needs the extra `llm`."""
 
 

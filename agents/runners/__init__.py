@@ -5,18 +5,18 @@ from pathlib import Path
 
 from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner, remote_request
 from interlock.agents.role_file import read_role
-from interlock.agents.runners.chat import ChatRunner
 from interlock.agents.runners.command import CommandRunner
 from interlock.agents.runners.command_table import KEYS as COMMAND_KEYS
 from interlock.agents.runners.command_table import check_program, read_command
 from interlock.agents.runners.model_settings import CHAT_KEYS, LOCAL, LOCAL_KEYS, read_model
+from interlock.agents.runners.models import check_installed
 from interlock.agents.runners.python import PREFIX, PythonRunner, load_function
 from interlock.agents.runners.replay import ReplayRunner
 from interlock.agents.tables import Table, read_limits
 from interlock.agents.usage import FREE, Limits, Price
 from interlock.core.text import closest
 
-__all__ = ["ChatRunner", "CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
+__all__ = ["CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
 
 COMMON_KEYS = ("runner", "prompt", "budget")
 """What every `[agents.ROLE]` table may hold."""
@@ -78,6 +78,9 @@ def make_runner(
             where = table.key("budget.usd") if own.usd is not None else "budget.usd"
             fix = f'Write `[prices."{model.model}"]` with `input = …` and `output = …`, USD per million tokens.'
             raise AgentConfigError(source, where, f"money is limited, and {model.model} has no price", fix)
+        check_installed(model, f"agents.{role}")
+        from interlock.agents.runners.chat import ChatRunner  # noqa: PLC0415 - imports LangChain
+
         return ChatRunner(model, price, where=f"agents.{role}")
     if kind == "remote":
         return REMOTE

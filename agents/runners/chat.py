@@ -1,30 +1,36 @@
-"""The `chat` and `local` runners: an agent that is a chat model, in LangChain's agent loop with our tools."""
+"""The `chat` and `local` runners: an agent that is a chat model, in LangChain's agent loop with our tools.
+
+Imported with the first model: it needs LangChain.
+"""
 
 import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
+
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tools import BaseTool
 
 from interlock.agents.ask import Answer, Ask, RunnerError
 from interlock.agents.constrain import BOUNDS, LOCAL_BOUNDS, Form, answer_text, constraint, form_for, longest_answer
 from interlock.agents.runners.conversation import Conversations
 from interlock.agents.runners.llama import CONTEXT as LOCAL_CONTEXT_TOKENS
 from interlock.agents.runners.model_settings import LOCAL, PROVIDERS, ModelSettings
-from interlock.agents.runners.models import chat_model, check_installed
-from interlock.agents.usage import Limits, Price
+from interlock.agents.runners.models import chat_model
+from interlock.agents.runners.pictures import Pictures
+from interlock.agents.runners.turn import SpentError, Turn, Watch
+from interlock.agents.tools import toolbox as own_tools
+from interlock.agents.usage import Price
 from interlock.envelope import parse
 
-if TYPE_CHECKING:
-    from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AnyMessage
-    from langchain_core.runnables import RunnableConfig
-    from langchain_core.tools import BaseTool
-
-    from interlock.agents.runners.turn import Turn
-
-Toolbox: TypeAlias = "Callable[[Ask], AbstractContextManager[list[BaseTool]]]"
+Toolbox: TypeAlias = Callable[[Ask], AbstractContextManager[list[BaseTool]]]
 """Opens the tools that a role may use, for the time of one answer."""
 
 CLOSING: Final = "Give your answer now: the envelope of your contract, and nothing else."
@@ -51,7 +57,7 @@ class ChatRunner:
         price: Price | None = None,
         *,
         where: str = "agents",
-        toolbox: "Toolbox | None" = None,
+        toolbox: Toolbox | None = None,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -63,9 +69,7 @@ class ChatRunner:
         self._clock = clock
         self._talks: Conversations[list[AnyMessage]] = Conversations()
         self._model: BaseChatModel | None = None
-        if settings.provider == LOCAL:
-            check_installed(settings, where)
-        else:
+        if settings.provider != LOCAL:
             self._model = chat_model(settings, where=where)
         self._form: Form | None = None
         self._form_known = settings.constrain == "off"
@@ -76,15 +80,10 @@ class ChatRunner:
         Raises:
             RunnerError: The provider cannot be reached or refuses to answer, or a local model cannot be started.
         """
-        from interlock.agents.runners.turn import SpentError, Turn  # noqa: PLC0415 - imports LangChain
-
         turn = Turn(
             ask,
-            name=self._settings.model,
-            limits=ask.limits.within(Limits(calls=self._settings.max_calls)),
-            price=self._price,
-            retries=self._settings.retries,
-            key=self._settings.key_place,
+            self._settings,
+            self._price,
             renewed=None if self._model is not None else lambda: chat_model(self._settings, where=self._where),
             sleep=self._sleep,
             clock=self._clock,
@@ -101,17 +100,13 @@ class ChatRunner:
         opened = tuple(sorted(turn.opened)) if self._settings.tools and self._toolbox is None else None
         return Answer(text, turn.used, turn.model or self._settings.name, turn.tool_calls, stopped, opened=opened)
 
-    def _work(self, ask: Ask, turn: "Turn") -> str:
-        from langchain_core.messages import HumanMessage  # noqa: PLC0415
-
+    def _work(self, ask: Ask, turn: Turn) -> str:
         # A local model is looked for each time: its server may have ended, and is started again then.
         model = self._model or chat_model(self._settings, where=self._where)
         form = self._held_to()
         history = self._begun(ask, model)
         if self._settings.tools:
-            from interlock.agents.tools import toolbox  # noqa: PLC0415 - imports LangChain
-
-            with (self._toolbox or toolbox)(ask) as tools:
+            with (self._toolbox or own_tools)(ask) as tools:
                 history = self._talk(model, ask, turn, history, tools)
             text = str(history[-1].text)
             if form is None or parse(text).envelope is not None:
@@ -124,11 +119,8 @@ class ChatRunner:
         self._talks.keep(ask, history)
         return str(history[-1].text) if form is None else answer_text(form, history[-1])
 
-    def _begun(self, ask: Ask, model: "BaseChatModel") -> "list[AnyMessage]":
+    def _begun(self, ask: Ask, model: BaseChatModel) -> list[AnyMessage]:
         """Return what the model has before it: the conversation of the refused answer, if that leaves it room."""
-        from langchain_core.messages import HumanMessage  # noqa: PLC0415
-        from langchain_core.messages.utils import count_tokens_approximately  # noqa: PLC0415
-
         said = self._talks.take(ask)
         if said is not None:
             longer = [*said, HumanMessage(content=ask.correction)]
@@ -160,19 +152,13 @@ class ChatRunner:
 
     def _talk(
         self,
-        model: "BaseChatModel",
+        model: BaseChatModel,
         ask: Ask,
-        turn: "Turn",
-        history: "Sequence[AnyMessage]",
-        tools: "Sequence[BaseTool]",
-    ) -> "list[AnyMessage]":
+        turn: Turn,
+        history: Sequence[AnyMessage],
+        tools: Sequence[BaseTool],
+    ) -> list[AnyMessage]:
         """Run LangChain's agent loop, and return all messages."""
-        from langchain.agents import create_agent  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType]
-        from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
-
-        from interlock.agents.runners.pictures import Pictures  # noqa: PLC0415
-        from interlock.agents.runners.turn import Watch  # noqa: PLC0415
-
         row = PROVIDERS.get(self._settings.provider)
         taken = self._takes_pictures(model)
         arranged = () if taken and row is not None and row.pictures else (Pictures(taken=taken),)
@@ -196,7 +182,7 @@ class ChatRunner:
         ended: dict[str, Any] = context.run(agent.invoke, {"messages": list(history)}, config)
         return ended["messages"]
 
-    def _takes_pictures(self, model: "BaseChatModel") -> bool:
+    def _takes_pictures(self, model: BaseChatModel) -> bool:
         if self._settings.images is not None:
             return self._settings.images
         return bool((model.profile or {}).get("image_inputs", False))

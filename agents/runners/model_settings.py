@@ -103,14 +103,10 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What has to be known of one provider.
+    """What has to be known of one provider: its package, the variables that hold its key, the usual one first.
 
-    Args:
-        package: The module of its LangChain package.
-        keys: The variables that hold its key, the usual one first; none: it needs no key.
-        arguments: What its class is given for one place of retries and for streamed answers.
-        timeout: What its class is given for a time limit in seconds.
-        pictures: Whether the result of a tool may hold pictures; else they follow it in a message.
+    Its class is given `arguments` for one place of retries and for streamed answers. Without `pictures`, those in the
+    result of a tool follow it in a message.
     """
 
     package: str

@@ -38,10 +38,10 @@ def chat_model(settings: ModelSettings, *, where: str) -> "BaseChatModel":
             is refused.
         RunnerError: The server of a local model cannot be started.
     """
+    check_installed(settings, where)
     if settings.provider == LOCAL:
         return _local_model(settings, where)
     provider = PROVIDERS.get(settings.provider, OTHER)
-    check_installed(settings, where)
     arguments: dict[str, Any] = {
         **provider.arguments,
         **provider.timeout(settings.timeout_seconds),
@@ -80,7 +80,6 @@ def check_installed(settings: ModelSettings, where: str) -> None:
 def _local_model(settings: ModelSettings, where: str) -> "BaseChatModel":
     from interlock.agents.runners.llama import server_for  # noqa: PLC0415 - it is started for those alone who name it
 
-    check_installed(settings, where)
     served = server_for(settings.model_file, context=settings.context, threads=settings.threads)
     arguments: dict[str, Any] = {
         **PROVIDERS["openai"].arguments,

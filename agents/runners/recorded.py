@@ -11,9 +11,8 @@ from threading import Condition
 from typing import Final
 
 from interlock.agents.ask import Answer, Ask, RunnerError
-from interlock.agents.changes import TITLE
+from interlock.agents.changes import MEASURED, TITLE
 from interlock.agents.confined import delete_confined, write_confined
-from interlock.agents.failures import MEASURED
 from interlock.agents.files import ScopedFiles, files_of
 from interlock.agents.quoting import visible
 from interlock.agents.recording import Listing, Tape

@@ -21,6 +21,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.runners.model_errors import KEY, CutError, Fault, ending, fault_of, is_cut
+from interlock.agents.runners.model_settings import ModelSettings
 from interlock.agents.usage import Limits, Price, Usage
 
 FIRST_WAIT_SECONDS: Final = 1.0
@@ -43,7 +44,7 @@ class SpentError(BaseException):
 
 
 class Turn(AgentMiddleware[Any, None, Any]):
-    """What surrounds every call of the model in one turn; a call may be made again `retries` times.
+    """What surrounds every call of the model in one turn; it is made again as often as the settings say.
 
     `renewed` gives the model for a call that is made again, where it may have moved.
     """
@@ -51,12 +52,9 @@ class Turn(AgentMiddleware[Any, None, Any]):
     def __init__(
         self,
         ask: Ask,
-        *,
-        name: str,
-        limits: Limits,
+        settings: ModelSettings,
         price: Price | None,
-        retries: int,
-        key: str = KEY,
+        *,
         renewed: Callable[[], BaseChatModel] | None = None,
         sleep: Callable[[float], None],
         clock: Callable[[], float],
@@ -64,11 +62,9 @@ class Turn(AgentMiddleware[Any, None, Any]):
         super().__init__()
         self.tools = []
         self._ask = ask
-        self._name = name
-        self._limits = limits
+        self._settings = settings
+        self._limits = ask.limits.within(Limits(calls=settings.max_calls))
         self._price = price
-        self._retries = retries
-        self._key = key
         self._renewed = renewed
         self._sleep = sleep
         self._clock = clock
@@ -125,7 +121,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
                     message = AIMessage(content=fault.text)
                     self._count(message, request.messages)
                     return ModelResponse(result=[message])
-                if not fault.again or tries >= self._retries or (fault.wait_seconds or 0) > MAX_WAIT_SECONDS:
+                if not fault.again or tries >= self._settings.retries or (fault.wait_seconds or 0) > MAX_WAIT_SECONDS:
                     raise self._refusal(fault, tries) from error
                 seconds = self._pause(tries, fault)
                 self.tell(f"waits {seconds:.0f} s: it {fault.what}")
@@ -171,7 +167,9 @@ class Turn(AgentMiddleware[Any, None, Any]):
     def _refusal(self, fault: Fault, tries: int) -> RunnerError:
         after = f" (asked {tries + 1} times)" if tries else ""
         asks = f" It asks to wait {fault.wait_seconds:g} s." if (fault.wait_seconds or 0) > MAX_WAIT_SECONDS else ""
-        return RunnerError(f"{self._name} {fault.what}{after}", fault.fix.replace(KEY, self._key) + asks)
+        return RunnerError(
+            f"{self._settings.model} {fault.what}{after}", fault.fix.replace(KEY, self._settings.key_place) + asks
+        )
 
     def _pause(self, tries: int, fault: Fault) -> float:
         """Return how long to wait: what the provider asks, else twice as long each time; never beyond the limit."""

@@ -54,12 +54,8 @@ def _rule(row: "Rule") -> JsonObject:
 
 def _location(path: str) -> JsonObject:
     # A relative path stays relative: services resolve it against the checkout.
-    uri = (
-        "file://" + quote(path, errors="surrogateescape")
-        if path.startswith("/")
-        else quote(path, errors="surrogateescape")
-    )
-    return {"uri": uri}
+    scheme = "file://" if path.startswith("/") else ""
+    return {"uri": scheme + quote(path, errors="surrogateescape")}
 
 
 def _result(file: "Checked", at: int, finding: "Finding", index: dict[str, int]) -> JsonObject:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 from interlock.agents.ask import REMOTE, Ask, Notice, agent_of_run
-from interlock.agents.changes import ChangedFile
-from interlock.agents.failures import FailedGate, FailedTest
+from interlock.agents.changes import ChangedFile, FailedGate, FailedTest
 from interlock.agents.prompt import assignment, correction, reask
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
 from interlock.gates.errors import TreeError

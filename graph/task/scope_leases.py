@@ -54,7 +54,6 @@ SLICE_SECONDS: Final = 15.0
 LONGEST_PAUSE_SECONDS: Final = 60.0
 """What a run holds is renewed at least so often while it is driven."""
 
-_LENT: Final = "lent"
 _MAX_PATTERNS: Final = 20_000
 """A scope has a bound of its own, the size of a task."""
 _SHORTEST_TTL_MINUTES: Final = 0.05

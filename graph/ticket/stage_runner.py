@@ -20,7 +20,7 @@ from interlock.agents.files import files_of
 from interlock.agents.runners.model_settings import ModelSettings
 from interlock.agents.runners.turn import SpentError, Turn, Watch
 from interlock.agents.tools import building_tools, command_tool, reading_tools
-from interlock.agents.usage import Limits, Price
+from interlock.agents.usage import Price
 from interlock.gates.stages import payload_schema
 from interlock.graph.ticket.spec import TICKET, PipelineSpec
 from interlock.graph.ticket.stage_ask import readable
@@ -59,11 +59,7 @@ class StageRunner:
             RunnerError: There is no answer to be had, or the reservations cannot be used.
         """
         settings = self._settings
-        limits = ask.limits.within(Limits(calls=settings.max_calls))
-        turn = Turn(
-            ask, name=settings.model, key=settings.key_place, limits=limits, price=self._price,
-            retries=settings.retries, sleep=self._sleep, clock=self._clock,
-        )  # fmt: skip
+        turn = Turn(ask, settings, self._price, sleep=self._sleep, clock=self._clock)
         schema = payload_schema(self._spec.stage(ask.role))
         strategy = cast("Callable[..., Any]", ToolStrategy if settings.tools else ProviderStrategy)
         make = cast("Callable[..., Any]", create_agent)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.agents.ask import Ask
-from interlock.agents.changes import MAX_COMPARED_LINES, ChangedFile, unified
+from interlock.agents.changes import MAX_COMPARED_LINES, ChangedFile, FailedGate, FailedTest, unified
 from interlock.agents.contract import contract
-from interlock.agents.failures import FailedGate, FailedTest
 from interlock.agents.prompt import KIB, MAX_ASSIGNMENT_BYTES, MAX_REASK_BYTES, MAX_REFUSED_BYTES, assignment, reask
 from interlock.agents.quoting import bounded, bullets, data_block, visible
 from interlock.agents.role_file import prompt_path, role_text

@@ -11,8 +11,7 @@ import pytest
 
 from interlock.agents import AgentConfigError, Ask, RunnerError
 from interlock.agents.ask import Answer, name_of
-from interlock.agents.changes import TITLE, ChangedFile, changed_files
-from interlock.agents.failures import FailedGate, FailedTest, failed_gates
+from interlock.agents.changes import TITLE, ChangedFile, FailedGate, FailedTest, changed_files, failed_gates
 from interlock.agents.quoting import data_block
 from interlock.agents.recording import Recording
 from interlock.agents.runners import recorded
