@@ -17,9 +17,18 @@ from typing import Any, Final
 
 from interlock.core.project import PROJECT
 from interlock.doctor.doors import hook_state
-from interlock.doctor.installed import BEFORE, Handler, Hooks, Server, hooks_of, names_recorded, servers, titles
-from interlock.doctor.plugin import FIX
-from interlock.doctor.tools import TOOLS
+from interlock.doctor.installed import (
+    BEFORE,
+    FIX,
+    TOOLS,
+    Handler,
+    Hooks,
+    Server,
+    hooks_of,
+    names_recorded,
+    servers,
+    titles,
+)
 from interlock.install import find_launch, githooks
 from interlock.install.githooks import PROBE
 from interlock.reservations import GIT_HOOKS, Caller, Reservations, Runtime, SqliteStore, identity, place, settings
