@@ -139,7 +139,7 @@ def drive(
     """Take a run as far as it goes: to its end, or until it waits for a remote answer. Safe to repeat.
 
     The run holds leases on its task's scope, unless `[run] reserve` is off; while others hold files of it, it waits
-    in the line. At its end it releases them.
+    in the queue. At its end it releases them.
 
     Args:
         run_id: The run, made by `start_run`.
@@ -324,7 +324,7 @@ def keep_files(view: RunView, *, root: Path, worker: str | None = None, client: 
         view: Where the run stands.
         root: The project's root.
         worker: The agent that was given the ask; empty: the client of this process. None: nobody was.
-        client: The door of that client. A person at the command line may only be looking, and gets nothing.
+        client: The entry point of that client. A person at the command line may only be looking, and gets nothing.
 
     Raises:
         LeasesError: The store cannot be used.

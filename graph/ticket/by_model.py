@@ -139,7 +139,7 @@ _UNFINISHED: Final = "TKT142"
 _WAIT_SECONDS: Final = 40.0
 
 EndKind: TypeAlias = Literal["over", "waiting", "spent", "stopped"]
-"""The pipeline ended; tasks wait for a person; the budget is used up; nothing can go on before something is mended."""
+"""The pipeline ended; tasks wait for a person; the budget is used up; nothing can go on before something is fixed."""
 
 
 @dataclass(frozen=True, slots=True)

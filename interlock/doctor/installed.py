@@ -166,7 +166,7 @@ class Hooks:
 
     @property
     def is_expected(self) -> bool:
-        """Return whether the settings are an installed door."""
+        """Return whether the settings are an installed entry point."""
         return bool(self.of_settings) or self.recorded
 
     @property

@@ -1,4 +1,4 @@
-"""Checks of the doors: the hooks of each client and of git, the entries of the server."""
+"""Checks of the entry points: the hooks of each client and of git, the entries of the server."""
 
 import json
 import os
