@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from interlock.graph.ticket.ticket_agent import TicketAgent, ticket_agent
     from interlock.graph.ticket.ticket_file import TicketFile, read_ticket
     from interlock.graph.ticket.tickets import Tickets
-    from interlock.graph.validation import JudgeContext, judge
+    from interlock.graph.validation import judge
     from interlock.graph.verify import Verification, parse_head, runs_without_state, verify_journal
     # isort: on
     # fmt: on
@@ -82,7 +82,6 @@ __all__ = [
     "Event",
     "EvidenceCheck",
     "GraphError",
-    "JudgeContext",
     "MinimalResponse",
     "MinimalTicket",
     "Outcome",
@@ -220,7 +219,7 @@ __getattr__ = lazy_exports(
         "ticket.ticket_agent": "TicketAgent ticket_agent",
         "ticket.ticket_file": "TicketFile read_ticket",
         "ticket.tickets": "Tickets",
-        "validation": "JudgeContext judge",
+        "validation": "judge",
         "verify": "Verification parse_head runs_without_state verify_journal",
     },
 )
