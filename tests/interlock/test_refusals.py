@@ -161,3 +161,12 @@ def test_refusals_about_runs_read_well(
     edit(frozen, "Write the greeting", "Write nothing")
     assert call(capsys, monkeypatch, root, *right) == snapshot(name="frozen file edited")
     assert call(capsys, monkeypatch, root, "verify", "--head", "x:1:y") == snapshot(name="no head")
+
+
+@pytest.mark.parametrize("command", ["resume", "status"])
+def test_a_name_that_holds_a_key_is_refused(
+    command: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "0123456789abcdef0123456789")
+    text = call(capsys, monkeypatch, tmp_path, command, "0123456789abcdef0123456789", "--json")
+    assert '"code": "KEY101"' in text
