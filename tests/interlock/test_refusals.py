@@ -163,10 +163,6 @@ def test_refusals_about_runs_read_well(
     assert call(capsys, monkeypatch, root, "verify", "--head", "x:1:y") == snapshot(name="no head")
 
 
-@pytest.mark.parametrize("command", ["resume", "status"])
-def test_a_name_that_holds_a_key_is_refused(
-    command: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_a_key_names_is_refused(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "0123456789abcdef0123456789")
-    text = call(capsys, monkeypatch, tmp_path, command, "0123456789abcdef0123456789", "--json")
-    assert '"code": "KEY101"' in text
+    assert '"code": "KEY101"' in call(capsys, monkeypatch, tmp_path, "resume", "0123456789abcdef0123456789", "--json")
