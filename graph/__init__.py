@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from interlock.graph.errors import (
         AnswerError, GraphError, RunBusyError, RunDamagedError, TaskError, UnknownRunError,
     )
-    from interlock.graph.status import all_summaries
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.explain import explain_run, explanation_text, run_summary, tree_after
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from interlock.graph.ticket.comparing import FIELDS as MINIMAL_FIELDS
     from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, SentTicket, TicketResponse
     from interlock.graph.ticket.explain import (
-        explain_ticket, explanation_text as ticket_explanation_text, find_ticket_run, summary_text,
+        all_summaries, explain_ticket, explanation_text as ticket_explanation_text, find_ticket_run, summary_text,
         ticket_summary,
     )
     from interlock.graph.ticket.machine import rebuild
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from interlock.graph.ticket.ticket_agent import TicketAgent, ticket_agent
     from interlock.graph.ticket.ticket_file import TicketFile, read_ticket
     from interlock.graph.ticket.tickets import Tickets
-    from interlock.graph.validation import JudgeContext, judge
+    from interlock.graph.validation import judge
     from interlock.graph.verify import Verification, parse_head, runs_without_state, verify_journal
     # isort: on
     # fmt: on
@@ -83,7 +82,6 @@ __all__ = [
     "Event",
     "EvidenceCheck",
     "GraphError",
-    "JudgeContext",
     "MinimalResponse",
     "MinimalTicket",
     "Outcome",
@@ -186,7 +184,6 @@ __getattr__ = lazy_exports(
         "ending": "abandon abandon_ticket ended_runs remove",
         "engine.folder": "find_run journal_path journal_run list_runs runs_of snapshots_path state_dir",
         "errors": "AnswerError GraphError RunBusyError RunDamagedError TaskError UnknownRunError",
-        "status": "all_summaries",
         "task.background": "Drives",
         "task.build": "task_graph",
         "task.explain": "explain_run explanation_text run_summary tree_after",
@@ -210,7 +207,8 @@ __getattr__ = lazy_exports(
         "ticket.comparing": "MINIMAL_FIELDS=FIELDS",
         "ticket.contract": "MinimalResponse MinimalTicket RunStatus SentTicket TicketResponse",
         "ticket.explain":
-            "explain_ticket find_ticket_run summary_text ticket_explanation_text=explanation_text ticket_summary",
+            "all_summaries explain_ticket find_ticket_run summary_text ticket_explanation_text=explanation_text "
+            "ticket_summary",
         "ticket.machine": "rebuild",
         "ticket.played": "PlayedRunner RecordingRunner",
         "ticket.rules": "TICKET_RULES=RULES",
@@ -221,7 +219,7 @@ __getattr__ = lazy_exports(
         "ticket.ticket_agent": "TicketAgent ticket_agent",
         "ticket.ticket_file": "TicketFile read_ticket",
         "ticket.tickets": "Tickets",
-        "validation": "JudgeContext judge",
+        "validation": "judge",
         "verify": "Verification parse_head runs_without_state verify_journal",
     },
 )

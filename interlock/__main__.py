@@ -1,6 +1,6 @@
 """The entry of the command `interlock` and of `python -m interlock`.
 
-A hook must answer in a fraction of the time that the command line takes to import, so it has a door of its own.
+A hook must answer in a fraction of the time that the command line takes to import, so it has an entry of its own.
 """
 
 import sys

@@ -183,7 +183,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def redactor_for(path: str | os.PathLike[str] | None = None, also: Iterable[str] = ()) -> Redactor:
-    """Return what takes the keys of a project out of texts; every door has it from here, so that all know the same.
+    """Return what takes the keys of a project out of texts; all entry points have it from here, and know the same.
 
     Known are variables that look like keys, and those that `api_key_env` names in `interlock.toml` or `pyproject.toml`
     in the folder or above it. What was learned of one project stays known in this process. The path is the project's

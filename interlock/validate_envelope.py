@@ -303,7 +303,7 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
     except OSError as error:
         return _unreadable(path, error, told=args.format == "text")
     from interlock.gates.response import Expected  # noqa: PLC0415
-    from interlock.graph import JudgeContext, judge  # noqa: PLC0415
+    from interlock.graph import judge  # noqa: PLC0415
     from interlock.redaction import redactor_for  # noqa: PLC0415
 
     if len(data) <= args.max_bytes:
@@ -312,8 +312,11 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
 
     expected = Expected(args.agent, args.task_id, _gates(args.gates), args.current_status)
     evidence = not args.no_evidence
-    context = JudgeContext(root, protocol, inputs, expected, args.extract, args.max_bytes, evidence=evidence)
-    return FileResult.of(path, judge(data, context))
+    report = judge(
+        data, root=root, protocol=protocol, inputs=inputs, expected=expected, extract=args.extract,
+        max_bytes=args.max_bytes, evidence=evidence,
+    )  # fmt: skip
+    return FileResult.of(path, report)
 
 
 def _read(path: str, max_bytes: int) -> bytes:

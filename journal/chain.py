@@ -25,33 +25,18 @@ class Chain:
         line = self.lines + 1
         entry = decode(raw)
         if isinstance(entry, Flaw):
-            flaw = entry
-            return None, [Problem(line, flaw.run, flaw.code, flaw.message, flaw.found, flaw.expected)]
-        head = self.heads.get(entry.run, START)
+            return None, [Problem(line, entry.run, entry.code, entry.message, entry.found, entry.expected)]
+        head, run = self.heads.get(entry.run, START), entry.run
         problems: list[Problem] = []
         if entry.seq != head.seq + 1:
-            problems.append(
-                Problem(
-                    line,
-                    entry.run,
-                    "JRN704",
-                    "the run's numbers have a break",
-                    f"seq {entry.seq}",
-                    f"seq {head.seq + 1}",
-                )
-            )
+            found, expected = f"seq {entry.seq}", f"seq {head.seq + 1}"
+            problems.append(Problem(line, run, "JRN704", "the run's numbers have a break", found, expected))
         if entry.prev != head.hash:
-            problems.append(
-                Problem(
-                    line, entry.run, "JRN705", "the line does not follow the run's line before", entry.prev, head.hash
-                )
-            )
-        if entry.key in self.places.get(entry.run, ()):
-            problems.append(
-                Problem(
-                    line, entry.run, "JRN706", "the key stands in the run twice", repr(entry.key), "a key of its own"
-                )
-            )
+            message = "the line does not follow the run's line before"
+            problems.append(Problem(line, run, "JRN705", message, entry.prev, head.hash))
+        if entry.key in self.places.get(run, ()):
+            message = "the key stands in the run twice"
+            problems.append(Problem(line, run, "JRN706", message, repr(entry.key), "a key of its own"))
         return entry, problems
 
     def fits(self, line: Entry | Link) -> bool:

@@ -82,7 +82,7 @@ def _head_problems(
     run: str, head: Head, last: Head | None, at_head: str | None, *, exact: bool, edited: int
 ) -> list[Problem]:
     if edited and (last.seq if last else 0) + edited >= head.seq > (last.seq if last else 0):
-        return []  # the line at the head is there, and was edited; that is told of the line
+        return []  # the line at the head is there, and was edited; that is reported of the line
     if last is None:
         return [Problem(0, run, "JRN711", "the run is not in the journal", "no line", f"{head.seq} lines")]
     if last.seq < head.seq or at_head is None:

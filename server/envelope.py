@@ -10,7 +10,7 @@ from interlock.core.text import closest
 from interlock.envelope import Status, Verdict
 from interlock.envelope.template import template
 from interlock.gates.response import Expected, distinct_gates
-from interlock.graph import JudgeContext, judge
+from interlock.graph import judge
 from interlock.server.app import READS, InterlockServer
 from interlock.server.places import Places
 from interlock.server.project import tables
@@ -69,8 +69,10 @@ def register(server: InterlockServer) -> None:
 
 def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_only: bool) -> Judged:
     config, protocol = tables(root)
-    context = JudgeContext(str(root), protocol, config.envelope.inputs, expected, extract, shared_only=shared_only)
-    report = judge(text, context)
+    report = judge(
+        text, root=str(root), protocol=protocol, inputs=config.envelope.inputs, expected=expected, extract=extract,
+        shared_only=shared_only,
+    )  # fmt: skip
     return Judged(
         ok=report.ok,
         effective_status=report.effective_status,

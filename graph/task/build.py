@@ -89,12 +89,16 @@ class _Builder:
             TaskState, input_schema=TaskInput, output_schema=TaskOutput
         )
 
-    def node(self, name: str, function: Callable[..., Update]) -> None:
-        """Add a node; before it works, it makes sure that nobody else wrote lines of its run."""
+    def node(self, name: str, function: Callable[..., Update], *, writes: bool = True) -> None:
+        """Add a node; before it works, it makes sure that nobody else wrote lines of its run.
+
+        A node that `writes` lines runs alone, and keeps the head of the run; the others may run side by side.
+        """
 
         def watched(state: TaskState) -> Update:
             self.recorder.watch(state["run_id"])
-            return function(state)
+            update = function(state)
+            return {**update, "head": self.recorder.head(state["run_id"])} if writes and update else update
 
         self.graph.add_node(name, watched)  # pyright: ignore[reportUnknownMemberType]
 
@@ -124,7 +128,7 @@ def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
     _add_phase(builder, nodes, "qa")
     _add_phase(builder, nodes, "review")
     if nodes.command_gates:
-        builder.node(COMMAND_GATES, nodes.command_gates_node)
+        builder.node(COMMAND_GATES, nodes.command_gates_node, writes=False)
         builder.graph.add_edge(COMMAND_GATES, QA_VERDICTS)
     builder.edge("APPROVED", nodes.after_approved, "BLOCKED", END=END)
     builder.edge("BLOCKED", nodes.after_blocked, "IN_PROGRESS", RESUMED, END=END)
@@ -142,11 +146,11 @@ def _add_phase(builder: _Builder, nodes: Nodes, kind: Literal["qa", "review"]) -
     entries = [verdicts] if counted else [nodes.entry(name) for name in nodes.phase(kind)]
     builder.edge(status, lambda _state: entries, *entries)
     for role in nodes.desk.policy.protocol.of_kind(kind):
-        builder.node(role.name, nodes.judging_role(role))
+        builder.node(role.name, nodes.judging_role(role), writes=False)
         builder.edge(role.name, nodes.after_role(role), ASK_AGAIN=role.name, TALLY=verdicts)
         if nodes.collects(role):
             name = nodes.entry(role.name)
-            builder.node(name, nodes.evidence(role))
+            builder.node(name, nodes.evidence(role), writes=False)
             builder.edge(name, nodes.after_evidence(role), role.name, TALLY=verdicts)
     builder.node(verdicts, nodes.verdicts(kind))
     builder.edge(verdicts, nodes.after_verdicts(kind), "BLOCKED", passed, WAIT=END)

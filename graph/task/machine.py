@@ -24,7 +24,7 @@ Next: TypeAlias = Status | Literal["ASK_AGAIN", "TALLY", "WAIT", "END"]
 """Where work goes: a status, the same role again, the count of verdicts, nowhere yet, or the end of the run."""
 
 Cause: TypeAlias = Literal["gate", "stale", "protocol", "agent", "collector", "task", "evidence", "budget"]
-"""Why a task is BLOCKED. `REWORKABLE` says which of them another round of work can mend."""
+"""Why a task is BLOCKED. `REWORKABLE` says which of them another round of work can fix."""
 
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 UNANSWERED: Final[frozenset[Outcome]] = frozenset({"stale", "spent", "invalid"})

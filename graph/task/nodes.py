@@ -31,7 +31,7 @@ from interlock.graph.task.machine import (
 )
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated, statement
 from interlock.graph.task.record import Recorder, set_aside, undelivered
-from interlock.graph.task.sealing import check_bases, freeze_run, sealing_error, sealing_record
+from interlock.graph.task.sealing import seal_run
 from interlock.graph.task.state import Outside, TaskState, round_of
 from interlock.graph.task.store import RunStore
 
@@ -116,7 +116,8 @@ class Nodes(Collecting):
         run_id = str(state.get("run_id") or config.get("configurable", {})["thread_id"])
         desk = self.desk
         gone = [path for path in desk.task.inputs if not input_exists(str(desk.root), path)]
-        sealing = desk.policy.sealing or self._sealed()
+        # A graph that was started without `start_run` freezes here what its sealed gates need.
+        sealing = desk.policy.sealing or seal_run(desk.root, desk.task, desk.policy)
         data: Update = {
             "task": desk.task.to_json() | {"base": ""},
             "task_sha256": desk.task.fingerprint(),
@@ -153,19 +154,6 @@ class Nodes(Collecting):
             "head": self.recorder.head(run_id),
         }
 
-    def _sealed(self) -> dict[str, Any]:
-        """Freeze what sealed gates need, in a graph that was started without `start_run`.
-
-        Raises:
-            CollectorError: The tree cannot be frozen, or what passes bare fails sealed.
-        """
-        desk = self.desk
-        frozen = freeze_run(desk.root, desk.task, desk.policy)
-        checks = {} if frozen is None else check_bases(desk.root, desk.task, desk.policy, frozen)
-        if (error := sealing_error(checks)) is not None:
-            raise error
-        return sealing_record(frozen, checks)
-
     def in_progress(self, state: TaskState) -> Update:
         """Dispatch a build role: the first one, the next one, or after a BLOCKED the one that hands over."""
         previous = state["status"]
@@ -196,7 +184,6 @@ class Nodes(Collecting):
             "turn": turn,
             "step": step,
             "tree_before": entry.data["tree"],
-            "head": self.recorder.head(state["run_id"]),
         }
 
     def ready_for_qa(self, state: TaskState) -> Update:
@@ -228,7 +215,6 @@ class Nodes(Collecting):
             "tree": tree,
             "outside": entry.data.get("outside", []),
             **found,
-            "head": self.recorder.head(state["run_id"]),
         }
 
     def _outside(self, state: TaskState) -> list[Outside]:
@@ -299,7 +285,6 @@ class Nodes(Collecting):
             "outcome": "holds",
             "cause": None,
             "fail_reasons": [],
-            "head": self.recorder.head(state["run_id"]),
         }
 
     def _phase_of(self, names: Collection[str]) -> Status:
@@ -353,7 +338,7 @@ class Nodes(Collecting):
             }
             self.recorder.keep(run_id, key, "status", data)
         self._notice(previous, status, "orchestrator", state["attempt"], reasons or [])
-        return {**cleared, "status": status, "outcome": "holds", "head": self.recorder.head(run_id)}
+        return {**cleared, "status": status, "outcome": "holds"}
 
     # -- role nodes ----------------------------------------------------------------------------------------------
 
@@ -372,7 +357,7 @@ class Nodes(Collecting):
             if after({**state, "answers": answers}) == "BLOCKED":
                 answer = answers[role.name]
                 update |= {"cause": CAUSE[answer["outcome"]], "fail_reasons": answer["reasons"]}
-            return {**update, "head": self.recorder.head(state["run_id"])}
+            return update
 
         return node
 
@@ -393,13 +378,7 @@ class Nodes(Collecting):
             cleared = self.recorder.flush(state)
             cause, reasons = self._standing(state, kind)
             outcome: Outcome = "holds" if cause is None else "broken"
-            return {
-                **cleared,
-                "outcome": outcome,
-                "cause": cause,
-                "fail_reasons": reasons,
-                "head": self.recorder.head(state["run_id"]),
-            }
+            return {**cleared, "outcome": outcome, "cause": cause, "fail_reasons": reasons}
 
         return node
 

@@ -164,7 +164,7 @@ RULES: Final[tuple[Rule, ...]] = (
     TEXT,
     ALTERED,
 )
-"""Every rule of this room, in the order of their codes."""
+"""Every rule of runs, in the order of their codes."""
 
 
 def unchanged_tree(report: "Report", mode: Literal["error", "warn"], scope: Sequence[str]) -> Finding:

@@ -29,17 +29,7 @@ from interlock.graph.task.policy import Policy, key_variables
 from interlock.graph.task.preflight import admitted, preflight, prepare, refusal
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.scope_leases import ScopeLeases, clear
-from interlock.graph.task.sealing import (
-    accepted,
-    base_of,
-    check_bases,
-    decided_before,
-    freeze_run,
-    is_accepted,
-    left_over,
-    sealing_error,
-    sealing_record,
-)
+from interlock.graph.task.sealing import accepted, base_of, decided_before, is_accepted, left_over, seal_run
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.store import RunStore, create_next
 from interlock.graph.task.task import Task
@@ -94,7 +84,7 @@ def start_run(
     policy = prepared.policy
     task_graph(task, root=root, policy=policy, runners=dict.fromkeys(agent_roles(policy), REMOTE))
     state_dir(root)
-    policy = sealed_policy(root, task, policy, progress)
+    policy = replace(policy, sealing=seal_run(root, task, policy, progress))
     if accept_base:
         policy = replace(policy, sealing=accepted(policy.sealing))
     elif (base := base_of(root, policy.sealing)) is not None:
@@ -107,21 +97,6 @@ def start_run(
     with store.locked(wait=True):
         store.create(task, policy)
     return run_id
-
-
-def sealed_policy(root: Path, task: Task, policy: Policy, progress: Callable[[str], None]) -> Policy:
-    """Return a policy with what its sealed gates go by: the frozen tree, and what the tests of the base came to.
-
-    Raises:
-        CollectorError: The tree cannot be frozen, or a test passes in the checkout and fails sealed.
-    """
-    frozen = freeze_run(root, task, policy, progress)
-    if frozen is None:
-        return policy
-    checks = check_bases(root, task, policy, frozen, progress)
-    if (error := sealing_error(checks)) is not None:
-        raise error
-    return replace(policy, sealing=sealing_record(frozen, checks))
 
 
 def drive(
@@ -139,7 +114,7 @@ def drive(
     """Take a run as far as it goes: to its end, or until it waits for a remote answer. Safe to repeat.
 
     The run holds leases on its task's scope, unless `[run] reserve` is off; while others hold files of it, it waits
-    in the line. At its end it releases them.
+    in the queue. At its end it releases them.
 
     Args:
         run_id: The run, made by `start_run`.
@@ -324,7 +299,7 @@ def keep_files(view: RunView, *, root: Path, worker: str | None = None, client: 
         view: Where the run stands.
         root: The project's root.
         worker: The agent that was given the ask; empty: the client of this process. None: nobody was.
-        client: The door of that client. A person at the command line may only be looking, and gets nothing.
+        client: The entry point of that client. A person at the command line may only be looking, and gets nothing.
 
     Raises:
         LeasesError: The store cannot be used.

@@ -89,14 +89,14 @@ class ScopeLeases:
 
     @contextmanager
     def held(self, notice: Notice | None = None, *, queue_seconds: float | None = None) -> Generator[Self]:
-        """Hold the scope while the body runs: all of it or, as long as others are in the way, a place in the line.
+        """Hold the scope while the body runs: all of it or, as long as others are in the way, a place in the queue.
 
         A body that ends tells with `finish` or `rest` what becomes of the leases; one that raises leaves them, for
         the run may be taken on. Those of a process that has ended can be taken over.
 
         Args:
             notice: Told of `queued` (who holds what), `unqueued`, `scope_lost` and `leases_trouble`.
-            queue_seconds: How long to wait in the line; None: as long as it takes. A place stands a while longer.
+            queue_seconds: How long to wait in the queue; None: as long as it takes. A place is kept a while longer.
 
         Raises:
             ScopeHeldError: Others held files of the scope all the time; nothing was done.
@@ -153,7 +153,7 @@ class ScopeLeases:
         """Give back the connections of the store."""
         self.runtime.store.close()
 
-    # -- the line ----------------------------------------------------------------------------------------------------
+    # -- the queue ---------------------------------------------------------------------------------------------------
 
     def _queue(self, queue_seconds: float | None) -> None:
         """Wait until everything is granted, and say from time to time for whom."""
@@ -195,7 +195,7 @@ class ScopeLeases:
         return blockers
 
     def _give_way(self, answer: ReserveAnswer) -> None:
-        """Release what the run holds; whoever holds nothing closes no circle, and joins the line again, at its end.
+        """Release what the run holds; whoever holds nothing closes no circle, and joins the queue again, at its end.
 
         Raises:
             LeasesError: There is unsaved work below some of it, which is kept.
@@ -264,7 +264,7 @@ def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> 
     tell = notice or _nobody
     try:
         with _translated():
-            made = os.path.exists(place.find(str(root)).store_path)  # noqa: PTH110 - a text, as that whole room has it
+            made = os.path.exists(place.find(str(root)).store_path)  # noqa: PTH110 - a text, as in the whole package
         if not made:
             return
         left = ScopeLeases.open(root, run_id, task)

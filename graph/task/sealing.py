@@ -236,10 +236,18 @@ def tests_digest(check: BaseCheck) -> str:
     return sha256(repr(check.to_json()).encode()).hexdigest()
 
 
-def sealing_record(frozen: Frozen | None, checks: Mapping[str, BaseCheck]) -> dict[str, Any]:
-    """Return what a run keeps of its seals, as JSON values; empty where nothing is frozen."""
+def seal_run(root: Path, task: Task, policy: Policy, progress: Progress = lambda _line: None) -> dict[str, Any]:
+    """Freeze what the sealed gates of a run go by, and return what it keeps of that; empty where nothing is frozen.
+
+    Raises:
+        CollectorError: The tree cannot be frozen, or something passes bare and fails sealed.
+    """
+    frozen = freeze_run(root, task, policy, progress)
     if frozen is None:
         return {}
+    checks = check_bases(root, task, policy, frozen, progress)
+    if (error := sealing_error(checks)) is not None:
+        raise error
     return {"frozen": asdict(frozen), "tests": {gate_id: tests_digest(check) for gate_id, check in checks.items()}}
 
 

@@ -73,7 +73,7 @@ _WANTED: Final[Mapping[str, tuple[str, str]]] = {
     "agents": ("a table", "Write the settings of each role below `[agents.ROLE]`."),
     "agents.*": ("a table", 'Write the settings of the role as a table, such as { runner = "remote" }.'),
 }
-"""What each key of a task file holds, and how to mend one that holds something else; `*` is any item or role."""
+"""What each key of a task file holds, and how to correct one that holds something else; `*` is any item or role."""
 
 _KINDS: Final[tuple[tuple[type, str], ...]] = (
     (bool, "the truth value"),
@@ -251,7 +251,7 @@ def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "
 
 
 def _problem(item: Mapping[str, Any]) -> str:
-    """Say what is wrong with one key of a task file, what it should hold, and how to mend it."""
+    """Say what is wrong with one key of a task file, what it should hold, and how to correct it."""
     place = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         model = _SECTIONS.get(str(item["loc"][0]), _TaskFile) if len(item["loc"]) > 1 else _TaskFile

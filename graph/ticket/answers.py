@@ -61,26 +61,12 @@ def response(spec: PipelineSpec, ticket: Ticket, gate: GateResult, reason: str, 
 def sent(ticket: Ticket) -> SentTicket:
     """Return a ticket as an agent gets it and has to send it back."""
     validation = ticket["validation"]
-    return SentTicket(
-        schema_version=ticket["schema_version"],
-        run_id=ticket["run_id"],
-        ticket_id=ticket["ticket_id"],
-        state=ticket["state"],
-        agent_role=_first_sentence(ticket["agent_role"]),
-        required_fields=ticket["required_fields"],
-        payload=ticket["payload"],
-        next_stage_fields=ticket["next_stage_fields"],
-        validation=Validation(status=validation["status"], errors=_codes(ticket)),
-        invalidation_report=ticket["invalidation_report"],
-        history=[_sent_step(entry) for entry in ticket["history"]],
-        created_at=ticket["created_at"],
-        updated_at=ticket["updated_at"],
-        revision=ticket["revision"],
-    )
-
-
-def _first_sentence(text: str) -> str:
-    return text.partition(". ")[0].removesuffix(".") + "."
+    differing = {
+        "agent_role": ticket["agent_role"].partition(". ")[0].removesuffix(".") + ".",
+        "validation": Validation(status=validation["status"], errors=_codes(ticket)),
+        "history": [_sent_step(entry) for entry in ticket["history"]],
+    }
+    return cast("SentTicket", {**ticket, **differing})
 
 
 def _codes(ticket: Ticket) -> list[str]:

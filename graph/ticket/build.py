@@ -1,6 +1,7 @@
 """Building a pipeline: its stages as nodes, one interrupt in each, and edges for pass, retry and stop."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypedDict, cast
@@ -124,6 +125,7 @@ def _add(graph: StateGraph[RunState, Answer, RunInput, RunState], name: str, nod
     graph.add_node(name, node)  # pyright: ignore[reportUnknownMemberType]
 
 
+@dataclass(frozen=True)
 class Nodes:
     """The node functions of one pipeline.
 
@@ -131,11 +133,10 @@ class Nodes:
     that stand.
     """
 
-    def __init__(self, spec: PipelineSpec, root: Path, journal: Journal, snapshots: Journal) -> None:
-        self.spec = spec
-        self.root = root
-        self.journal = journal
-        self.snapshots = snapshots
+    spec: PipelineSpec
+    root: Path
+    journal: Journal
+    snapshots: Journal
 
     def begin(self, given: RunInput, config: RunnableConfig) -> RunState:
         """Open the run: freeze its policy, list the tree, and issue the first ticket."""

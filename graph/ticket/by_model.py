@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -139,7 +139,7 @@ _UNFINISHED: Final = "TKT142"
 _WAIT_SECONDS: Final = 40.0
 
 EndKind: TypeAlias = Literal["over", "waiting", "spent", "stopped"]
-"""The pipeline ended; tasks wait for a person; the budget is used up; nothing can go on before something is mended."""
+"""The pipeline ended; tasks wait for a person; the budget is used up; nothing can go on before something is fixed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +199,7 @@ def newest_run(root: Path, ticket_id: str) -> str | None:
     return None
 
 
+@dataclass
 class ByModel:
     """Drives one ticket run with a runner, from where it stands to where it ends.
 
@@ -207,30 +208,20 @@ class ByModel:
     with the stage as the role.
     """
 
-    def __init__(
-        self,
-        tickets: Tickets,
-        run_id: str,
-        ticket: TicketFile,
-        runner: Runner,
-        *,
-        limits: Limits,
-        commands: Mapping[str, tuple[str, ...]],
-        reserve: bool,
-        notice: Notice,
-        redactor: Redactor,
-    ) -> None:
-        self.tickets = tickets
-        self.store = TicketStore(tickets.root, run_id)
-        self.ticket = ticket
-        self.runner = runner
-        self.limits = limits
-        self.commands = commands
-        self.reserve = reserve
-        self.notice = notice
-        self.redactor = redactor
-        self._first = True
-        self._writes = False
+    tickets: Tickets
+    run_id: str
+    ticket: TicketFile
+    runner: Runner
+    _: KW_ONLY
+    limits: Limits
+    commands: Mapping[str, tuple[str, ...]]
+    reserve: bool
+    notice: Notice
+    redactor: Redactor
+
+    def __post_init__(self) -> None:
+        self.store = TicketStore(self.tickets.root, self.run_id)
+        self._first, self._writes = True, False
         self._unjudged: list[Sequence[IssueRecord]] = []
 
     def drive(self) -> End:

@@ -38,7 +38,7 @@ class Progress:
     """Where the tasks of a plan stand.
 
     Args:
-        issues: What the caller must wait for or mend; empty once every task is at its end.
+        issues: What the caller must wait for or fix; empty once every task is at its end.
         payload: The payload of the acting stage, made from the outcomes.
         outcomes: Status by step id; `NOT_STARTED` for steps after a blocked one.
         tasks: The task runs, for the journal.

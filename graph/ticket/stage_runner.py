@@ -22,7 +22,7 @@ from interlock.agents.runners.turn import SpentError, Turn, Watch
 from interlock.agents.tools import building_tools, command_tool, reading_tools
 from interlock.agents.usage import Price
 from interlock.gates.stages import payload_schema
-from interlock.graph.ticket.spec import TICKET, PipelineSpec
+from interlock.graph.ticket.spec import TICKET
 from interlock.graph.ticket.stage_ask import readable
 
 _NO_OBJECT: Final = "{}"
@@ -41,16 +41,12 @@ class StageRunner:
         settings: ModelSettings,
         price: Price | None,
         *,
-        spec: PipelineSpec = TICKET,
         sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model = model
         self._settings = settings
         self._price = price
-        self._spec = spec
         self._sleep = sleep
-        self._clock = clock
 
     def __call__(self, ask: Ask, /) -> Answer:
         """Return the payload of a stage as JSON.
@@ -59,8 +55,8 @@ class StageRunner:
             RunnerError: There is no answer to be had, or the reservations cannot be used.
         """
         settings = self._settings
-        turn = Turn(ask, settings, self._price, sleep=self._sleep, clock=self._clock)
-        schema = payload_schema(self._spec.stage(ask.role))
+        turn = Turn(ask, settings, self._price, sleep=self._sleep, clock=time.monotonic)
+        schema = payload_schema(TICKET.stage(ask.role))
         strategy = cast("Callable[..., Any]", ToolStrategy if settings.tools else ProviderStrategy)
         make = cast("Callable[..., Any]", create_agent)
         try:
@@ -69,7 +65,7 @@ class StageRunner:
                     self._model, tools, system_prompt=ask.system, middleware=[turn], response_format=strategy(schema)
                 )
                 # One tool after the other: what they write has an order.
-                config = {"callbacks": [Watch(turn, self._clock)], "max_concurrency": 1, "run_name": ask.role}
+                config = {"callbacks": [Watch(turn, time.monotonic)], "max_concurrency": 1, "run_name": ask.role}
                 said = agent.invoke({"messages": [HumanMessage(ask.prompt)]}, config)
             text = _payload(said)
         except SpentError as error:

@@ -70,7 +70,7 @@ class Tickets:
     """The ticket runs of one root, safe to use from several threads and processes.
 
     Every method answers with a JSON dictionary; what an agent did wrong is in its `gate_result`. Exceptions are for
-    what an agent cannot mend.
+    what an agent cannot fix.
 
     Raises:
         RunDamagedError: A run cannot be read back (from every method that names one).

@@ -1,4 +1,4 @@
-"""The `interlock` command: thin doors to the rooms. Data goes to stdout, talk to stderr."""
+"""The `interlock` command: thin commands over the packages. Data goes to stdout, messages to stderr."""
 
 from typing import Final
 

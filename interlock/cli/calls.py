@@ -98,7 +98,7 @@ def _as_pattern(text: str, here: str, home: str) -> str:
 def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[Refusal], list[str]]:
     """Return the ids that some names mean, a refusal for each name that means nothing, and what was waited for.
 
-    Of what is waited for and not held as just this pattern, the line is left at once; what is held below it stays.
+    Of what is waited for and not held as just this pattern, the queue is left at once; what is held below it stays.
     """
     held = {lease["reservation_id"]: canonical(lease["pattern"]) for lease in mine.my_reservations()["reservations"]}
     ids: dict[str, None] = {}
@@ -153,7 +153,7 @@ def takers(mine: Reservations, patterns: Sequence[str]) -> dict[str, str]:
 
 
 def places_for(mine: Reservations, waiters: Iterable[Mapping[str, Any]], name: str) -> list[int]:
-    """Return the caller's places in the line for something."""
+    """Return the caller's places in the wait queue for something."""
     wanted = typed(mine, name)
     if isinstance(wanted, Finding):
         return []
@@ -231,7 +231,7 @@ def telling(mine: Reservations, names: Sequence[str], wait_seconds: float) -> Ge
 
 def read_standing(root: Path, since_minutes: float) -> tuple[StandingAnswer, str]:
     """Return what `interlock status` shows of the reservations, and who looks; where no store is, none is made."""
-    if not os.path.exists(place.find(str(root)).store_path):  # noqa: PTH110 - a text, as the whole room has it
+    if not os.path.exists(place.find(str(root)).store_path):  # noqa: PTH110 - a text, as in the whole package
         return StandingAnswer(leases=[], waiters=[], negotiations=[]), ""
     with calls_of(root) as mine:
         return mine.standing(since_minutes), mine.caller.name

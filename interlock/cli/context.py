@@ -5,9 +5,9 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Sized
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import click
 from rich.console import Console
@@ -16,6 +16,8 @@ from interlock import __version__
 from interlock.core.finding import Finding
 from interlock.core.project import find_root
 from interlock.core.render import FORMS, OF_SERVICES, Form, checked, render
+
+DataT = TypeVar("DataT")
 
 
 def talk() -> Console:
@@ -26,6 +28,14 @@ def talk() -> Console:
 def print_json(data: Any) -> None:
     """Print one JSON value on stdout."""
     click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def show(data: DataT, text: Callable[[DataT], object], *, as_json: bool) -> None:
+    """Print JSON, or what a person reads."""
+    if as_json:
+        print_json(data)
+    else:
+        text(data)
 
 
 root_option = click.option(

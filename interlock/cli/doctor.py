@@ -1,4 +1,4 @@
-"""`interlock doctor`: whether Interlock works here, and with --prove that every installed door refuses a conflict."""
+"""`interlock doctor`: whether Interlock works here, and with --prove that every entry point refuses a conflict."""
 
 import os
 import sys
@@ -57,7 +57,7 @@ def _findings(found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof]) ->
             yield Finding(check.id, level, "", f"Not so: {check.what}", row.found, check.what, row.fix)
     for row in proofs:
         if not row.refused:
-            yield Finding("open", "error", row.door, "A conflict is not refused.", row.found, "a refusal", row.fix)
+            yield Finding("open", "error", row.name, "A conflict is not refused.", row.found, "a refusal", row.fix)
 
 
 def _data(
@@ -74,11 +74,11 @@ def _data(
         }
         for check, finding in found
     ]
-    doors = [
-        {"door": row.door, "how": row.how, "refused": row.refused, "found": row.found, "fix": row.fix} for row in proofs
+    points = [
+        {"door": row.name, "how": row.how, "refused": row.refused, "found": row.found, "fix": row.fix} for row in proofs
     ]
     data = {"schema": "interlock.doctor/1", "root": str(home), "ok": ok, "checks": checks}
-    return {**data, "doors": doors} if proving else data
+    return {**data, "doors": points} if proving else data
 
 
 def _show(home: Path, found: Sequence[tuple[Check, Report]]) -> None:
@@ -95,13 +95,13 @@ def _show(home: Path, found: Sequence[tuple[Check, Report]]) -> None:
 
 def _show_proofs(proofs: Sequence[Proof]) -> None:
     click.echo("a conflict at each installed entry point:")
-    width = max(len(row.door) for row in proofs)
+    width = max(len(row.name) for row in proofs)
     for row in proofs:
         mark = click.style(f"{_MARKS[row.refused]:7}", fg="green" if row.refused else "red", bold=not row.refused)
-        click.echo(f"  {mark}  {row.door:{width}}  {one_line(row.how) if row.refused else one_line(row.found)}")
+        click.echo(f"  {mark}  {row.name:{width}}  {one_line(row.how) if row.refused else one_line(row.found)}")
         if row.fix:
             click.echo(f"  {'':7}  {'':{width}}  fix: {one_line(row.fix)}")
-    bad = [row.door for row in proofs if not row.refused]
+    bad = [row.name for row in proofs if not row.refused]
     if bad:
         click.echo(click.style(f"OPEN: {', '.join(bad)}: what others hold is not safe there", fg="red", bold=True))
     else:

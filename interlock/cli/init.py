@@ -149,7 +149,7 @@ def _project(root: Path | None) -> Path:
 
 @contextmanager
 def _problems_shown(home: Path, *, as_json: bool) -> Generator[None]:
-    """Show every file that cannot be changed; the JSON of an error is written at the last door."""
+    """Show every file that cannot be changed; the JSON of an error is written by `main`."""
     try:
         yield
     except InstallError as error:

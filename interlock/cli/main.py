@@ -185,7 +185,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()
         code = 141
-    except Exception as error:  # noqa: BLE001 - the last door: what is not ours is shown and ends with 70
+    except Exception as error:  # noqa: BLE001 - the last resort: what is not ours is shown and ends with 70
         code = _show(error, as_json="--json" in arguments) or _show_system(error, as_json="--json" in arguments)
         if code is None:
             click.echo(_without_keys(traceback.format_exc()), err=True, nl=False)

@@ -5,11 +5,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
+from interlock import graph
 from interlock.catalog import CODE
+from interlock.cli.calls import read_standing
 from interlock.cli.completion import complete_run, complete_task_run
 from interlock.cli.context import (
     asked,
@@ -21,16 +23,16 @@ from interlock.cli.context import (
     print_json,
     resolve_root,
     root_option,
+    show,
 )
+from interlock.cli.standing import show_standing
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.render import OF_SERVICES
+from interlock.core.rule import Rule, explain
 from interlock.core.text import closest
-
-if TYPE_CHECKING:
-    from interlock.core.rule import Rule
-    from interlock.graph import EvidenceCheck, Verification
-    from interlock.reservations.answers import StandingAnswer
+from interlock.reservations import span
+from interlock.reservations.answers import StandingAnswer
 
 MAX_SINCE_MINUTES: Final = 60 * 24 * 365
 
@@ -52,7 +54,9 @@ def status_command(
     if reservations_alone:
         if run is not None:
             raise click.UsageError("choose one of RUN and --reservations")
-        _show_reservations(resolve_root(root), since_minutes, as_json=as_json)
+        held, me = read_standing(resolve_root(root), since_minutes)
+        data = {"schema": "interlock.reservations/1", "reservations": held}
+        show(data, lambda _data: show_standing(held, me), as_json=as_json)
         return
     if run is not None and run.startswith(("rsv_", "neg_")):
         what = "a reservation" if run.startswith("rsv_") else "a request"
@@ -60,36 +64,24 @@ def status_command(
             f"{run} is {what}, and RUN is a run: `interlock status --reservations` lists what is held"
         )
     from interlock.cli.run import known_run, show_summary, show_ticket  # noqa: PLC0415
-    from interlock.graph import Tickets, run_summary, ticket_summary, tree_after, view_run  # noqa: PLC0415
 
     folder = resolve_root(root)
     ticket_run = _ticket_run(folder, run)
     if ticket_run is not None:
-        ticket = ticket_summary(Tickets(folder), ticket_run)
-        if as_json:
-            print_json(ticket)
-        else:
-            show_ticket(ticket)
+        show(graph.ticket_summary(graph.Tickets(folder), ticket_run), show_ticket, as_json=as_json)
         return
     if run is not None:
-        view = view_run(known_run(folder, run), root=folder)
-        summary = run_summary(view, folder) | tree_after(view, folder)
-        if as_json:
-            print_json(summary)
-        else:
-            show_summary(summary, folder)
+        view = graph.view_run(known_run(folder, run), root=folder)
+        summary = graph.run_summary(view, folder) | graph.tree_after(view, folder)
+        show(summary, lambda row: show_summary(row, folder), as_json=as_json)
         return
     _show_all(folder, since_minutes, as_json=as_json)
 
 
 def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
     """Show every run, and below them who holds what; what is damaged does not hide the rest."""
-    from interlock.cli.calls import read_standing  # noqa: PLC0415
-    from interlock.cli.standing import show_standing  # noqa: PLC0415
-    from interlock.graph import all_summaries, runs_without_state  # noqa: PLC0415
-
-    rows, tickets, damaged = all_summaries(folder)
-    lost_runs = [] if rows or tickets or damaged else runs_without_state(folder)
+    rows, tickets, damaged = graph.all_summaries(folder)
+    lost_runs = [] if rows or tickets or damaged else graph.runs_without_state(folder)
     held: StandingAnswer | None = None
     me = ""
     try:
@@ -102,28 +94,11 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
         print_json({**data, "reservations": held})
     else:
         _list(rows, tickets, damaged, lost_runs, alone=held is None or not any(held.values()))
-        if held is not None and any(held.values()):
+        if held is not None:
             show_standing(held, me)
-        elif held is not None:
-            click.echo(_NOTHING_HELD, err=True)
     sys.exit(Exit.REFUSED if damaged else Exit.GOOD)
 
 
-def _show_reservations(folder: Path, since_minutes: float, *, as_json: bool) -> None:
-    """Show the reservations alone: without the graph, which takes a second to import."""
-    from interlock.cli.calls import read_standing  # noqa: PLC0415
-    from interlock.cli.standing import show_standing  # noqa: PLC0415
-
-    held, me = read_standing(folder, since_minutes)
-    if as_json:
-        print_json({"schema": "interlock.reservations/1", "reservations": held})
-    elif any(held.values()):
-        show_standing(held, me)
-    else:
-        click.echo(_NOTHING_HELD, err=True)
-
-
-_NOTHING_HELD: Final = "no reservations here; make one with `interlock reserve PATTERN`"
 _MAX_NAMED: Final = 5
 
 _PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` takes it on", "done": "ended"}
@@ -132,13 +107,12 @@ _PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resu
 
 def _ticket_run(folder: Path, name: str | None) -> str | None:
     """Return the ticket run that a name means; a task run of that name goes before it."""
-    from interlock.graph import find_run, find_ticket_run  # noqa: PLC0415
-
-    return None if name is None or find_run(folder, "runs", name) is not None else find_ticket_run(folder, name)
+    if name is None or graph.find_run(folder, "runs", name) is not None:
+        return None
+    return graph.find_ticket_run(folder, name)
 
 
 def _ago(row: Mapping[str, Any]) -> str:
-    from interlock.reservations import span  # noqa: PLC0415
 
     moment = row.get("updated_at")
     if not moment:
@@ -190,8 +164,7 @@ def _list(
         click.echo(f"  fix: {item['fix']}")
 
 
-def _explain_code(rows: "Mapping[str, Rule]", code: str, *, as_json: bool) -> None:
-    from interlock.core.rule import explain  # noqa: PLC0415
+def _explain_code(rows: Mapping[str, Rule], code: str, *, as_json: bool) -> None:
 
     if as_json:
         keys = ("code", "level", "title", "source", "remedy", "good", "bad")
@@ -216,36 +189,21 @@ def explain_command(run: str, root: Path | None, as_json: bool) -> None:
             return
         near = closest(run.upper(), rows, 0.7)
     from interlock.cli.run import known_run  # noqa: PLC0415
-    from interlock.graph import (  # noqa: PLC0415  # noqa: PLC0415
-        Tickets,
-        UnknownRunError,
-        explain_run,
-        explain_ticket,
-        explanation_text,
-        ticket_explanation_text,
-        view_run,
-    )
 
     folder = resolve_root(root)
     ticket_run = _ticket_run(folder, run)
     if ticket_run is not None:
-        ticket = explain_ticket(Tickets(folder), ticket_run)
-        if as_json:
-            print_json(ticket)
-        else:
-            click.echo(ticket_explanation_text(ticket))
+        explained = graph.explain_ticket(graph.Tickets(folder), ticket_run)
+        show(explained, lambda row: click.echo(graph.ticket_explanation_text(row)), as_json=as_json)
         return
     try:
         run_id = known_run(folder, run)
-    except UnknownRunError as error:
+    except graph.UnknownRunError as error:
         if near:
             raise click.UsageError(f"there is no run or task {run}, and no code. Did you mean {near}?") from error
         raise
-    explanation = explain_run(view_run(run_id, root=folder), folder)
-    if as_json:
-        print_json(explanation)
-    else:
-        click.echo(explanation_text(explanation))
+    explained = graph.explain_run(graph.view_run(run_id, root=folder), folder)
+    show(explained, lambda row: click.echo(graph.explanation_text(row)), as_json=as_json)
 
 
 @click.command("ask")
@@ -260,11 +218,10 @@ def ask_command(run: str, role: str | None, system: bool, root: Path | None, as_
     ROLE may be left out when one role is waited for.
     """
     from interlock.cli.run import known_run  # noqa: PLC0415
-    from interlock.graph import AnswerError, keep_files, view_run  # noqa: PLC0415
 
     folder = resolve_root(root)
     run_id = known_run(folder, run)
-    view = view_run(run_id, root=folder)
+    view = graph.view_run(run_id, root=folder)
     waiting = {item.role: item.request for item in view.waiting}
     names = ", ".join(waiting) or "nobody"
     if role is None and len(waiting) > 1:
@@ -272,12 +229,11 @@ def ask_command(run: str, role: str | None, system: bool, root: Path | None, as_
     request = waiting.get(role or names)
     if request is None:
         asked = f" not for {role}, but" if role else ""
-        raise AnswerError(f"run {run_id} waits{asked} for {names}", f"`interlock explain {run_id}` says what it needs.")
-    if as_json:
-        print_json(request)
-    else:
-        click.echo(request["system" if system else "prompt"])
-    keep_files(view, root=folder, worker="", client="cli")
+        raise graph.AnswerError(
+            f"run {run_id} waits{asked} for {names}", f"`interlock explain {run_id}` says what it needs."
+        )
+    show(request, lambda row: click.echo(row["system" if system else "prompt"]), as_json=as_json)
+    graph.keep_files(view, root=folder, worker="", client="cli")
 
 
 @click.command("graph")
@@ -289,26 +245,22 @@ def ask_command(run: str, role: str | None, system: bool, root: Path | None, as_
 @root_option
 def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: str | None, root: Path | None) -> None:
     """Print the status machine or a ticket pipeline as a diagram, made from the rows that the code uses."""
-    from interlock.graph import SPECS, pipeline_mermaid, status_mermaid, transition_table  # noqa: PLC0415
-
     if mermaid and table:
         raise click.UsageError("choose one of --mermaid and --table")
     if pipeline is not None and (table or task_file is not None):
         raise click.UsageError("choose one of --pipeline, --task and --table")
     if pipeline is not None:
-        click.echo(pipeline_mermaid(SPECS[pipeline]), nl=False)
+        click.echo(graph.pipeline_mermaid(graph.SPECS[pipeline]), nl=False)
     elif table:
-        click.echo(transition_table(), nl=False)
+        click.echo(graph.transition_table(), nl=False)
     elif task_file is None:
-        click.echo(status_mermaid(), nl=False)
+        click.echo(graph.status_mermaid(), nl=False)
     else:
-        from interlock.graph import load_task, task_graph  # noqa: PLC0415
-
-        graph = task_graph(load_task(task_file), root=resolve_root(root))
-        click.echo(graph.get_graph().draw_mermaid(), nl=False)
+        compiled = graph.task_graph(graph.load_task(task_file), root=resolve_root(root))
+        click.echo(compiled.get_graph().draw_mermaid(), nl=False)
 
 
-def _findings(report: "Verification", looked: "EvidenceCheck | None") -> Iterator[Finding]:
+def _findings(report: "graph.Verification", looked: "graph.EvidenceCheck | None") -> Iterator[Finding]:
     # The line of evidence is one of the journal, not of the file.
     yield from (row._replace(line=0) for row in (() if looked is None else looked.problems))
     yield from report.problems
@@ -359,11 +311,10 @@ def verify_command(
         show_commits(
             root, commits, journals, allow_unproven=allow_unproven, allow_incomplete=allow_incomplete, as_json=as_json
         )
-    from interlock.graph import check_evidence, parse_head, verify_journal  # noqa: PLC0415
 
     folder = resolve_root(root)
-    report = verify_journal(folder, [parse_head(item) for item in heads])
-    looked = check_evidence(folder) if evidence else None
+    report = graph.verify_journal(folder, [graph.parse_head(item) for item in heads])
+    looked = graph.check_evidence(folder) if evidence else None
     good = not report.problems and (allow_incomplete or not report.is_incomplete)
     good = good and (looked is None or not looked.problems)
     if print_findings(_findings(report, looked), wanted, folder):
@@ -375,7 +326,7 @@ def verify_command(
     sys.exit(Exit.GOOD if good else Exit.REFUSED)
 
 
-def _print_verified(report: "Verification", looked: "EvidenceCheck | None") -> None:
+def _print_verified(report: "graph.Verification", looked: "graph.EvidenceCheck | None") -> None:
     for row in () if looked is None else looked.problems:
         click.echo(f"{row.path}: {row.code} {row.field}: {row.message}; found {row.found}, expected {row.expected}")
         click.echo(f"  fix: {row.fix}")

@@ -286,7 +286,9 @@ def show_agents(agents: Sequence[Mapping[str, Any]], me: str) -> None:
 
 
 def show_standing(standing: Mapping[str, Any], me: str) -> None:
-    """Print leases, the line and the negotiations; nothing for a part that is empty."""
+    """Print leases, the wait queue and the negotiations; nothing for a part that is empty."""
+    if not any(standing.values()):
+        click.echo("no reservations here; make one with `interlock reserve PATTERN`", err=True)
     leases, waiters, negotiations = standing["leases"], standing["waiters"], standing["negotiations"]
     more = standing.get("more", {})
     if leases:

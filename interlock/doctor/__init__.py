@@ -1,4 +1,4 @@
-"""Whether Interlock works here: checks as a table, and a real conflict planted at every installed door."""
+"""Whether Interlock works here: checks as a table, and a real conflict planted at every installed entry point."""
 
 from typing import Final
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from interlock.doctor import doors, here, stored
+from interlock.doctor import entry_points, here, stored
 from interlock.doctor.report import Check, Report, Scene, fail
 from interlock.install import InstallError
 from interlock.reservations import place
@@ -33,13 +33,15 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("outbox", "what happened reaches the journal", "counts what is queued", stored.outbox),
     Check("journal", "the journal is what was written", "verifies it", stored.journal),
     Check("ignored", "git leaves alone what runs write", "asks git", stored.ignored),
-    Check("server", "a client starts the server", "reads the clients' files", doors.server),
-    *doors.HOOK_CHECKS,
-    Check("on-failure", "an edit is refused when its hook cannot run", "reads the settings", doors.failing),
-    Check("git-hooks", "git asks before it commits and moves a branch", "looks where git looks", doors.git_hooks),
-    Check("chained", "earlier hooks of git still run", "looks at each file", doors.chained),
-    Check("set-aside", "a commit leaves unstaged work on the disk", "looks for known programs", doors.set_aside),
-    Check("latency", "the hook before an edit is quick", f"runs it {doors.TRIES} times", doors.latency),
+    Check("server", "a client starts the server", "reads the clients' files", entry_points.server),
+    *entry_points.HOOK_CHECKS,
+    Check("on-failure", "an edit is refused when its hook cannot run", "reads the settings", entry_points.failing),
+    Check(
+        "git-hooks", "git asks before it commits and moves a branch", "looks where git looks", entry_points.git_hooks
+    ),
+    Check("chained", "earlier hooks of git still run", "looks at each file", entry_points.chained),
+    Check("set-aside", "a commit leaves unstaged work on the disk", "looks for known programs", entry_points.set_aside),
+    Check("latency", "the hook before an edit is quick", f"runs it {entry_points.TRIES} times", entry_points.latency),
 )
 """What `interlock doctor` looks at, in this order."""
 

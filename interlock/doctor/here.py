@@ -164,26 +164,26 @@ def isolation(scene: Scene) -> Report:  # noqa: ARG001
 
 
 def agent(scene: Scene) -> Report:
-    """Check that every door finds the same agent."""
+    """Check that every entry point finds the same agent."""
     store = scene.place.store_path
-    doors: dict[str, tuple[str, str]] = {}
+    names: dict[str, tuple[str, str]] = {}
     try:
-        doors["shell"] = _known(scene.env, store)
-        doors["git"] = doors["shell"]
+        names["shell"] = _known(scene.env, store)
+        names["git"] = names["shell"]
         # A client starts its server without what session-start tells to the shell commands of the session.
         bare = {key: value for key, value in scene.env.items() if key not in (identity.EXPORTED, identity.SESSION)}
         if scene.env.get(identity.EXPORTED):
             bare = {key: value for key, value in bare.items() if key not in identity.NAMES}
         for row in servers(scene.root):
-            doors[f"server of {row.client}"] = _known({**bare, **row.env}, store)
+            names[f"server of {row.client}"] = _known({**bare, **row.env}, store)
     except InterlockError as error:
         return fail(error.message, error.fix)
-    shown = "; ".join(f"{door}: {name} ({rule})" for door, (name, rule) in doors.items())
-    if len({name.casefold() for name, _ in doors.values()}) > 1:
+    shown = "; ".join(f"{place}: {name} ({rule})" for place, (name, rule) in names.items())
+    if len({name.casefold() for name, _ in names.values()}) > 1:
         fix = "Set INTERLOCK_AGENT_ID in one place, before the client starts; take it out of its entries and commands."
         return fail(f"two entry points are two agents: {shown}", fix)
-    name, rule = doors["shell"]
-    return good(f"you are {name}, by {rule}, at each of {len(doors)} entry points: {', '.join(doors)}")
+    name, rule = names["shell"]
+    return good(f"you are {name}, by {rule}, at each of {len(names)} entry points: {', '.join(names)}")
 
 
 def _known(env: Mapping[str, str], path: str) -> tuple[str, str]:

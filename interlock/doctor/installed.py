@@ -1,22 +1,104 @@
-"""What stands in the clients' files: the handlers that call our hooks, the entries that start our server."""
+"""The clients' files: the hooks that call us, the entries that start our server, the plugin, the tools that write."""
 
 import json
 import os
 import re
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.doctor import plugin
-from interlock.doctor.plugin import Plugin
 from interlock.install import CLIENTS, INSTALLATIONS, NAME, InstallError, pick
 from interlock.install.errors import EditError
 from interlock.install.files import read
 from interlock.install.hooks import commands, is_ours
 from interlock.install.record import recorded
+
+FIX: Final = "Install it again and restart the client: claude plugin install {}"
+_ROOT: Final = "${CLAUDE_PLUGIN_ROOT}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """The plugin, as a client has it.
+
+    Args:
+        id: Its name and the name of its marketplace: `interlock@interlock`.
+        folder: Where its files are; None where they are not found.
+    """
+
+    id: str
+    folder: Path | None
+
+    @property
+    def path(self) -> str:
+        """What is shown in place of a file."""
+        return f"plugin {self.id}"
+
+    def load(self, name: str) -> dict[str, Any]:
+        """Return a JSON file of the plugin, empty where there is none; the plugin's folder is filled in."""
+        if self.folder is None:
+            return {}
+        try:
+            text = (self.folder / name).read_text()
+            data: object = json.loads(text.replace(_ROOT, json.dumps(str(self.folder))[1:-1]))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+
+
+def find_plugin(root: Path, settings: Mapping[str, Mapping[str, Any]]) -> Plugin | None:
+    """Return the plugin where it is switched on. The first file of settings that speaks of the plugin decides."""
+    for data in settings.values():
+        rows: object = data.get("enabledPlugins")
+        if isinstance(rows, dict):
+            for key, value in cast("dict[str, object]", rows).items():
+                if key.partition("@")[0] == NAME:
+                    return Plugin(key, _plugin_folder(root, key)) if value else None
+    return None
+
+
+def _plugin_folder(root: Path, key: str) -> Path | None:
+    """Return where Claude Code keeps the files of a plugin; that of this project goes before the user's."""
+    home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    try:
+        data: Any = json.loads((home / "plugins" / "installed_plugins.json").read_bytes())
+        found: Any = data["plugins"][key]
+        rows = cast("list[dict[str, Any]]", found if isinstance(found, list) else [found])
+        own = [row for row in rows if row.get("projectPath") == str(root)]
+        rows = own or [row for row in rows if not row.get("projectPath")]
+        folders = [Path(row["installPath"]) for row in rows]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+_PATCH: Final = "*** Begin Patch\n*** Update File: {}\n@@\n-two\n+three\n*** End Patch\n"
+TOOLS: Final[dict[str, dict[str, Callable[[str], dict[str, Any]]]]] = {
+    "claude": {
+        "Edit": lambda path: {"file_path": path, "old_string": "two", "new_string": "three"},
+        "Write": lambda path: {"file_path": path, "content": "three"},
+        "MultiEdit": lambda path: {"file_path": path, "edits": []},
+        "NotebookEdit": lambda path: {"notebook_path": path, "new_source": ""},
+        "Bash": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+        "mcp__files__write_file": lambda path: {"path": path, "content": "three"},
+    },
+    "codex": {
+        "apply_patch": lambda path: {"command": _PATCH.format(path)},
+        "Bash": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+        "mcp__files__write_file": lambda path: {"path": path, "content": "three"},
+    },
+    "gemini": {
+        "write_file": lambda path: {"file_path": path, "content": "three"},
+        "replace": lambda path: {"file_path": path, "old_string": "two", "new_string": "three"},
+        "run_shell_command": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+        "mcp_files_write_file": lambda path: {"path": path, "content": "three"},
+    },
+}
+"""The tools of each client that write, and one of an MCP server for files, with what they are given for a path."""
+
 
 SETTINGS: Final = {
     "claude": (".claude/settings.local.json", ".claude/settings.json", "~/.claude/settings.json"),
@@ -84,7 +166,7 @@ class Hooks:
 
     @property
     def is_expected(self) -> bool:
-        """Return whether the settings are an installed door."""
+        """Return whether the settings are an installed entry point."""
         return bool(self.of_settings) or self.recorded
 
     @property
@@ -114,7 +196,7 @@ def hooks_of(root: Path, client: str) -> Hooks:
     settings = _all_settings(root, client, problems)
     handlers = [row for name, data in settings.items() for row in _handlers(data, name)]
     off = next((name for name, data in settings.items() if _is_off(data)), "")
-    added = plugin.find(root, settings) if client == "claude" else None
+    added = find_plugin(root, settings) if client == "claude" else None
     if added is not None:
         handlers += _handlers(added.load("hooks/hooks.json"), added.path)
     known = f"{client}-hooks" in names_recorded(root)
@@ -133,7 +215,7 @@ def servers(root: Path) -> list[Server]:
             entry = None
         if entry is not None or row.name in known:
             found.append(_started(row.client, row.path, entry, root))
-    added = plugin.find(root, _all_settings(root, "claude", []))
+    added = find_plugin(root, _all_settings(root, "claude", []))
     entries: object = None if added is None else added.load(".mcp.json").get("mcpServers")
     if added is not None and isinstance(entries, dict):
         entry: object = cast("dict[str, object]", entries).get(NAME)

@@ -16,20 +16,29 @@ from pathlib import Path
 from typing import Any, Final
 
 from interlock.core.project import PROJECT
-from interlock.doctor.doors import hook_state
-from interlock.doctor.installed import BEFORE, Handler, Hooks, Server, hooks_of, names_recorded, servers, titles
-from interlock.doctor.plugin import FIX
-from interlock.doctor.tools import TOOLS
+from interlock.doctor.entry_points import hook_state
+from interlock.doctor.installed import (
+    BEFORE,
+    FIX,
+    TOOLS,
+    Handler,
+    Hooks,
+    Server,
+    hooks_of,
+    names_recorded,
+    servers,
+    titles,
+)
 from interlock.install import find_launch, githooks
 from interlock.install.githooks import PROBE
 from interlock.reservations import GIT_HOOKS, Caller, Reservations, Runtime, SqliteStore, identity, place, settings
 from interlock.reservations.git import commands as git
 
 SECONDS: Final = 60.0
-"""How long one door may take to answer."""
+"""How long one entry point may take to answer."""
 
 CONFIGURATION: Final = ("interlock.toml", "pyproject.toml")
-"""What the doors read in a project; a copy of it counts in the scratch checkout."""
+"""What the entry points read in a project; a copy of it counts in the scratch checkout."""
 
 _RELAY: Final = """
 import subprocess, sys
@@ -39,7 +48,7 @@ except OSError as error:
     print(f"{error.filename}: {error.strerror}", file=sys.stderr)
     sys.exit(127)
 """
-"""Stands between this program and a door, as a client does: the door works for this process and for no real client."""
+"""Runs between this program and an entry point, as a client does, so that none works for a real client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +183,9 @@ REFUSED: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What one door did. `fix` is empty when it refused and named the holder."""
+    """What one entry point did. `fix` is empty when it refused and named the holder."""
 
-    door: str
+    name: str
     how: str
     refused: bool
     found: str
@@ -184,7 +193,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class EntryPoint:
     """One way to a file that somebody else holds."""
 
     name: str
@@ -192,44 +201,46 @@ class Door:
 
 
 def prove(home: Path, env: Mapping[str, str]) -> list[Proof]:
-    """Plant a conflict in a throw-away project and try every installed door of this one there.
+    """Plant a conflict in a throw-away project and try every installed entry point of this one there.
 
     Raises:
         OSError: There is no room for the throw-away project.
         ReservationError: Git or the settings cannot be used.
     """
     with planted(home, env) as scratch:
-        return [door.attempt(scratch) for door in doors(home)]
+        return [each.attempt(scratch) for each in entry_points(home)]
 
 
-def doors(home: Path) -> list[Door]:
-    """Return the installed doors of a project: those that stand there, and those that init wrote and that are gone."""
-    found = [Door("interlock reserve", _cli), Door("interlock commit", _cli_commit), *_servers(home)]
+def entry_points(home: Path) -> list[EntryPoint]:
+    """Return the installed entry points of a project: those that are there, and those of init that are gone."""
+    found = [EntryPoint("interlock reserve", _cli), EntryPoint("interlock commit", _cli_commit), *_servers(home)]
     for client, tools in TOOLS.items():
         hooks = hooks_of(home, client)
         title = titles()[client]
         if hooks.is_expected:
             fix = f"interlock uninstall --client {client} && interlock init --client {client}"
-            found += [_tool_door(f"{title}: {tool}", hooks, hooks.of_settings, tool, fix) for tool in tools]
+            found += [_tool_entry_point(f"{title}: {tool}", hooks, hooks.of_settings, tool, fix) for tool in tools]
         if hooks.plugin is not None:
             fix, name = FIX.format(hooks.plugin.id), hooks.plugin.path
-            found += [_tool_door(f"{title} ({name}): {tool}", hooks, hooks.of_plugin, tool, fix) for tool in tools]
+            found += [
+                _tool_entry_point(f"{title} ({name}): {tool}", hooks, hooks.of_plugin, tool, fix) for tool in tools
+            ]
     place = githooks.find(home)
     known = names_recorded(home)
-    if place is not None and any(_is_door(place, known, name) for name in GIT_HOOKS):
-        found += [Door(f"git {name}", partial(_git_hook, place.folder / name, name)) for name in GIT_HOOKS]
+    if place is not None and any(_is_entry_point(place, known, name) for name in GIT_HOOKS):
+        found += [EntryPoint(f"git {name}", partial(_git_hook, place.folder / name, name)) for name in GIT_HOOKS]
     return found
 
 
-def _judged(scratch: Scratch, door: str, how: str, said: Said, *, refused: bool, fix: str) -> Proof:
+def _judged(scratch: Scratch, name: str, how: str, said: Said, *, refused: bool, fix: str) -> Proof:
     """Return the proof: a refusal for another reason is none, since it would come without a conflict too."""
     named = scratch.holder in said.out + said.err
     if refused and named:
-        return Proof(door, how, refused=True, found=said.first)
+        return Proof(name, how, refused=True, found=said.first)
     if refused:
-        return Proof(door, how, refused=False, found=f"it refused without naming the holder: {said.first}", fix=fix)
+        return Proof(name, how, refused=False, found=f"it refused without naming the holder: {said.first}", fix=fix)
     words = f"it let the conflict pass (status {said.status}): {said.first}"
-    return Proof(door, how, refused=False, found=words, fix=fix)
+    return Proof(name, how, refused=False, found=words, fix=fix)
 
 
 def _cli(scratch: Scratch) -> Proof:
@@ -247,26 +258,26 @@ def _cli_commit(scratch: Scratch) -> Proof:
     return _judged(scratch, "interlock commit", how, said, refused=refused, fix=fix)
 
 
-def _servers(home: Path) -> list[Door]:
-    """Return a door for each server that is started in another way; the same one twice proves nothing more."""
+def _servers(home: Path) -> list[EntryPoint]:
+    """Return an entry point for each server that is started in another way; the same one twice proves nothing more."""
     rows: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], list[Server]] = {}
     for row in servers(home):
         rows.setdefault((row.words, tuple(sorted(row.env.items()))), []).append(row)
     named = [(group[0], f"server ({', '.join(row.path for row in group)})") for group in rows.values()]
-    return [Door(name, partial(_server, row, name)) for row, name in named]
+    return [EntryPoint(name, partial(_server, row, name)) for row, name in named]
 
 
-def _server(row: Server, door: str, scratch: Scratch) -> Proof:
+def _server(row: Server, name: str, scratch: Scratch) -> Proof:
     fix = f"Take the entry out of {row.path} and run `interlock init --client {row.client}`."
     if row.path.startswith("plugin "):
         fix = FIX.format(row.path.removeprefix("plugin "))
     if not row.words:
-        return Proof(door, row.path, refused=False, found="the entry that init wrote is gone", fix=fix)
+        return Proof(name, row.path, refused=False, found="the entry that init wrote is gone", fix=fix)
     said = scratch.run(row.words, cwd=scratch.home, stdin=_asking(scratch), env=row.env)
     answer = next((line for line in said.out.splitlines() if '"id":2' in line.replace(" ", "")), "")
     refused = "RSV201" in answer
     said = Said(said.status, answer, said.err)
-    return _judged(scratch, door, shlex.join(row.words), said, refused=refused, fix=fix)
+    return _judged(scratch, name, shlex.join(row.words), said, refused=refused, fix=fix)
 
 
 def _asking(scratch: Scratch) -> str:
@@ -281,19 +292,19 @@ def _asking(scratch: Scratch) -> str:
     return "".join(json.dumps({"jsonrpc": "2.0", **row}) + "\n" for row in rows)
 
 
-def _tool_door(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str) -> Door:
-    return Door(name, partial(_tool, name, hooks, handlers, tool, fix))
+def _tool_entry_point(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str) -> EntryPoint:
+    return EntryPoint(name, partial(_tool, name, hooks, handlers, tool, fix))
 
 
-def _tool(door: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:
+def _tool(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:
     """Call the hooks as the client does: each through a shell, in the project, with the call on standard input."""
     event = BEFORE[hooks.client]
     if hooks.off:
         found = f"{hooks.off} switches all hooks off"
-        return Proof(door, hooks.off, refused=False, found=found, fix=f"Switch them on in {hooks.off}.")
+        return Proof(name, hooks.off, refused=False, found=found, fix=f"Switch them on in {hooks.off}.")
     rows = [row for row in handlers if row.event == event and row.matches(tool)]
     if not rows:
-        return Proof(door, event, refused=False, found=f"no hook of Interlock is called for {tool}", fix=fix)
+        return Proof(name, event, refused=False, found=f"no hook of Interlock is called for {tool}", fix=fix)
     call = {
         "session_id": "probe", "cwd": str(scratch.root), "hook_event_name": event, "tool_name": tool,
         "tool_use_id": "probe", "tool_input": TOOLS[hooks.client][tool](str(scratch.root / scratch.file)),
@@ -302,23 +313,23 @@ def _tool(door: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: 
     for row in rows:
         said = scratch.run(["/bin/sh", "-c", row.command], cwd=scratch.home, stdin=json.dumps(call))
         how = f"{row.command} ({row.path})"
-        proofs.append(_judged(scratch, door, how, said, refused=said.status == REFUSED, fix=fix))
+        proofs.append(_judged(scratch, name, how, said, refused=said.status == REFUSED, fix=fix))
     # One hook that refuses is enough for the client.
     return next((proof for proof in proofs if proof.refused), proofs[0])
 
 
-def _is_door(place: githooks.Place, known: set[str], name: str) -> bool:
+def _is_entry_point(place: githooks.Place, known: set[str], name: str) -> bool:
     state = hook_state(place.folder / name)
     return f"{githooks.PREFIX}{name}" in known or state not in {"absent", "a hook without a call of Interlock"}
 
 
 def _git_hook(path: Path, name: str, scratch: Scratch) -> Proof:
     """Let git itself call one hook alone: what it refuses must not hide that another lets it pass."""
-    door = f"git {name}"
+    name = f"git {name}"
     fix = "interlock uninstall && interlock init"
     state = hook_state(path)
     if state:
-        return Proof(door, str(path), refused=False, found=f"{path}: {state}", fix=fix)
+        return Proof(name, str(path), refused=False, found=f"{path}: {state}", fix=fix)
     link = scratch.root / ".git" / "hooks" / name
     link.symlink_to(path)
     try:
@@ -326,7 +337,7 @@ def _git_hook(path: Path, name: str, scratch: Scratch) -> Proof:
     finally:
         link.unlink()
     how = f"{path}, called by git"
-    return _judged(scratch, door, how, said, refused=said.status != 0 and not moved, fix=fix)
+    return _judged(scratch, name, how, said, refused=said.status != 0 and not moved, fix=fix)
 
 
 def _head(scratch: Scratch) -> str:

@@ -3,10 +3,10 @@
 import os
 import sqlite3
 import subprocess
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from interlock.core.errors import InterlockError
 from interlock.doctor.report import Report, Scene, fail, good, many, warn
@@ -27,9 +27,7 @@ NONE_YET: Final = "no store yet"
 SLACK_SECONDS: Final = 60.0
 """Clocks of one machine do not differ by more; a time further ahead was written by a clock that was wrong."""
 BACKLOG: Final = 1000
-_Ask: TypeAlias = Callable[[Runtime], Report]
-_Look: TypeAlias = Callable[[list[tuple[str, float, float]], float], Report]
-MEND: Final = "Move the file away to begin with an empty store; the leases and messages in it are lost."
+EMPTY: Final = "Move the file away to begin with an empty store; the leases and messages in it are lost."
 
 
 def store(scene: Scene) -> Report:
@@ -54,8 +52,7 @@ def store(scene: Scene) -> Report:
 
 def schema(scene: Scene) -> Report:
     """Check that the tables are whole, and of the version of this program."""
-    path = scene.place.store_path
-    return _whole(path) if Path(path).is_file() else good(NONE_YET)
+    return _whole(scene.place.store_path)
 
 
 def around(scene: Scene) -> Report:
@@ -77,53 +74,54 @@ def around(scene: Scene) -> Report:
 
 def _whole(path: str) -> Report:
     """Check that a store is whole and of a known version."""
-    try:
-        with _opened(path) as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            said = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
-    except sqlite3.Error as error:
-        return fail(f"{path}: {error}", MEND)
-    if said != ["ok"]:
-        return fail(f"{path}: damaged: {said[0]}", MEND)
-    if version > len(SCHEMA_STEPS):
-        return fail(f"tables of version {version}; this program knows {len(SCHEMA_STEPS)}", "Upgrade interlock.")
-    if version < len(SCHEMA_STEPS):
-        return good(f"whole; version {version}, the next use brings it to {len(SCHEMA_STEPS)}")
-    return good(f"whole; version {version}")
+
+    def look(connection: sqlite3.Connection) -> Report:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        said = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
+        if said != ["ok"]:
+            return fail(f"{path}: damaged: {said[0]}", EMPTY)
+        if version > len(SCHEMA_STEPS):
+            return fail(f"tables of version {version}; this program knows {len(SCHEMA_STEPS)}", "Upgrade interlock.")
+        if version < len(SCHEMA_STEPS):
+            return good(f"whole; version {version}, the next use brings it to {len(SCHEMA_STEPS)}")
+        return good(f"whole; version {version}")
+
+    return _looked(path, look)
 
 
 def journaling(scene: Scene) -> Report:
     """Check that the store's journal is one that this SQLite may write."""
-    path = scene.place.store_path
-    if not Path(path).is_file():
-        return good(NONE_YET)
-    try:
-        with _opened(path) as connection:
-            mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-    except sqlite3.Error as error:
-        return fail(f"{path}: {error}", MEND)
-    if mode == "wal" and sqlite3.sqlite_version_info < FIRST_SOUND_WAL:
-        number = ".".join(map(str, FIRST_SOUND_WAL))
-        fix = f"End the other programs that have it open, or give them SQLite {number} or later."
-        return fail(f"a write-ahead log, which several writers with SQLite {sqlite3.sqlite_version} may damage", fix)
-    return good("a write-ahead log" if mode == "wal" else "a rollback journal")
+
+    def look(connection: sqlite3.Connection) -> Report:
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode == "wal" and sqlite3.sqlite_version_info < FIRST_SOUND_WAL:
+            number = ".".join(map(str, FIRST_SOUND_WAL))
+            fix = f"End the other programs that have it open, or give them SQLite {number} or later."
+            return fail(
+                f"a write-ahead log, which several writers with SQLite {sqlite3.sqlite_version} may damage", fix
+            )
+        return good("a write-ahead log" if mode == "wal" else "a rollback journal")
+
+    return _looked(scene.place.store_path, look)
 
 
 def clock(scene: Scene) -> Report:
     """Check that no stored time lies in the future, and no lease ends later than it may."""
 
-    def look(rows: list[tuple[str, float, float]], latest: float) -> Report:
-        ahead = latest - scene.now
+    def ask(runtime: Runtime) -> Report:
+        with runtime.store.transaction() as tx:
+            leases = tx.leases()
+            ahead = max((agent.last_seen for agent in tx.agents()), default=0.0) - scene.now
         if ahead > SLACK_SECONDS:
             fix = "Set the clock right, or wait: until then leases live longer than they should."
             return fail(f"the last sign of life is {ahead:.0f} s ahead of this clock", fix)
-        most = settings.read(scene.place.root).max_ttl_minutes * 60 + SLACK_SECONDS
-        late = [name for name, renewed, expires in rows if expires - max(renewed, scene.now) > most]
+        most = runtime.settings.max_ttl_minutes * 60 + SLACK_SECONDS
+        late = [row.reservation_id for row in leases if row.expires_at - max(row.renewed_at, scene.now) > most]
         if late:
             return warn(f"{late[0]} ends later than any lease may", f"Release it: interlock release {late[0]}")
         return good("no stored time is ahead of this clock")
 
-    return _asked(scene, lambda runtime: _times(runtime, look))
+    return _asked(scene, ask)
 
 
 def leases(scene: Scene) -> Report:
@@ -149,26 +147,23 @@ def leases(scene: Scene) -> Report:
 
 def outbox(scene: Scene) -> Report:
     """Check that what happened reaches the journals."""
-    path = scene.place.store_path
-    if not Path(path).is_file():
-        return good(NONE_YET)
-    try:
-        with _opened(path) as connection:
-            rows = connection.execute("SELECT root, count(*), min(at) FROM event GROUP BY root").fetchall()
-    except sqlite3.Error as error:
-        return fail(f"{path}: {error}", MEND)
-    gone = [root for root, _, _ in rows if not Path(root).is_dir()]
-    if gone:
-        fix = f"Its journal went with it; `mkdir {gone[0]}` and `interlock status --root {gone[0]}` write what is left."
-        return warn(f"events wait for the journal of {gone[0]}, which is gone", fix)
-    count = sum(number for _, number, _ in rows)
-    if count > BACKLOG:
-        fix = "Run `interlock status` in the checkout that they belong to; a note there says why they stay."
-        age = scene.now - min(first for _, _, first in rows)
-        return warn(f"{many(count, 'event')} to go into the journal, the first for {age:.0f} s", fix)
-    if not count:
-        return good("nothing waits for the journal")
-    return good(f"{many(count, 'event')} to go into the journal; the next command writes them")
+
+    def look(connection: sqlite3.Connection) -> Report:
+        rows = connection.execute("SELECT root, count(*), min(at) FROM event GROUP BY root").fetchall()
+        gone = [root for root, _, _ in rows if not Path(root).is_dir()]
+        if gone:
+            fix = f"Its journal went too; `mkdir {gone[0]}` and `interlock status --root {gone[0]}` write what is left."
+            return warn(f"events wait for the journal of {gone[0]}, which is gone", fix)
+        count = sum(number for _, number, _ in rows)
+        if count > BACKLOG:
+            fix = "Run `interlock status` in the checkout that they belong to; a note there says why they stay."
+            age = scene.now - min(first for _, _, first in rows)
+            return warn(f"{many(count, 'event')} to go into the journal, the first for {age:.0f} s", fix)
+        if not count:
+            return good("nothing waits for the journal")
+        return good(f"{many(count, 'event')} to go into the journal; the next command writes them")
+
+    return _looked(scene.place.store_path, look)
 
 
 def journal(scene: Scene) -> Report:
@@ -203,14 +198,7 @@ def _said(scene: Scene, *words: str) -> bytes:
     return done.stdout
 
 
-def _times(runtime: Runtime, look: _Look) -> Report:
-    with runtime.store.transaction() as tx:
-        rows = [(row.reservation_id, row.renewed_at, row.expires_at) for row in tx.leases()]
-        latest = max((agent.last_seen for agent in tx.agents()), default=0.0)
-    return look(rows, latest)
-
-
-def _asked(scene: Scene, ask: _Ask) -> Report:
+def _asked(scene: Scene, ask: Callable[[Runtime], Report]) -> Report:
     """Ask the store that is there; looking at it is no sign of life of anybody."""
     path = scene.place.store_path
     if not Path(path).is_file():
@@ -224,11 +212,12 @@ def _asked(scene: Scene, ask: _Ask) -> Report:
         opened.close()
 
 
-@contextmanager
-def _opened(path: str) -> Generator[sqlite3.Connection]:
-    """Open the file for reading; a damaged one must not be mended by looking at it."""
-    connection = sqlite3.connect(Path(path).as_uri() + "?mode=ro", uri=True, timeout=5)
+def _looked(path: str, look: Callable[[sqlite3.Connection], Report]) -> Report:
+    """Look at the file of a store, open for reading: a damaged one must not be repaired by looking at it."""
+    if not Path(path).is_file():
+        return good(NONE_YET)
     try:
-        yield connection
-    finally:
-        connection.close()
+        with closing(sqlite3.connect(Path(path).as_uri() + "?mode=ro", uri=True, timeout=5)) as connection:
+            return look(connection)
+    except sqlite3.Error as error:
+        return fail(f"{path}: {error}", EMPTY)

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from interlock.install.changes import Change, apply, apply_undo, plan, plan_undo
+from interlock.install.changes import apply, apply_undo, plan, plan_undo
 from interlock.install.clients import NAME, Installation, Launch, find_launch
 from interlock.install.errors import InstallError
+from interlock.install.files import Change
 from interlock.install.hooks import CLIENTS, INSTALLATIONS, pick
 
 __all__ = [

@@ -1,10 +1,8 @@
 """Writes what init installs, all of it or nothing, and takes it back byte for byte."""
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +10,7 @@ from interlock.core.finding import Finding
 from interlock.install import githooks, record
 from interlock.install.clients import Entry, Installation, Launch
 from interlock.install.errors import EditError, InstallError, file_problem
-from interlock.install.files import LINK, File, alone, read, read_raw, write
+from interlock.install.files import Change, File, alone, read, read_raw, write
 from interlock.install.record import Row
 
 _FIXES: Final = {
@@ -21,53 +19,6 @@ _FIXES: Final = {
     "INI104": "Put a file of this project there and run init again, or add this by hand where it belongs:",
 }
 """What to do about a file that init cannot write to; the text to paste follows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One file as it is and as it will be.
-
-    Args:
-        name: What asks for it: the name of an `Installation`, or of a git hook.
-        client: The word for `--client`; `git` for a git hook.
-        title: For people.
-        path: The file: relative to the root, or absolute outside of it.
-        before: What stands there; None where there is no file.
-        first: What stood there before it had anything of ours: what an undo brings back.
-        after: What will; None where it goes.
-        note: What is done, in a few words.
-        entry: What is put in; empty for an undo.
-        wanted: The command lines of the entry.
-        differs: Those that stand there in place of them; empty when they agree.
-        then: What a person does next; `{launch}` stands for the command line of the server.
-    """
-
-    name: str
-    client: str
-    title: str
-    path: str
-    before: File | None
-    after: File | None
-    note: str
-    entry: Entry
-    wanted: tuple[str, ...] = ()
-    differs: tuple[str, ...] = ()
-    then: str = ""
-    first: File | None = None
-
-    @property
-    def is_done(self) -> bool:
-        """Say that nothing needs to be written."""
-        return self.before == self.after
-
-    def diff(self) -> str:
-        """Return a unified diff, empty when nothing changes."""
-        old, new = (_lines(file) for file in (self.before, self.after))
-        there, then = (self.path.lstrip("/"),) * 2
-        names = ("/dev/null" if self.before is None else f"a/{there}",
-                 "/dev/null" if self.after is None else f"b/{then}")  # fmt: skip
-        rows = difflib.unified_diff(old, new, *names)
-        return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 
 def plan(root: Path, wanted: Sequence[Installation], launch: Launch, *, git: bool = False) -> tuple[Change, ...]:
@@ -94,7 +45,7 @@ def plan(root: Path, wanted: Sequence[Installation], launch: Launch, *, git: boo
         files[row.path] = change.after
     if git:
         try:
-            changes += [_git_change(root, hook, known.get(hook.name)) for hook in githooks.plan(root)]
+            changes += githooks.plan(root)
         except InstallError as error:
             problems += error.problems
     if problems:
@@ -244,15 +195,6 @@ def _client_change(root: Path, row: Installation, entry: Entry, before: File | N
     )  # fmt: skip
 
 
-def _git_change(root: Path, hook: githooks.Hook, known: Row | None) -> Change:
-    """Return the change of a git hook's file; outside of the root it is named by its whole path."""
-    path = hook.path.relative_to(root).as_posix() if hook.path.is_relative_to(root) else str(hook.path)
-    return Change(
-        hook.name, "git", "git", path, hook.before, hook.after, hook.note, {}, hook.wanted, hook.differs, hook.then,
-        hook.before if known is None or record.digest(hook.before) != known["after"] else record.original(root, known),
-    )  # fmt: skip
-
-
 def _git_reversal(root: Path, row: Row, now: File | None, files: Mapping[str, File | None]) -> Change:
     """Plan the way back of a git hook; one that somebody else put there since stays, and so does what ours kept."""
 
@@ -297,8 +239,3 @@ def _write_all(root: Path, changes: Sequence[Change]) -> None:
             with suppress(OSError):
                 write(root / change.path, change.before)
         raise
-
-
-def _lines(file: File | None) -> list[str]:
-    text = b"" if file is None else b"link to " + file.data + b"\n" if file.mode == LINK else file.data
-    return text.decode("utf-8", "replace").splitlines(keepends=True)

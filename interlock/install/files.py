@@ -1,12 +1,13 @@
-"""Reading and writing one file of a project: whole or not at all, with its mode."""
+"""One file of a project as it is and as it will be: read, and written whole or not at all, with its mode."""
 
+import difflib
 import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from interlock.core.files import PART, opened_beneath, write_atomically
 from interlock.core.locks import locked
@@ -30,6 +31,58 @@ class File:
     def text(self) -> str:
         """The bytes as UTF-8, which `read` has checked."""
         return self.data.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One file as it is and as it will be.
+
+    Args:
+        name: What asks for it: the name of an `Installation`, or of a git hook.
+        client: The word for `--client`; `git` for a git hook.
+        title: For people.
+        path: The file: relative to the root, or absolute outside of it.
+        before: What stands there; None where there is no file.
+        first: What stood there before it had anything of ours: what an undo brings back.
+        after: What will; None where it goes.
+        note: What is done, in a few words.
+        entry: What is put in; empty for an undo.
+        wanted: The command lines of the entry.
+        differs: Those that stand there in place of them; empty when they agree.
+        then: What a person does next; `{launch}` stands for the command line of the server.
+    """
+
+    name: str
+    client: str
+    title: str
+    path: str
+    before: File | None
+    after: File | None
+    note: str
+    entry: dict[str, Any]
+    wanted: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()
+    then: str = ""
+    first: File | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Say that nothing needs to be written."""
+        return self.before == self.after
+
+    def diff(self) -> str:
+        """Return a unified diff, empty when nothing changes."""
+        old, new = (_lines(file) for file in (self.before, self.after))
+        there, then = (self.path.lstrip("/"),) * 2
+        names = ("/dev/null" if self.before is None else f"a/{there}",
+                 "/dev/null" if self.after is None else f"b/{then}")  # fmt: skip
+        rows = difflib.unified_diff(old, new, *names)
+        return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+
+
+def _lines(file: File | None) -> list[str]:
+    text = b"" if file is None else b"link to " + file.data + b"\n" if file.mode == LINK else file.data
+    return text.decode("utf-8", "replace").splitlines(keepends=True)
 
 
 def write(path: Path, file: File | None) -> None:

@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,8 +12,8 @@ from typing import Final
 import interlock
 from interlock.core.finding import Finding
 from interlock.install.errors import EditError, InstallError, file_problem
-from interlock.install.files import LINK, File, read_raw
-from interlock.install.record import digest, recorded
+from interlock.install.files import LINK, Change, File, read_raw
+from interlock.install.record import Row, digest, original, recorded, shown_path
 from interlock.reservations import GIT_HOOKS, KEPT_SUFFIX, git_hook, process
 from interlock.reservations.git import commands as git
 
@@ -28,20 +28,6 @@ PROBE: Final = "INTERLOCK_PROBE"
 
 _READS: Final = frozenset({"reference-transaction"})
 """Hooks that git gives something on standard input: two programs have to read it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hook:
-    """One file in git's folder of hooks; see `changes.Change`."""
-
-    name: str
-    path: Path
-    before: File | None
-    after: File | None
-    note: str
-    wanted: tuple[str, ...] = ()
-    differs: tuple[str, ...] = ()
-    then: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +73,7 @@ def program() -> tuple[tuple[str, ...], Path]:
     return words, Path(interlock.__file__).resolve()
 
 
-def plan(root: Path) -> list[Hook]:
+def plan(root: Path) -> list[Change]:
     """Return the files to write; none without a repository.
 
     Raises:
@@ -98,18 +84,18 @@ def plan(root: Path) -> list[Hook]:
         return []
     if not place.own:
         raise InstallError((_shared(place),))
-    hooks: list[Hook] = []
+    changes: list[Change] = []
     problems: list[Finding] = []
-    written = {row["name"]: row["after"] for row in recorded(root)}
+    known = {row["name"]: row for row in recorded(root)}
     for name in GIT_HOOKS:
         try:
-            hooks += _plan_one(place.folder / name, name, written.get(f"{PREFIX}{name}", ""))
+            changes += _plan_one(root, place.folder / name, name, known)
         except EditError as error:
             fix = "Move away what stands there and run init again, or run it with --no-git-hooks."
             problems.append(error.of(str(place.folder / name), fix))
     if problems:
         raise InstallError(tuple(problems))
-    return hooks
+    return changes
 
 
 def command_of(text: str) -> str:
@@ -194,32 +180,39 @@ def _shell(kept: File) -> list[str]:
     return words if known and plain else []
 
 
-def _plan_one(path: Path, name: str, written: str) -> list[Hook]:
-    """Return the hook's file, and before it the one that keeps what stood there.
+def _plan_one(root: Path, path: Path, name: str, known: Mapping[str, Row]) -> list[Change]:
+    """Return the hook's file, and before it the one that keeps what was there.
 
-    A hook that still has the digest that init wrote is brought up to date.
+    A hook that is still what init wrote is brought up to date.
     """
     words, marker = program()
     wanted = (shlex.join(words),)
     before = read_raw(path)
     label = f"{PREFIX}{name}"
     beside = _beside(path)
+
+    def change(after: File | None, note: str, differs: tuple[str, ...] = ()) -> Change:
+        row = known.get(label)
+        first = before if row is None or digest(before) != row["after"] else original(root, row)
+        place = shown_path(root, path)
+        return Change(label, "git", "git", place, before, after, note, {}, wanted, differs, "", first)
+
     if before is not None and before.mode != LINK:
         command = command_of(before.data.decode("utf-8", "replace"))
         if command:
             differs = () if command == wanted[0] else (command,)
-            if differs or digest(before) != written:
-                note = "left as it is" if differs else "there already"
-                return [Hook(label, path, before, before, note, wanted, differs)]
+            if differs or label not in known or digest(before) != known[label]["after"]:
+                return [change(before, "left as it is" if differs else "there already", differs)]
             now = File(script(name, words, marker, read_raw(beside)).encode(), before.mode)
-            return [Hook(label, path, before, now, "there already" if now == before else "brought up to date", wanted)]
+            return [change(now, "there already" if now == before else "brought up to date")]
     after = File(script(name, words, marker, before).encode(), 0o755)
     if before is None:
-        return [Hook(label, path, None, after, "made", wanted)]
+        return [change(after, "made")]
     if read_raw(beside) is not None:
         raise EditError("INI102", f"`{beside.name}` is in the way.", "a file of that name", "no file")
-    kept = Hook(f"{label}{KEPT_SUFFIX}", beside, None, before, "keeps the hook that stood there, which is called first")
-    return [kept, Hook(label, path, before, after, "entry added", wanted)]
+    note = "keeps the hook that stood there, which is called first"
+    kept = Change(f"{label}{KEPT_SUFFIX}", "git", "git", shown_path(root, beside), None, before, note, {})
+    return [kept, change(after, "entry added")]
 
 
 def _beside(path: Path) -> Path:

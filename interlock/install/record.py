@@ -71,7 +71,7 @@ def remember(root: Path, name: str, path: str, first: File | None, after: File |
     if first is not None:
         replace(folder / copy, first.data, 0o600)
     parents = [parent for parent in (root / path).parents if not parent.exists()]
-    new = [_named(root, parent) for parent in reversed(parents)]
+    new = [shown_path(root, parent) for parent in reversed(parents)]
     rows[name] = {
         "name": name,
         "path": path,
@@ -117,8 +117,9 @@ def digest(file: File | None) -> str:
     return sha256(b"" if file is None else file.data).hexdigest()
 
 
-def _named(root: Path, folder: Path) -> str:
-    return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else str(folder)
+def shown_path(root: Path, path: Path) -> str:
+    """Return a path relative to the root; outside of it, the whole."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def _record(root: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from interlock.doctor import Proof
 from interlock.doctor.installed import Handler
-from interlock.doctor.prove import doors, planted
+from interlock.doctor.prove import entry_points, planted
 from interlock.install import Launch
 from interlock.reservations import place
 from interlock.reservations.hooks.client_input import FILE_SERVERS
@@ -40,7 +40,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def proofs(root: Path, *beginnings: str, **more: str) -> Generator[Proof]:
     """Try the doors whose names begin so."""
     with planted(root, {**environment(**more), "HOME": os.environ["HOME"]}) as scratch:
-        for door in doors(root):
+        for door in entry_points(root):
             if door.name.startswith(beginnings):
                 yield door.attempt(scratch)
 
@@ -50,7 +50,7 @@ def is_open(found: Iterable[Proof]) -> dict[str, bool]:
     rows = list(found)
     assert rows
     assert all(bool(row.fix) != row.refused for row in rows)
-    return {row.door: not row.refused for row in rows}
+    return {row.name: not row.refused for row in rows}
 
 
 @pytest.mark.long
@@ -159,7 +159,7 @@ def test_a_plugin_that_the_project_switches_off_is_no_door(root: Path) -> None:
     local = root / ".claude/settings.local.json"
     local.parent.mkdir()
     local.write_text('{"enabledPlugins": {"interlock@market": false}}')
-    assert [door.name for door in doors(root)] == ["interlock reserve", "interlock commit"]
+    assert [door.name for door in entry_points(root)] == ["interlock reserve", "interlock commit"]
 
 
 @pytest.mark.long

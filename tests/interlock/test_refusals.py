@@ -161,3 +161,8 @@ def test_refusals_about_runs_read_well(
     edit(frozen, "Write the greeting", "Write nothing")
     assert call(capsys, monkeypatch, root, *right) == snapshot(name="frozen file edited")
     assert call(capsys, monkeypatch, root, "verify", "--head", "x:1:y") == snapshot(name="no head")
+
+
+def test_a_run_that_a_key_names_is_refused(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "0123456789abcdef0123456789")
+    assert '"code": "KEY101"' in call(capsys, monkeypatch, tmp_path, "resume", "0123456789abcdef0123456789", "--json")

@@ -19,8 +19,8 @@ from interlock.gates.errors import TreeError
 from interlock.graph.engine.folder import journal_run, snapshots_path
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline import TICKET, pipeline_graph
-from interlock.graph.status import all_summaries
 from interlock.graph.ticket.answers import sent
+from interlock.graph.ticket.explain import all_summaries
 from interlock.graph.ticket.tickets import Tickets
 from interlock.graph.verify import verify_journal
 from tests.graph.ticket.walk import do_the_work, filled, ticket_of

@@ -1,4 +1,4 @@
-"""Checks of the doors: the hooks of each client and of git, the entries of the server."""
+"""Checks of the entry points: the hooks of each client and of git, the entries of the server."""
 
 import json
 import os
@@ -13,10 +13,18 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from interlock.doctor.installed import BEFORE, Handler, hooks_of, missing_program, names_recorded, servers, titles
-from interlock.doctor.plugin import FIX
+from interlock.doctor.installed import (
+    BEFORE,
+    FIX,
+    TOOLS,
+    Handler,
+    hooks_of,
+    missing_program,
+    names_recorded,
+    servers,
+    titles,
+)
 from interlock.doctor.report import Check, Report, Scene, fail, good, many, warn
-from interlock.doctor.tools import TOOLS
 from interlock.install import find_launch, githooks
 from interlock.install.hooks import HOOKS
 from interlock.install.record import recorded
