@@ -150,6 +150,10 @@ LAYOUT = (
     _case("first step on the label's line", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS: 1. a\n2. b"), "ENV221"),
     _case("no failures in words", change(BUILD, FAIL_REASONS="FAIL_REASONS: None."), "ENV222"),
     _case(
+        "reason on the label's line", change(_FAIL, FAIL_REASONS="FAIL_REASONS: GATE-VISUAL-QA: the menu"), "ENV222",
+        IN_QA,
+    ),
+    _case(
         "NONE and reasons", change(_FAIL, FAIL_REASONS="FAIL_REASONS: NONE\n- GATE-VISUAL-QA: the menu"), "ENV222",
         IN_QA,
     ),
