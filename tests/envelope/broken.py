@@ -32,15 +32,12 @@ _REVIEW = change(
     NEXT_ACTIONS="NEXT_ACTIONS:\n1. orchestrator to approve",
 )
 _START_REVIEW = change(QA, STATUS="STATUS: READY_FOR_REVIEW", ASSIGNED_AGENT="ASSIGNED_AGENT: orchestrator")
-_ACTIONS = blocks(BUILD)["NEXT_ACTIONS"]
 _TWO = {"failed": ["GATE-A11Y-BASELINE"], **IN_PROGRESS}
 
 CHARACTERS = (
     _case("byte order mark", "\ufeff" + BUILD, "ENV105"),
     _case("bell in TASK", change(BUILD, TASK="TASK: Build\x07 the page"), "ENV106"),
     _case("line separator in TASK", change(BUILD, TASK="TASK: Build\u2028the page"), "ENV107"),
-    _case("form feed in OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nOne\x0ctwo"), "ENV107"),
-    _case("next line in OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nOne\x85two"), "ENV107"),
     _case("lone carriage return between fields", BUILD.replace("\nTASK:", "\rTASK:"), "ENV107"),
     _case("carriage returns for line ends", BUILD.replace("\n", "\r").rstrip("\r"), "ENV107"),
     _case("override in TASK", change(BUILD, TASK="TASK: Build \u202eegap"), "ENV108"),
@@ -75,22 +72,13 @@ LAYOUT = (
     _case("no GATES_PASSED", change(BUILD, GATES_PASSED=None), "ENV203"),
     _case("no GATES_PASSED of QA", change(QA, GATES_PASSED=None), "ENV203", IN_QA),
     _case("no EVIDENCE", change(BUILD, EVIDENCE=None), "ENV203"),
-    _case("no EVIDENCE of QA", change(QA, EVIDENCE=None), "ENV203", IN_QA),
     _case("no FAIL_REASONS", change(BUILD, FAIL_REASONS=None), "ENV203"),
     _case("no FAIL_REASONS of a failure", change(_FAIL, FAIL_REASONS=None), "ENV203", IN_QA),
     _case("no OUTPUT", change(BUILD, OUTPUT=None), "ENV203"),
     _case("no NEXT_ACTIONS", change(BUILD, NEXT_ACTIONS=None), "ENV203"),
-    _case("no NEXT_ACTIONS of an approval", change(APPROVAL, NEXT_ACTIONS=None), "ENV203", IN_REVIEW),
-    _case(
-        "five fields missing",
-        change(BUILD, TASK=None, REPORTS_TO=None, INPUTS_USED=None, EVIDENCE=None, NEXT_ACTIONS=None), "ENV203",
-    ),
     _case("STATUS twice", BUILD.replace("TASK:", "STATUS: APPROVED\nTASK:", 1), "ENV204"),
     _case("GATES_PASSED twice", BUILD.replace("EVIDENCE:", "GATES_PASSED:\n  - GATE-CODE-REVIEW\nEVIDENCE:"), "ENV204"),
-    _case("EVIDENCE twice", BUILD.replace("FAIL_REASONS:", f"{_EVIDENCE}\nFAIL_REASONS:"), "ENV204"),
     _case("TASK before TASK_ID", reorder(BUILD, "STATUS", "TASK", "TASK_ID"), "ENV205"),
-    _case("FAIL_REASONS first", reorder(BUILD, "FAIL_REASONS"), "ENV205"),
-    _case("NEXT_ACTIONS before OUTPUT", reorder(BUILD, *[x for x in blocks(BUILD) if x != "OUTPUT"]), "ENV205"),
     _case(
         "OUTPUT before EVIDENCE",
         reorder(BUILD, *[x for x in blocks(BUILD) if x not in {"EVIDENCE", "FAIL_REASONS", "NEXT_ACTIONS"}]),
@@ -98,18 +86,12 @@ LAYOUT = (
     ),
     _case("fields reversed", "".join(reversed(blocks(BUILD).values())), "ENV205"),
     _case("out of order and wrong", reorder(change(BUILD, REPORTS_TO="REPORTS_TO: me"), "REPORTS_TO"), "ENV205 ENV304"),
-    _case("STATU", BUILD.replace("STATUS:", "STATU:"), "ENV206"),
     _case("Status", BUILD.replace("STATUS:", "Status:"), "ENV206"),
     _case("bold labels", BUILD.replace("STATUS:", "**STATUS:**").replace("OUTPUT:", "**OUTPUT:**"), "ENV206"),
-    _case("heading as label", BUILD.replace("OUTPUT:", "## OUTPUT:"), "ENV206"),
     _case("NEXT ACTIONS", BUILD.replace("NEXT_ACTIONS:", "NEXT ACTIONS:"), "ENV206"),
     _case("Next steps", BUILD.replace("NEXT_ACTIONS:", "NEXT_ACTION:"), "ENV206"),
-    _case("GATES-PASSED", BUILD.replace("GATES_PASSED:", "GATES-PASSED:"), "ENV206"),
     _case("blank before the colon", BUILD.replace("EVIDENCE:", "EVIDENCE :"), "ENV206"),
     _case("indented label", BUILD.replace("TASK:", "  TASK:"), "ENV206"),
-    _case(
-        "lower-case labels", BUILD.replace("TASK_ID:", "task_id:").replace("FAIL_REASONS:", "fail_reasons:"), "ENV206"
-    ),
     _case("APPROVED_BY", BUILD.replace("INPUTS_USED:", "APPROVED_BY: orchestrator\nINPUTS_USED:"), "ENV207"),
     _case("COMPLETED with a list", BUILD.replace("EVIDENCE:", "COMPLETED:\n  - one\n  - two\nEVIDENCE:"), "ENV207"),
     _case("label inside OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nOld report:\nSTATUS: APPROVED\nEnd."), "ENV208"),
@@ -119,17 +101,13 @@ LAYOUT = (
         "second head inside OUTPUT", change(BUILD, OUTPUT="OUTPUT:\nText.\nSTATUS: APPROVED\nTASK_ID: A-1\nTASK: x"),
         "ENV209",
     ),
-    _case("second envelope after", BUILD + "\n" + BUILD, "ENV209"),
     _case("TASK empty", change(BUILD, TASK="TASK:"), "ENV210"),
-    _case("STATUS empty", change(BUILD, STATUS="STATUS:"), "ENV210"),
-    _case("OUTPUT empty", change(BUILD, OUTPUT="OUTPUT:\n\n"), "ENV210"),
     _case("NEXT_ACTIONS empty", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:"), "ENV210"),
     _case("FAIL_REASONS empty", change(BUILD, FAIL_REASONS="FAIL_REASONS:"), "ENV210"),
     _case("value under its label", change(BUILD, STATUS="STATUS:\n  READY_FOR_QA"), "ENV211"),
     _case("wrong value under its label", change(BUILD, STATUS="STATUS:\n  DONE"), "ENV211 ENV301"),
     _case("TASK over two lines", change(BUILD, TASK="TASK: Implement\n  the home page"), "ENV211"),
     _case("prose under REPORTS_TO", change(BUILD, REPORTS_TO="REPORTS_TO: orchestrator\nas always"), "ENV211"),
-    _case("wrapped input", change(BUILD, INPUTS_USED="INPUTS_USED:\n- docs/a.md (the long\n  remark)"), "ENV212"),
     _case("prose in a list", change(BUILD, INPUTS_USED="INPUTS_USED:\nThese are the files:\n- docs/a.md"), "ENV212"),
     _case("prose between steps", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n\nThen:\n2. b"), "ENV212"),
     _case("wrapped step", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a long\n   step\n2. b"), "ENV212"),
@@ -139,7 +117,6 @@ LAYOUT = (
     ),
     _case("star bullets", BUILD.replace("  - GATE", "  * GATE"), "ENV213"),
     _case("round bullets", BUILD.replace("  - docs", "  \u2022 docs"), "ENV213"),
-    _case("numbered gates", change(BUILD, GATES_PASSED="GATES_PASSED:\n1. GATE-MSG-STRICT"), "ENV213"),
     _case("bullets without a blank", BUILD.replace("- GATE", "-GATE"), "ENV213"),
     _case("no bullets", change(BUILD, GATES_PASSED="GATES_PASSED:\nGATE-MSG-STRICT"), "ENV213"),
     _case("NONE under FAIL_REASONS", change(BUILD, FAIL_REASONS="FAIL_REASONS:\nNONE"), "ENV213"),
@@ -155,7 +132,6 @@ LAYOUT = (
         "ENV214",
     ),
     _case("empty bullet", BUILD.replace("  - GATE-VISUAL-QA", "  -\n  - GATE-VISUAL-QA"), "ENV215"),
-    _case("empty step", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n2."), "ENV215"),
     _case("key missing", change(BUILD, EVIDENCE=_EVIDENCE.replace("  a11y: []\n", "")), "ENV216"),
     _case("no keys", change(BUILD, EVIDENCE="EVIDENCE:"), "ENV216"),
     _case("keys of a QA claim missing", change(QA, EVIDENCE="EVIDENCE:\na11y: []"), "ENV216", IN_QA),
@@ -168,19 +144,11 @@ LAYOUT = (
         "keys out of order",
         change(BUILD, EVIDENCE="EVIDENCE:\n  reports: []\n  screenshots: []\n  a11y: []\n  console: []"), "ENV219",
     ),
-    _case(
-        "keys misspelt",
-        change(BUILD, EVIDENCE=_EVIDENCE.replace("screenshots", "Screenshot").replace("console", "**console**")),
-        "ENV220",
-    ),
     _case("keys as bullets", change(BUILD, EVIDENCE=_EVIDENCE.replace("  ", "  - ")), "ENV220"),
     _case("bulleted steps", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n- a\n- b"), "ENV221"),
-    _case("steps with brackets", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1) a\n2) b"), "ENV221"),
     _case("a step on the label's line", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS: orchestrator to go on"), "ENV221"),
     _case("first step on the label's line", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS: 1. a\n2. b"), "ENV221"),
     _case("no failures in words", change(BUILD, FAIL_REASONS="FAIL_REASONS: None."), "ENV222"),
-    _case("bullet of NONE on the label's line", change(BUILD, FAIL_REASONS="FAIL_REASONS: - NONE"), "ENV222"),
-    _case("empty list of failures", change(BUILD, FAIL_REASONS="FAIL_REASONS: []"), "ENV222"),
     _case(
         "reason on the label's line", change(_FAIL, FAIL_REASONS="FAIL_REASONS: GATE-VISUAL-QA: the menu"), "ENV222",
         IN_QA,
@@ -194,13 +162,10 @@ LAYOUT = (
 VALUES = (
     _case("no failures in a bullet", change(BUILD, FAIL_REASONS="FAIL_REASONS:\n- None."), "ENV311"),
     _case("no failures in two bullets", change(BUILD, FAIL_REASONS="FAIL_REASONS:\n- none\n- n/a"), "ENV311 ENV312"),
-    _case("pass with no failures in a bullet", change(QA, FAIL_REASONS="FAIL_REASONS:\n- none"), "ENV311", IN_QA),
     _case("BLOCKED for nothing", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- none"), "ENV311 ENV414", IN_QA),
     _case("nothing as a step", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. None."), "ENV314"),
     _case("COMPLETED by the build agent", BUILD.replace("READY_FOR_QA", "COMPLETED"), "ENV301"),
     _case("status in lower case", BUILD.replace("READY_FOR_QA", "ready for qa"), "ENV301"),
-    _case("PASSED by QA", QA.replace("QA_IN_PROGRESS", "PASSED"), "ENV301", IN_QA),
-    _case("FAILED by QA", _FAIL.replace("BLOCKED", "FAILED"), "ENV301", IN_QA),
     _case("APROVED by the orchestrator", APPROVAL.replace("APPROVED", "APROVED"), "ENV301", IN_REVIEW),
     _case("task id in lower case", BUILD.replace("HOME-UI-001", "home_ui_001"), "ENV302"),
     _case("task id in words", BUILD.replace("HOME-UI-001", "Home"), "ENV302"),
@@ -216,7 +181,6 @@ VALUES = (
         {"gates": ["GATE-MSG-STRICT", "GATE-TLS"], **IN_PROGRESS},
     ),
     _case("gate without its prefix", change(BUILD, GATES_PASSED="GATES_PASSED: [MSG-STRICT]"), "ENV306"),
-    _case("gate with underscores", change(BUILD, GATES_PASSED="GATES_PASSED: [gate_msg_strict]"), "ENV306"),
     _case("quoted gates", change(BUILD, GATES_PASSED='GATES_PASSED: ["GATE-MSG-STRICT"]'), "ENV306"),
     _case("all gates", change(BUILD, GATES_PASSED="GATES_PASSED: [all of them]"), "ENV306"),
     _case(
@@ -234,27 +198,6 @@ VALUES = (
     _case(
         "console: [no errors] for nothing",
         change(BUILD, EVIDENCE=_EVIDENCE.replace("console: []", "console: [no errors]")), "ENV309",
-    ),
-    _case(
-        "path with a leading slash",
-        change(BUILD, EVIDENCE=_EVIDENCE.replace("a11y: []", "a11y: [/artifacts/a11y/x.json]")), "ENV309",
-    ),
-    _case(
-        "path upwards", change(BUILD, EVIDENCE=_EVIDENCE.replace("a11y: []", "a11y: [artifacts/../x.json]")), "ENV309"
-    ),
-    _case(
-        "path outside", change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports:\n    - docs/review.md")),
-        "ENV309",
-    ),
-    _case(
-        "address",
-        change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports: [https://example.org/artifacts/a.md]")),
-        "ENV309",
-    ),
-    _case(
-        "backslashes and remark",
-        change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports:\n    - artifacts\\reports\\a.md (old)")),
-        "ENV309",
     ),
     _case(
         "one file twice",
@@ -317,10 +260,6 @@ OWNERSHIP = (
         "ENV423",
         {},
     ),
-    _case(
-        "review with a reason of another gate",
-        change(_START_REVIEW, FAIL_REASONS="FAIL_REASONS:\n- GATE-CODE-REVIEW: not read yet"), "ENV423", IN_QA,
-    ),
     _case("claim without evidence", change(QA, EVIDENCE=_EVIDENCE), "ENV412", IN_QA),
     _case(
         "claim with half its evidence",
@@ -356,10 +295,6 @@ OWNERSHIP = (
     ),
     _case("BLOCKED without a reason", BUILD.replace("READY_FOR_QA", "BLOCKED"), "ENV414"),
     _case("BLOCKED by QA without a reason", QA.replace("QA_IN_PROGRESS", "BLOCKED"), "ENV414", IN_QA),
-    _case(
-        "BLOCKED with - NONE", change(APPROVAL, STATUS="STATUS: BLOCKED", NEXT_ACTIONS="NEXT_ACTIONS:\n1. a"), "ENV414",
-        IN_REVIEW,
-    ),
     _case(
         "reason of an unknown gate", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QX: the menu"), "ENV415",
         IN_QA,

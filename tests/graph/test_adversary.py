@@ -342,16 +342,6 @@ def test_what_stands_at_the_temporary_name_of_an_answer_is_not_written_through(p
     assert precious.read_text() == "keep me"
 
 
-def test_a_command_whose_script_an_agent_changed_passes_nothing(project: Project) -> None:
-    def cheat(ask: Ask) -> None:
-        (Path(ask.root) / "check.sh").write_text("exit 0\n")
-
-    project.runners["builder"] = Scripted([first(cheat, build("wrong\n"))])
-    view = project.run()
-    assert (view.phase, view.status, view.values["cause"]) == ("done", "BLOCKED", "collector")
-    assert view.values["fail_reasons"][0].startswith("GATE-TESTS")
-
-
 def test_a_script_in_scope_is_the_agents_to_change(project: Project) -> None:
     def mend(ask: Ask) -> None:
         (Path(ask.root) / "check.sh").write_text("grep -qx hello src/greeting.txt && true\n")

@@ -119,12 +119,6 @@ def test_every_reason_that_an_agent_may_give_can_be_repeated(project: Project, t
     assert "fail" in outcomes(project, "tester")
 
 
-def test_a_re_ask_still_tells_why_the_round_before_failed(project: Project) -> None:
-    project.runners["builder"] = Scripted([build("wrong\n"), "no envelope", build()])
-    assert project.run().status == "APPROVED"
-    assert "GATE-TESTS: the tests fail" in project.asks("builder")[2].prompt
-
-
 # -- texts of any kind -------------------------------------------------------------------------------------------
 
 ANY_TEXT = st.text(st.characters(), max_size=400) | st.text("GATE-TSLINx0 :[]()-#>`*NO\u0415\n\t\u200d", max_size=60)

@@ -43,6 +43,7 @@ def test_a_rework_quotes_the_log_of_the_command_and_names_it(project: Project) -
         assert "| looking for hello" in lines
     assert (again.correction, corrected.correction.splitlines()[0]) == ("", "# Your last answer was refused")
     assert corrected.correction in corrected.prompt
+    assert "GATE-TESTS: the tests fail" in corrected.prompt
 
 
 def test_a_log_that_is_not_the_judged_one_any_more_is_not_quoted(project: Project) -> None:

@@ -37,13 +37,6 @@ def test_a_build_role_and_a_command_are_enough_and_every_status_is_passed(projec
     assert verify_journal(project.root).problems == ()
 
 
-def test_what_changed_after_the_command_passed_is_not_approved(project: Project) -> None:
-    commanded(project)
-    (project.root / "lint.sh").write_text("echo more >> src/greeting.txt\n", encoding="utf-8")
-    assert project.run().status == "BLOCKED"
-    assert "READY_FOR_REVIEW" not in project.path()
-
-
 def handing(ask: Ask) -> str:
     """Answer as a builder that finds the work done."""
     return envelope(ask, "READY_FOR_QA")

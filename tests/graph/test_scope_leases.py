@@ -78,7 +78,8 @@ def test_a_run_holds_its_scope_while_it_works_and_nothing_at_its_end(project: Pr
 def test_a_blocked_run_gives_its_scope_back_too(project: Project) -> None:
     reason = "GATE-TESTS: no"
     project.runners["builder"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=(reason,))])
-    assert project.run().status == "BLOCKED"
+    view = project.run()
+    assert (view.phase, view.status, view.values["fail_reasons"]) == ("done", "BLOCKED", [reason])
     assert held(project) == {}
 
 

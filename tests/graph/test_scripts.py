@@ -120,5 +120,5 @@ def test_a_script_that_the_builder_changes_passes_nothing(project: Project, comm
 
     project.runners["builder"] = Scripted([builder])
     view = project.run()
-    assert view.status == "BLOCKED"
+    assert (view.phase, view.status, view.values["cause"]) == ("done", "BLOCKED", "collector")
     assert "was changed after the run began" in str(project.entries("evidence")[0].data)

@@ -64,6 +64,11 @@ def test_a_missing_key_is_told_with_what_it_should_hold(key: str) -> None:
     assert text.startswith(f"missing key `{key}`; expected ")
 
 
+def test_an_unknown_key_is_told_with_the_nearest() -> None:
+    assert "did you mean `page`" in problem(pge="x")
+    assert "did you mean `max_reasks`" in problem(run={"max_reask": 1})
+
+
 def test_a_long_value_is_shown_in_one_bounded_line() -> None:
     text = problem(task="a\n" + "b" * 5000)
     assert len(text) < 250

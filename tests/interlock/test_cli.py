@@ -165,16 +165,6 @@ def test_an_ill_formed_task_names_every_problem(tmp_path: Path) -> None:
     assert not (root / "artifacts").exists()
 
 
-def test_a_wrong_configuration_names_key_and_fix(tmp_path: Path) -> None:
-    root = tmp_path / "project"
-    greeting_project(root)
-    config = root / "interlock.toml"
-    config.write_text(config.read_text() + "\n[run]\nmax_rewrok = 1\n")
-    done = interlock(root, "run", "task.toml")
-    assert done.returncode == 2
-    assert "max_rework" in done.stderr
-
-
 def test_graph_prints_diagram_and_table(tmp_path: Path) -> None:
     assert interlock(tmp_path, "graph").stdout.startswith("stateDiagram-v2\n")
     assert "| READY_FOR_REVIEW | APPROVED |" in interlock(tmp_path, "graph", "--table").stdout

@@ -16,10 +16,8 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("no patterns", {"patterns": []}, "RSV104", "patterns"),
     ("ten thousand patterns", {"patterns": ["a"] * 10_000}, "RSV104", "patterns"),
     ("a text for a list", {"patterns": "src/a.py"}, "RSV105", "patterns"),
-    ("a map for a list", {"patterns": {"a": 1}}, "RSV105", "patterns"),
     ("nothing for a list", {"patterns": None}, "RSV105", "patterns"),
     ("a number among patterns", {"patterns": ["a", "b", 3]}, "RSV105", "patterns[2]"),
-    ("a list among patterns", {"patterns": [["a"]]}, "RSV105", "patterns[0]"),
     ("out of the tree", {"patterns": ["a", "../b"]}, "RSV101", "patterns[1]"),
     ("an absolute path", {"patterns": ["/etc/passwd"]}, "RSV101", "patterns[0]"),
     ("all files of git", {"patterns": ["a", ".git/"]}, "RSV213", "patterns[1]"),
@@ -29,24 +27,18 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("a lone surrogate", {"patterns": ["\ud800"]}, "RSV102", "patterns[0]"),
     ("a pattern of a megabyte", {"patterns": ["a" * 1_000_000]}, "RSV103", "patterns[0]"),
     ("ttl is not a number", {"ttl_minutes": float("nan")}, "RSV105", "ttl_minutes"),
-    ("ttl without end", {"ttl_minutes": float("inf")}, "RSV105", "ttl_minutes"),
-    ("ttl below zero", {"ttl_minutes": -1}, "RSV105", "ttl_minutes"),
     ("ttl zero", {"ttl_minutes": 0}, "RSV105", "ttl_minutes"),
-    ("ttl of ages", {"ttl_minutes": 10**9}, "RSV105", "ttl_minutes"),
     ("ttl beyond floats", {"ttl_minutes": 10**400}, "RSV105", "ttl_minutes"),
     ("ttl true", {"ttl_minutes": True}, "RSV105", "ttl_minutes"),
     ("ttl text", {"ttl_minutes": "15"}, "RSV105", "ttl_minutes"),
     ("wait not a number", {"wait_seconds": float("nan")}, "RSV105", "wait_seconds"),
-    ("wait below zero", {"wait_seconds": -0.1}, "RSV105", "wait_seconds"),
     ("wait nothing", {"wait_seconds": None}, "RSV105", "wait_seconds"),
     ("exclusive one", {"exclusive": 1}, "RSV105", "exclusive"),
     ("no_force text", {"no_force": "true"}, "RSV105", "no_force"),
-    ("partial nothing", {"partial": None}, "RSV105", "partial"),
     ("partial and waiting", {"partial": True, "wait_seconds": 1}, "RSV105", "partial"),
     ("a reason that is a list", {"reason": ["x"]}, "RSV105", "reason"),
     ("a reason of 501 characters", {"reason": "x" * 501}, "RSV105", "reason"),
     ("a reason with an escape sequence", {"reason": "\x1b[2J"}, "RSV105", "reason"),
-    ("a reason with a lone surrogate", {"reason": "\ud800"}, "RSV105", "reason"),
     ("an empty key", {"idempotency_key": ""}, "RSV105", "idempotency_key"),
     ("a key that is a number", {"idempotency_key": 7}, "RSV105", "idempotency_key"),
 ]
@@ -143,17 +135,6 @@ def test_of_several_holders_the_one_that_still_works_is_named(world: World) -> N
     world.end_process("ann")
     row = refused(world, "cid", patterns=["src/**"])
     assert (row["conflict"]["holder"], row["next"]["arguments"]["agent_name"]) == ("bob", "bob")
-
-
-@pytest.mark.parametrize(("age", "tool"), [(0, "negotiate_release"), (840, "reserve_files")])
-def test_a_lease_that_lasts_is_asked_for_and_one_that_ends_soon_is_waited_for(age: float, tool: str) -> None:
-    world = World()
-    world.agent("ann").reserve_files(["a"])
-    for _ in range(int(age // 60)):
-        world.now += 60
-        world.agent("ann").my_reservations()
-    world.now += 30 if age else 0
-    assert refused(world, "bob", patterns=["a"])["next"]["tool"] == tool
 
 
 def test_nobody_is_sent_to_negotiate_with_an_agent_that_gives_no_sign_of_life(world: World) -> None:

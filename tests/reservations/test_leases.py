@@ -54,16 +54,12 @@ def test_shared_leases_overlap_each_other_and_nothing_else(
     assert (not codes(world.agent("bob").reserve_files(["src/a.py"], exclusive=second))) is granted
 
 
-def test_several_patterns_are_granted_together_or_not_at_all(world: World) -> None:
+def test_several_patterns_are_granted_together_or_where_a_part_is_asked_for_what_is_free(world: World) -> None:
     world.agent("ann").reserve_files(["b"])
     answer = world.agent("bob").reserve_files(["a", "b", "c"])
     assert (answer["reservations"], codes(answer)) == ([], ["RSV201"])
     assert answer["errors"][0]["place"] == "patterns[1]"
     assert [lease.pattern for lease in world.leases()] == ["b"]
-
-
-def test_partial_grants_what_is_free_and_names_the_rest(world: World) -> None:
-    world.agent("ann").reserve_files(["b"])
     answer = world.agent("bob").reserve_files(["a", "b", "c"], partial=True)
     assert ([row["pattern"] for row in answer["reservations"]], codes(answer)) == (["a", "c"], ["RSV201"])
 
@@ -336,13 +332,8 @@ def test_a_check_reserves_nothing_and_gives_back_the_patterns_as_they_came(world
     answer = world.agent("bob").check_conflicts(["./src/a.py", "docs/", "../x", "./lib//b"])
     assert [(row["pattern"], row["holder"]) for row in answer["conflicts"]] == [("./src/a.py", "ann")]
     assert (answer["clear"], codes(answer)) == (["docs/", "./lib//b"], ["RSV101"])
+    assert world.agent("ann").check_conflicts(["src/a.py", "**"])["clear"] == ["src/a.py", "**"]
     assert len(world.leases()) == 1
-
-
-def test_own_leases_are_clear(world: World) -> None:
-    ann = world.agent("ann")
-    ann.reserve_files(["src/**"])
-    assert ann.check_conflicts(["src/a.py", "**"])["clear"] == ["src/a.py", "**"]
 
 
 def test_a_check_against_many_leases_is_a_bounded_answer(world: World) -> None:

@@ -69,6 +69,7 @@ def test_a_repository_with_its_git_folder_elsewhere(tmp_path: Path) -> None:
     git(root, "init", "-q", "--separate-git-dir", str(tmp_path / "elsewhere"))
     found = place.find(str(root))
     assert (found.root, found.common) == told_by_git(root)
+    assert place.main_root(str(root)) == str(root)
 
 
 def test_every_command_goes_by_the_project_that_the_environment_names(
@@ -95,11 +96,6 @@ def test_a_git_file_that_leads_nowhere_is_no_repository(tmp_path: Path, text: st
     (tmp_path / ".git").write_text(text)
     found = place.find(str(tmp_path / "below"))
     assert (found.root, found.common) == (find_root(str(tmp_path / "below")), "")
-
-
-def test_a_folder_named_git_is_no_repository(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    assert place.find(str(tmp_path)).common == ""
 
 
 @pytest.mark.parametrize("mark", ["interlock.toml", ".interlock"])
@@ -181,8 +177,9 @@ def test_a_mark_of_another_user_joins_nothing(tmp_path: Path, monkeypatch: pytes
     assert place.find(str(tmp_path / "deep")).root == str(tmp_path.resolve() / "deep")
 
 
-def test_without_anything_it_is_here(tmp_path: Path) -> None:
-    assert place.find(str(tmp_path)).root == str(tmp_path.resolve())
+def test_without_anything_it_is_here_and_a_folder_named_git_is_no_repository(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    assert (place.find(str(tmp_path)).root, place.find(str(tmp_path)).common) == (str(tmp_path.resolve()), "")
 
 
 def test_a_named_project_goes_before_all(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,11 +222,6 @@ def test_the_rules_of_a_submodule_are_its_own(repository: Path) -> None:
         assert place.main_root(str(root)) == str(sub)
 
 
-def test_a_repository_with_its_git_folder_elsewhere_has_its_own_rules(tmp_path: Path) -> None:
-    git(tmp_path, "init", "-q", "--separate-git-dir", str(tmp_path / "elsewhere"), "root")
-    assert place.main_root(str(tmp_path.resolve() / "root")) == str(tmp_path.resolve() / "root")
-
-
 def test_no_worktree_of_a_bare_repository_speaks_for_the_others(repository: Path) -> None:
     git(repository.parent, "clone", "-q", "--bare", str(repository), "bare.git")
     bare = repository.parent / "bare.git"
@@ -255,6 +247,7 @@ def test_a_file_belongs_to_the_innermost_repository_from_everywhere(repository: 
 
 def test_projects_around_a_file_follow_where_they_have_a_store(repository: Path, inner: Path) -> None:
     own = place.find(str(inner))
+    assert place.around(str(repository.parent / "x"), own) == []
     assert place.around(str(inner / "x"), own) == [own]
     above = place.find(str(repository))
     assert place.around(str(inner / "x"), above) == [own, above]
@@ -271,10 +264,6 @@ def test_a_marked_folder_around_a_repository_is_a_project_around_it(tmp_path: Pa
     own = place.find(str(base / "inner"))
     assert [row.root for row in place.around(str(base / "inner" / "x"), own)] == [str(base / "inner"), str(base)]
     assert [row.root for row in place.around(str(base / "x"), own)] == [str(base)]
-
-
-def test_a_file_of_no_project_is_in_none(repository: Path) -> None:
-    assert place.around(str(repository.parent / "x"), place.find(str(repository))) == []
 
 
 def test_a_named_project_has_its_files_alone(repository: Path, inner: Path, monkeypatch: pytest.MonkeyPatch) -> None:

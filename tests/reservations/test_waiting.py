@@ -26,6 +26,7 @@ def test_a_waiting_call_gets_what_is_released_while_it_waits(world: World) -> No
     (lease,) = world.agent("bob").reserve_files(["a"], wait_seconds=10)["reservations"]
     assert (lease["holder"], lease["claim"], lease["expires_in_seconds"]) == ("bob", False, 900)
     assert world.line() == []
+    assert [message.read_at is not None for message in world.messages("bob", "granted")] == [True]
 
 
 def test_a_waiting_call_ends_at_its_deadline_and_keeps_its_place_a_little_longer(world: World) -> None:
@@ -92,13 +93,6 @@ def test_a_waiter_without_a_call_gets_a_short_claim_and_one_message(world: World
     (lease,) = world.agent("bob").reserve_files(["a"])["reservations"]
     assert (lease["reservation_id"], lease["token"], lease["claim"]) == (claim.reservation_id, claim.token, False)
     assert lease["expires_in_seconds"] == 900
-
-
-def test_a_call_that_brings_the_grant_itself_leaves_no_unread_message(world: World) -> None:
-    held = ids(world.agent("ann").reserve_files(["a"]))
-    world.pauses = [lambda: world.agent("ann").release_files(held)]
-    world.agent("bob").reserve_files(["a"], wait_seconds=10)
-    assert [message.read_at is not None for message in world.messages("bob", "granted")] == [True]
 
 
 @pytest.mark.parametrize("got", [["a"], ["a", "b"], ["**"]])

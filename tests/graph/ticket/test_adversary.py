@@ -153,7 +153,8 @@ def test_a_busy_run_is_a_finding_of_begin_too(tickets: Tickets, monkeypatch: pyt
     tickets.begin("SHOP-7", "run-1")
     with TicketStore(tickets.root, "run-1").locked():
         monkeypatch.setattr(TicketStore.locked, "__defaults__", (0.01,))
-        assert codes(tickets.begin("SHOP-7", "run-1")) == ["TKT114"]
+        answer = tickets.begin("SHOP-7", "run-1")
+    assert (codes(answer), answer["gate_result"]["status"], answer["continue"]) == (["TKT114"], "retry", True)
 
 
 # -- ending or repeating what is not one's own ---------------------------------------------------------------------

@@ -92,15 +92,6 @@ def test_a_refusal_comes_back_as_findings_and_the_budget_of_the_pipeline_bounds_
     assert "no such line" in second
 
 
-def test_a_mended_answer_goes_on(tickets: Tickets) -> None:
-    script = [says("extract_requirements", {"constraints": []}), *WHOLE]
-    seen: list[Mapping[str, Any]] = []
-    end = drive(tickets, runner(script)[0], seen=seen)
-    assert tickets.state(end.run_id)["state"] == "complete"
-    asked = [step["reask"] for step in seen if step["kind"] == "asking" and step["role"] == "extract_requirements"]
-    assert asked == [0, 1]
-
-
 @pytest.mark.parametrize("text", ["", "I have finished the ticket.", "[1, 2]", '{"a": NaN}'])
 def test_what_is_no_payload_moves_nothing_and_is_bounded(tickets: Tickets, text: str) -> None:
     asked: list[Ask] = []
@@ -154,7 +145,7 @@ def test_a_drive_that_was_killed_pays_for_no_stage_twice(tickets: Tickets, root:
     end = drive(again, said)
     assert again.state(end.run_id)["state"] == "complete"
     assert again.runs() == [end.run_id]
-    assert end.usage.calls == 7
+    assert (end.usage.calls, end.usage.usd) == (7, None)
     assert drive(again, runner([])[0]).kind == "over"
 
 
@@ -323,11 +314,6 @@ def test_files_of_others_are_not_written_and_own_ones_are_given_up_at_the_end(ti
     other.release_all()
     assert drive(tickets, runner([*ACTS, says("record_and_finalize")])[0]).kind == "over"
     assert open_reservations(str(root), name="observer").standing()["leases"] == []
-
-
-def test_a_cost_without_a_price_is_not_called_free(tickets: Tickets) -> None:
-    end = drive(tickets, runner(WHOLE)[0])
-    assert end.usage.usd is None
 
 
 def test_the_prompt_is_bounded_and_quotes_what_others_wrote_as_data(tickets: Tickets, root: Path) -> None:

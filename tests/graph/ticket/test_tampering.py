@@ -124,7 +124,7 @@ def test_a_run_that_failed_is_not_begun_again(tickets: Tickets) -> None:
 
 def test_another_schema_version_fails_closed(tickets: Tickets) -> None:
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
-    answer = tickets.submit(filled(ticket, schema_version="2.0.0"))
+    answer = tickets.submit(filled(ticket, schema_version="2.0.0" + "0" * 400_000))
     after = ticket_of(answer)
     assert (after["state"], codes(answer)) == ("fail_closed", ["TKT123"])
     assert (after["invalidation_report"] or {}).get("reason_code") == "schema_version_mismatch"

@@ -64,13 +64,6 @@ def test_every_way_to_say_commit_is_judged_by_what_it_would_carry(
     assert checkout.git("bob", "commit", "-q", "--allow-empty", "-m", "x").status == 0
 
 
-def test_new_file_below_a_foreign_folder_is_refused(checkout: Checkout) -> None:
-    checkout.reserve("ann", "docs/**")
-    checkout.write("docs/new.md", "x\n")
-    checkout.must("bob", "add", "docs/new.md")
-    assert checkout.git("bob", "commit", "-m", "x").status == 1
-
-
 def test_first_commit_of_a_repository_is_judged(bare: Checkout) -> None:
     bare.install()
     bare.must("bob", "checkout", "-q", "--orphan", "fresh")
