@@ -57,3 +57,15 @@ def read_spec(fd):
         parts.append(part)
     os.close(fd)
     return json.loads(b"".join(parts))
+
+
+def opened(spec_fd, stream_fd):
+    """Return the specification of a descriptor, and a function that writes an event to the other one."""
+    spec = read_spec(spec_fd)
+    os.set_inheritable(stream_fd, False)
+    seal, put = sealer(bytes.fromhex(spec["key"]), ""), writer(stream_fd)
+
+    def emit(event):
+        put(seal(event))
+
+    return spec, emit

@@ -25,16 +25,8 @@ def _load(name):
 
 def _begin():
     """Read the specification, import pytest, and return `(run, emit)`: the runner's start and its channel."""
-    spec_fd, stream_fd = int(sys.argv[1]), int(sys.argv[2])
     sys.path[:] = [path for path in sys.path if path and os.path.abspath(path) != FOLDER]
-    channel = _load("channel")
-    spec = channel.read_spec(spec_fd)
-    os.set_inheritable(stream_fd, False)
-    seal, put = channel.sealer(bytes.fromhex(spec["key"]), ""), channel.writer(stream_fd)
-
-    def emit(event):
-        put(seal(event))
-
+    spec, emit = _load("channel").opened(int(sys.argv[1]), int(sys.argv[2]))
     import pytest
 
     front = [*([os.getcwd()] if spec["add_cwd"] else []), *spec["pythonpath"]]
