@@ -240,15 +240,10 @@ def _send(entry: Entry, asked: Negotiation) -> None:
                 return
             # The edit hook has told of it, and tells of nothing twice.
             entry.tx.put_message(replace(message, read_at=entry.now))
-    thread_id = asked.thread_id
     entry.post(
-        asked.holder,
-        bodies.RELEASE_REQUEST,
-        body,
-        thread_id=thread_id,
-        importance=importance,
+        asked.holder, bodies.RELEASE_REQUEST, body, thread_id=asked.thread_id, importance=importance,
         ack_required=ack_required,
-    )
+    )  # fmt: skip
 
 
 def _queue(entry: Entry, ask: Ask, asked: Negotiation) -> None:

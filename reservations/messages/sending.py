@@ -34,9 +34,8 @@ def send(ctx: Context, to: object, body: object, topic: object = None, idempoten
         topic: A short subject. Where it or the field `type` of the body names a type, the body is checked.
         idempotency_key: The same key gives the first answer again, and sends nothing.
     """
-    refusal = (
-        _bad_text("to", to, MAX_NAME_BYTES) or _bad_text("body", body, mailbox.MAX_BODY_BYTES) or _bad_topic(topic)
-    )
+    refusal = _bad_text("to", to, MAX_NAME_BYTES) or _bad_text("body", body, mailbox.MAX_BODY_BYTES)
+    refusal = refusal or _bad_topic(topic)
     if refusal is not None:
         return _unsent(refusal)
     recipient, text, subject = str(to), str(body), "" if topic is None else str(topic)
