@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from interlock.reservations.status import leave_queue
     from interlock.reservations.store.migrations import SCHEMA_STEPS
     from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events, journal_of
-    from interlock.reservations.store.readonly import is_writable, to_read
+    from interlock.reservations.store.readonly import to_read
     from interlock.reservations.store.records import Agent, Lease, Message, Negotiation, Waiter, key_of, replace
     from interlock.reservations.store.sqlite import FIRST_SOUND_WAL, SqliteStore, journal_mode
     from interlock.reservations.store.sqlite_rows import Transaction
@@ -79,7 +79,6 @@ __all__ = [
     "git_hook",
     "guarded",
     "is_ticket_file",
-    "is_writable",
     "journal_mode",
     "journal_of",
     "key_of",
@@ -131,7 +130,7 @@ __getattr__ = lazy_exports(
         "store.sqlite_rows": "Transaction",
         "store.migrations": "SCHEMA_STEPS",
         "store.outbox": "JOURNAL_RUN drain_events journal_of",
-        "store.readonly": "is_writable to_read",
+        "store.readonly": "to_read",
         "store.records": "Agent Lease Message Negotiation Waiter key_of replace",
         "store.sqlite": "FIRST_SOUND_WAL SqliteStore journal_mode",
         "ticket_files": "is_ticket_file",

@@ -8,7 +8,8 @@ from setting `INTERLOCK_AGENT_ID` to the name of another; the guard of shell com
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from interlock.reservations import process
@@ -86,7 +87,7 @@ def is_elsewhere(store: "SqliteStore", name: str) -> bool:
 
     Whoever speaks in its name from here has only been told that name.
     """
-    above = _candidates(process.ancestors())
+    above = _above()
     machine = process.host()
     with store.transaction() as tx:
         agent = tx.agent(name)
@@ -116,7 +117,7 @@ def _given(env: Mapping[str, str]) -> str:
 
 def _bound(store: "SqliteStore") -> Known | None:
     """Return what is stored for the nearest ancestor; none above the first init, which strangers share."""
-    above = _candidates(process.ancestors())
+    above = _above()
     machine = process.host()
     with store.transaction() as tx:
         for parent in above:
@@ -126,14 +127,9 @@ def _bound(store: "SqliteStore") -> Known | None:
     return None
 
 
-def _candidates(above: Iterable[process.Process]) -> list[process.Process]:
+def _above() -> list[process.Process]:
     """Return the ancestors below the first init; what init adopts shares it with strangers."""
-    rows: list[process.Process] = []
-    for parent in above:
-        if parent.name in process.INITS:
-            break
-        rows.append(parent)
-    return rows
+    return list(takewhile(lambda parent: parent.name not in process.INITS, process.ancestors()))
 
 
 def _mark(started: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.core.finding import Finding
-from interlock.core.text import closest
+from interlock.core.text import closest, shown
 from interlock.reservations.errors import SettingsError
 from interlock.reservations.place import main_root
 
@@ -111,23 +111,23 @@ def _bad(key: str, message: str, fix: str, code: str = "CFG104") -> Finding:
 
 
 def _fault(key: str, value: object) -> Finding | None:
-    where = f"reservations.{key}"
+    where, said = f"reservations.{key}", shown(repr(value), 60)
     rule = _KEYS.get(key)
     if rule is None:
         return _unknown(key)
     if not isinstance(rule, _Number):
         wanted = " or ".join(f'"{word}"' for word in rule)
-        return None if value in rule else _bad(where, f"{_shown(value)} is none of its values.", f"Write {wanted}.")
+        return None if value in rule else _bad(where, f"{said} is none of its values.", f"Write {wanted}.")
     wanted = f"{'a whole number' if rule.whole else 'a number'} from {rule.least:g} to {rule.most:g}"
     wanted += f' or "{NEVER}"' if rule.may_be_never else ""
     if rule.may_be_never and value == NEVER:
         return None
     number = _plain(value)
     if number is None or (rule.whole and not isinstance(value, int)):
-        return _bad(where, f"{_shown(value)} is not {wanted.split(' from ')[0]}.", f"Write {wanted}.")
-    return (
-        None if rule.least <= number <= rule.most else _bad(where, f"{number:g} is out of bounds.", f"Write {wanted}.")
-    )
+        return _bad(where, f"{said} is not {wanted.split(' from ')[0]}.", f"Write {wanted}.")
+    if rule.least <= number <= rule.most:
+        return None
+    return _bad(where, f"{number:g} is out of bounds.", f"Write {wanted}.")
 
 
 def _unknown(key: str) -> Finding:
@@ -138,11 +138,6 @@ def _unknown(key: str) -> Finding:
     near = closest(name, known)
     fix = f"Write `{near}`." if near else f"Remove it; the keys here are {', '.join(known)}."
     return _bad(f"reservations.{key}", f"the key `{name}` is unknown.", fix, "CFG103")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def build(table: Mapping[str, Any]) -> Settings:

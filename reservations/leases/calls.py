@@ -15,18 +15,9 @@ from interlock.reservations.answers import (
     ReleaseAnswer,
     ReserveAnswer,
 )
-from interlock.reservations.leases import (
-    arguments,
-    deadlock,
-    grant_log,
-    granting,
-    handover,
-    liveness,
-    refusals,
-    wait_queue,
-)
+from interlock.reservations.leases import arguments, deadlock, granting, handover, liveness, refusals, wait_queue
 from interlock.reservations.leases.arguments import Asked
-from interlock.reservations.leases.grant_log import Turn
+from interlock.reservations.leases.grant_log import Turn, ran_out
 from interlock.reservations.leases.granting import Look, Wanted
 from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.leases.views import conflict_info, iso, lease_info
@@ -110,7 +101,7 @@ def drop(entry: Entry, lease: Lease, how: Ending) -> None:
         return
     entry.tx.drop_lease(lease.reservation_id)
     if how == "expired":
-        grant_log.ran_out(entry, lease)
+        ran_out(entry, lease)
     open_ones = entry.tx.open_negotiations(reservation_id=lease.reservation_id)
     states = {asked.thread_id: _without(entry, asked) for asked in open_ones}
     threads = {"negotiations": states} if states else {}

@@ -95,11 +95,15 @@ def near(entry: Entry, pattern: Pattern) -> list[Lease]:
     return entry.tx.near(patterns.ancestors(pattern.prefix), pattern.prefix)
 
 
+def overlapping(entry: Entry, pattern: Pattern) -> list[Lease]:
+    """Return the leases that overlap a pattern, the oldest first."""
+    return [lease for lease in near(entry, pattern) if overlaps(pattern, lease)]
+
+
 def on_file(entry: Entry, asked: Negotiation) -> list[Lease]:
     """Return what a holder has on the file that it is asked for, which a release ends; that of the request first."""
-    file = pattern_of(asked.file)
     holder = key_of(asked.holder)
-    held = [lease for lease in near(entry, file) if key_of(lease.agent) == holder and overlaps(file, lease)]
+    held = [lease for lease in overlapping(entry, pattern_of(asked.file)) if key_of(lease.agent) == holder]
     return sorted(held, key=lambda lease: lease.reservation_id != asked.reservation_id)
 
 

@@ -126,9 +126,8 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
 
 def _who_has_it(entry: Entry, asked: Negotiation) -> str:
     """Say who has a file that was taken: its requester, or somebody who stood before it in the queue."""
-    file = granting.pattern_of(asked.file)
     me = key_of(asked.requester)
-    held = [lease for lease in granting.near(entry, file) if granting.overlaps(file, lease)]
+    held = granting.overlapping(entry, granting.pattern_of(asked.file))
     other = next((lease for lease in held if key_of(lease.agent) != me), None)
     if other is None:
         return "It was taken from its holder: call reserve_files."

@@ -12,14 +12,11 @@ from interlock.reservations.leases.runtime import Context, Entry, new_id
 from interlock.reservations.leases.views import conflict_info, lease_info
 from interlock.reservations.messages import bodies, escalation
 from interlock.reservations.messages.mailbox import NEGOTIATION
-from interlock.reservations.messages.request import IMPORTANCE, Ask, read_ask
+from interlock.reservations.messages.request import Ask, read_ask
 from interlock.reservations.messages.sending import unknown_agent
 from interlock.reservations.rules import refuse
-from interlock.reservations.settings import (
-    NORMAL_TIMEOUT_MINUTES,
-    Settings,
-)
-from interlock.reservations.store.records import Lease, Negotiation, key_of, replace
+from interlock.reservations.settings import NORMAL_TIMEOUT_MINUTES, Settings
+from interlock.reservations.store.records import Lease, Negotiation, Urgency, key_of, replace
 
 DEPRECATED: Final = "request_release is deprecated and never times out: use negotiate_release."
 
@@ -118,7 +115,7 @@ def _ask(entry: Entry, ask: Ask) -> _Seen:
     if ask.agent_name and named is None:
         return _Seen(_refused(unknown_agent(entry.tx, ask.agent_name, "agent_name")))
     me = key_of(entry.agent.name)
-    held = _held(entry, ask)
+    held = granting.overlapping(entry, ask.pattern)
     foreign = [lease for lease in held if key_of(lease.agent) != me]
     in_way = [lease for lease in foreign if not liveness.is_takeable(entry, lease)]
     if not in_way:
@@ -138,11 +135,6 @@ def _ask(entry: Entry, ask: Ask) -> _Seen:
     return _stand(entry, ask, asked, by_id[asked.reservation_id], in_way)
 
 
-def _held(entry: Entry, ask: Ask) -> list[Lease]:
-    near = granting.near(entry, ask.pattern)
-    return [lease for lease in near if granting.collides(ask.pattern, lease.pattern, exclusive=True)]
-
-
 def _again(entry: Entry, ask: Ask, before: _Seen) -> _Seen:
     assert before.asked is not None
     asked = entry.tx.negotiation(before.asked.thread_id)
@@ -155,7 +147,7 @@ def _again(entry: Entry, ask: Ask, before: _Seen) -> _Seen:
     assert lease is not None, asked.thread_id
     if liveness.is_takeable(entry, lease):
         return _ask(entry, ask)
-    others = [other for other in _held(entry, ask) if not liveness.is_takeable(entry, other)]
+    others = [other for other in granting.overlapping(entry, ask.pattern) if not liveness.is_takeable(entry, other)]
     seen = _stand(entry, ask, asked, lease, [lease, *others])
     told = asked.state == "deferred" and asked != before.asked
     return replace(seen, waits=seen.waits and not told, asked=before.asked)
@@ -239,7 +231,7 @@ def _send(entry: Entry, asked: Negotiation) -> None:
         asked.file, asked.reason, asked.requester, asked.urgency, asked.thread_id, asked.reservation_id,
         legacy=asked.legacy,
     )  # fmt: skip
-    importance, ack_required = IMPORTANCE[asked.urgency], asked.urgency == "urgent"
+    importance, ack_required = asked.urgency, asked.urgency == "urgent"  # urgency sets importance (PRD F3)
     holder = entry.tx.agent(asked.holder)
     for message in entry.tx.thread(asked.thread_id):
         if message.topic == bodies.RELEASE_REQUEST and message.read_at is None:
@@ -248,8 +240,9 @@ def _send(entry: Entry, asked: Negotiation) -> None:
                 return
             # The edit hook has told of it, and tells of nothing twice.
             entry.tx.put_message(replace(message, read_at=entry.now))
-    entry.post(asked.holder, bodies.RELEASE_REQUEST, body, thread_id=asked.thread_id,
-        importance=importance, ack_required=ack_required,
+    entry.post(
+        asked.holder, bodies.RELEASE_REQUEST, body, thread_id=asked.thread_id, importance=importance,
+        ack_required=ack_required,
     )  # fmt: skip
 
 
@@ -274,13 +267,9 @@ def _wanted(entry: Entry, ask: Ask) -> granting.Wanted:
     return granting.Wanted((ask.pattern,), exclusive=True, no_force=False, reason=ask.reason, ttl_seconds=ttl_seconds)
 
 
-def time_limit_seconds(settings: Settings, urgency: str) -> float | None:
+def time_limit_seconds(settings: Settings, urgency: Urgency) -> float | None:
     """Return how long the holder has to answer; None for ever (Negotiation PRD F5)."""
-    minutes = {
-        "urgent": settings.urgent_timeout_minutes,
-        "normal": settings.normal_timeout_minutes,
-        "low": settings.low_timeout_minutes,
-    }[urgency]
+    minutes: float | None = getattr(settings, f"{urgency}_timeout_minutes")
     return None if minutes is None else minutes * 60
 
 

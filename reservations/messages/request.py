@@ -6,17 +6,10 @@ from interlock.reservations.answers import Refusal
 from interlock.reservations.leases import arguments
 from interlock.reservations.leases.arguments import wrong
 from interlock.reservations.leases.runtime import Caller, Context
-from interlock.reservations.messages import bodies
-from interlock.reservations.messages.mailbox import (
-    MAX_BODY_BYTES,
-    MAX_MESSAGE_BYTES,
-    byte_length,
-    size,
-    size_of_message,
-)
+from interlock.reservations.messages import bodies, mailbox
 from interlock.reservations.patterns import Pattern
 from interlock.reservations.rules import refuse, refused
-from interlock.reservations.store.records import Importance, Urgency
+from interlock.reservations.store.records import Urgency
 
 MAX_NAME_BYTES: Final = 400
 MAX_REASON_ESCAPED: Final = 700
@@ -24,9 +17,6 @@ MAX_REASON_ESCAPED: Final = 700
 
 SPARE_BYTES: Final = 50
 """What an answer may be longer than its request by, besides its reason."""
-
-IMPORTANCE: Final[dict[Urgency, Importance]] = {"low": "low", "normal": "normal", "urgent": "urgent"}
-"""Urgency sets importance (Negotiation PRD F3)."""
 
 
 class Ask(NamedTuple):
@@ -115,8 +105,8 @@ def read_pattern(ctx: Context, text: object, place: str) -> Pattern | Refusal:
 
 
 def _reason(reason: object) -> Refusal | None:
-    length = byte_length(reason) if isinstance(reason, str) else None
-    escaped = 0 if length is None else size(bodies.dumps({"": reason}))
+    length = mailbox.byte_length(reason) if isinstance(reason, str) else None
+    escaped = 0 if length is None else mailbox.size(bodies.dumps({"": reason}))
     if length is not None and length <= bodies.MAX_REASON_BYTES and escaped <= MAX_REASON_ESCAPED:
         return None
     expected = f"a text of at most {bodies.MAX_REASON_BYTES} bytes, with few quotes, line ends and backslashes"
@@ -125,7 +115,7 @@ def _reason(reason: object) -> Refusal | None:
 
 
 def _name(name: object) -> Refusal | None:
-    length = byte_length(name) if isinstance(name, str) and name.strip() else None
+    length = mailbox.byte_length(name) if isinstance(name, str) and name.strip() else None
     if length is not None and length <= MAX_NAME_BYTES:
         return None
     return refuse(
@@ -151,8 +141,8 @@ def _too_long(caller: Caller, ask: Ask, place: str) -> list[Refusal]:
     thread = f"neg_{'0' * 16}"
     body = bodies.request(ask.pattern.text, "", caller.name, ask.urgency, thread, thread, legacy=ask.legacy)
     spare = MAX_REASON_ESCAPED + SPARE_BYTES
-    length = size_of_message(caller.name, bodies.RELEASE_REQUEST, body, thread) + spare
-    if length <= MAX_MESSAGE_BYTES and len(body.encode()) + spare <= MAX_BODY_BYTES:
+    length = mailbox.size_of_message(caller.name, bodies.RELEASE_REQUEST, body, thread) + spare
+    if length <= mailbox.MAX_MESSAGE_BYTES and len(body.encode()) + spare <= mailbox.MAX_BODY_BYTES:
         return []
     return [
         refuse(

@@ -10,13 +10,6 @@ from interlock.reservations.leases import arguments, calls
 from interlock.reservations.leases.refusals import other_arguments
 from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.messages import bodies, escalation, mailbox
-from interlock.reservations.messages.mailbox import (
-    MAX_BODY_BYTES,
-    MAX_MESSAGE_BYTES,
-    byte_length,
-    size,
-    size_of_message,
-)
 from interlock.reservations.rules import refuse, shown
 from interlock.reservations.store.records import key_of, replace
 from interlock.reservations.store.sqlite_rows import Transaction
@@ -41,7 +34,8 @@ def send(ctx: Context, to: object, body: object, topic: object = None, idempoten
         topic: A short subject. Where it or the field `type` of the body names a type, the body is checked.
         idempotency_key: The same key gives the first answer again, and sends nothing.
     """
-    refusal = _bad_text("to", to, MAX_NAME_BYTES) or _bad_text("body", body, MAX_BODY_BYTES) or _bad_topic(topic)
+    refusal = _bad_text("to", to, MAX_NAME_BYTES) or _bad_text("body", body, mailbox.MAX_BODY_BYTES)
+    refusal = refusal or _bad_topic(topic)
     if refusal is not None:
         return _unsent(refusal)
     recipient, text, subject = str(to), str(body), "" if topic is None else str(topic)
@@ -123,7 +117,7 @@ def _fill(into: list[T], rows: Sequence[T], answer: InboxAnswer, limit: int) -> 
     """Move the first rows into a part of an answer, as long as all of it fits into a limit; return the others."""
     for index, row in enumerate(rows):
         into.append(row)
-        if size(answer) > limit:
+        if mailbox.size(answer) > limit:
             into.pop()
             return rows[index:]
     return ()
@@ -136,7 +130,7 @@ def _bad_text(place: str, value: object, most: int) -> Refusal | None:
         what = "is empty" if isinstance(value, str) else "is not a text"
         fix = _FIXES[place] if place == "to" else f"Say in `{place}` what the agent is to know."
         return refuse(code, f"`{place}` {what}.", place=place, found=value, expected=expected, fix=fix)
-    length = byte_length(value)
+    length = mailbox.byte_length(value)
     if length is None or length > most:
         message = f"`{place}` is no text that can be written." if length is None else f"`{place}` is too long."
         found = value if length is None else f"{length} bytes"
@@ -147,7 +141,7 @@ def _bad_text(place: str, value: object, most: int) -> Refusal | None:
 def _bad_topic(topic: object) -> Refusal | None:
     if topic is None:
         return None
-    length = byte_length(topic) if isinstance(topic, str) else None
+    length = mailbox.byte_length(topic) if isinstance(topic, str) else None
     if length is not None and length <= MAX_TOPIC_BYTES and cast("str", topic).isprintable():
         return None
     return refuse(
@@ -164,15 +158,15 @@ def _bad_body(caller: Caller, kind: str, topic: str, body: str) -> Refusal | Non
     """Return what is wrong with a body of a type, or with one that is long in JSON."""
     if kind and (wrong := bodies.problem(kind, body, caller.name)) is not None:
         return wrong
-    length = size_of_message(caller.name, topic, body)
-    if length <= MAX_MESSAGE_BYTES:
+    length = mailbox.size_of_message(caller.name, topic, body)
+    if length <= mailbox.MAX_MESSAGE_BYTES:
         return None
     return refuse(
         "RSV302",
         "The message is too long as JSON, where quotes, line ends and backslashes count twice or more.",
         place="body",
         found=f"{length} bytes as JSON",
-        expected=f"at most {MAX_MESSAGE_BYTES} bytes as JSON",
+        expected=f"at most {mailbox.MAX_MESSAGE_BYTES} bytes as JSON",
         fix=_FIXES["body"],
     )
 
