@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from interlock.agents import Ask, RunnerError
-from interlock.graph import AnswerError, GraphError, RunBusyError, RunView, UnknownRunError, start_run
+from interlock.graph import AnswerError, GraphError, RunBusyError, RunView, start_run
 from interlock.graph.task.background import Drives
 from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
@@ -188,11 +188,6 @@ def test_an_error_that_nobody_waited_for_is_raised_by_the_next_call(project: Pro
 def test_an_agent_that_ends_its_process_ends_its_own_drive_alone(project: Project, agents: Any) -> None:
     with pytest.raises(RunnerError):
         Drives(project.root).advance(begin(project, f"python:{agents.__name__}:leaving"))
-
-
-def test_an_unknown_run_is_refused(project: Project) -> None:
-    with pytest.raises(UnknownRunError):
-        Drives(project.root).advance("HELLO-001.9")
 
 
 def test_steps_are_reported_with_their_run(project: Project) -> None:

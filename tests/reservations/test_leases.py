@@ -286,6 +286,7 @@ def test_only_the_holder_releases_and_each_slip_has_its_own_refusal(world: World
         ("RSV203", "reservation_ids[2]"),
     ]
     assert [lease.agent for lease in world.leases()] == ["bob"]
+    assert codes(world.agent("ann").release_files(own)) == ["RSV203"]
 
 
 @pytest.mark.parametrize("wrong", [[], None, "rsv_1", {}, ["x"] * 1001])
@@ -295,17 +296,12 @@ def test_a_release_without_a_list_of_ids_is_refused(world: World, wrong: Any) ->
     assert codes(answer)[0] in {"RSV104", "RSV105"}
 
 
-def test_releasing_twice_says_that_it_has_ended(world: World) -> None:
-    ann = world.agent("ann")
-    own = ids(ann.reserve_files(["a"]))
-    assert ann.release_files(own)["released"] == own
-    assert codes(ann.release_files(own)) == ["RSV203"]
-
-
-def test_an_expired_lease_cannot_be_released(world: World) -> None:
+def test_an_expired_lease_is_none_of_ones_own_and_cannot_be_released(world: World) -> None:
     ann = world.agent("ann")
     own = ids(ann.reserve_files(["a"], ttl_minutes=1))
+    ann.reserve_files(["b"])
     world.now += 61
+    assert [row["pattern"] for row in ann.my_reservations()["reservations"]] == ["b"]
     assert codes(ann.release_files(own)) == ["RSV203"]
     assert len(world.events("lease_expired")) == 1
 
@@ -317,14 +313,6 @@ def test_release_all_counts_what_it_released(world: World) -> None:
     assert ann.release_all() == {"released_count": 2}
     assert ann.release_all() == {"released_count": 0}
     assert [lease.agent for lease in world.leases()] == ["bob"]
-
-
-def test_my_reservations_are_the_active_ones(world: World) -> None:
-    ann = world.agent("ann")
-    ann.reserve_files(["a"], ttl_minutes=1)
-    ann.reserve_files(["b"])
-    world.now += 61
-    assert [row["pattern"] for row in ann.my_reservations()["reservations"]] == ["b"]
 
 
 def test_a_check_reserves_nothing_and_gives_back_the_patterns_as_they_came(world: World) -> None:
