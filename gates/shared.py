@@ -37,7 +37,7 @@ def shared(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
 
 def untold(paths: Collection[str]) -> str:
     """Return how many files there are that a caller may not know by name."""
-    return f"{len(paths)} file{'s' * (len(paths) != 1)} that you are not told of"
+    return f"{len(paths)} file{'s' * (len(paths) != 1)} that are not shown to you"
 
 
 def reaches_more(root: str | Path, patterns: Iterable[str]) -> bool:

@@ -43,7 +43,7 @@ class Known(NamedTuple):
 
 
 def who(
-    env: Mapping[str, str], store: "SqliteStore", session_id: str = "", client: str = "claude", *, door: str = ""
+    env: Mapping[str, str], store: "SqliteStore", session_id: str = "", client: str = "claude", *, via: str = ""
 ) -> Known:
     """Return the agent and its process.
 
@@ -58,7 +58,7 @@ def who(
         store: Where the processes of clients are stored.
         session_id: The session that a hook's input names.
         client: What kind of client sent that input: `claude`, `codex`, `gemini`.
-        door: The entry point by which it calls; `hook` and `mcp` are a client's own.
+        via: The entry point by which it calls; `hook` and `mcp` are a client's own.
     """
     name = told(env, session_id, client)
     if not name and (bound := _bound(store)) is not None:
@@ -66,10 +66,10 @@ def who(
     pid, started = process.client()
     if name := name or _given(env):
         return Known(name, "agent", pid, started)
-    if pid is None and door == "mcp":
+    if pid is None and via == "mcp":
         # The client is in another container: this server is all that there is of it here.
         pid, started = process.own()
-    if pid is None or door not in APART:
+    if pid is None or via not in APART:
         return Known(_person(env), "person", pid, started)
     return Known(f"{_person(env)}:{pid}-{_mark(started)}", "agent", pid, started)
 

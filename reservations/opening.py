@@ -49,6 +49,6 @@ def open_reservations(start: str | None = None, client: str = "cli", *, name: st
     found = place.find(start or os.getcwd())
     runtime = open_runtime(found)
     named = identity.Known(name, "agent", *process.client()) if name else None
-    known = named or identity.who(os.environ, runtime.store, door=client)
+    known = named or identity.who(os.environ, runtime.store, via=client)
     caller = Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
     return Reservations(runtime, caller)

@@ -101,7 +101,7 @@ class ReservationCalls:
         if who:
             # The process behind a request is not known, and may be on another machine.
             return Reservations(without_sight(runtime), Caller(who, "agent", found.root, "http"))
-        known = identity.who(os.environ, runtime.store, door="mcp")
+        known = identity.who(os.environ, runtime.store, via="mcp")
         caller = Caller(known.name, known.kind, found.root, "mcp", process.host(), known.pid, known.started)
         return Reservations(runtime, caller)
 

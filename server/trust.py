@@ -85,7 +85,7 @@ def own_files(root: Path, task: "graph.Task") -> None:
         if reaches_more(root, task.scope):
             raise CallError(
                 "MCP408",
-                f"`scope` of the task, {', '.join(task.scope)[:200]}, reaches files that you are not told of",
+                f"`scope` of the task, {', '.join(task.scope)[:200]}, reaches files that are not shown to you",
                 f"Name the folders and kinds of files that the work changes, such as `src/*.py`: {_SHARED}.",
             )
     except TreeError:

@@ -35,7 +35,7 @@ class _Write(Arguments):
 
 class _Edit(Arguments):
     path: str = Field(description=_PATH, examples=["src/app.py"])
-    old: str = Field(description="The text to replace; it stands in the file exactly once.", examples=["color: red"])
+    old: str = Field(description="The text to replace; it occurs in the file exactly once.", examples=["color: red"])
     new: str = Field(description="The text to put there.", examples=["color: blue"])
 
 

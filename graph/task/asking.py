@@ -16,7 +16,7 @@ from interlock.agents.usage import Usage
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Role
 from interlock.graph.task.assigning import make_ask
-from interlock.graph.task.desk import Desk, own_collection, role_order
+from interlock.graph.task.context import TaskContext, own_collection, role_order
 from interlock.graph.task.judging import Reply, judge, overruled
 from interlock.graph.task.machine import (
     Cause,
@@ -31,7 +31,7 @@ from interlock.graph.task.store import RunStore
 _MAX_QUOTED_CHARS: Final = 32 * 1024
 
 
-def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[str, Any]:
+def ask_role(context: TaskContext, role: Role, state: TaskState, store: RunStore) -> dict[str, Any]:
     """Ask a role for its answer, check it, and return the update of the state.
 
     A role whose last answer in this turn was refused is asked again with the findings. An answer is stored before
@@ -41,41 +41,41 @@ def ask_role(desk: Desk, role: Role, state: TaskState, store: RunStore) -> dict[
         RunnerError: No answer came. The run stops where it is, and goes on when it is resumed.
     """
     number = reask_number(state, role.name)
-    with desk.tape.alone(name_of(role.name, state["attempt"], state["turn"], number)):
-        return _ask(desk, role, state, store, number)
+    with context.tape.alone(name_of(role.name, state["attempt"], state["turn"], number)):
+        return _ask(context, role, state, store, number)
 
 
-def _ask(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int) -> dict[str, Any]:
+def _ask(context: TaskContext, role: Role, state: TaskState, store: RunStore, number: int) -> dict[str, Any]:
     answered_before = state.get("answers", {}).get(role.name)
     refusal = answered_before["findings_text"] if answered_before is not None and number > 0 else ""
     notice = get_stream_writer()
     notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
-    if _went_stale(desk, role, state):
-        reply = Reply("stale", None, "", (), (), desk.tree())
+    if _went_stale(context, role, state):
+        reply = Reply("stale", None, "", (), (), context.tree())
         notice(_answered(role, reply, {}))
-        return _update(desk, role, state, reply, number, store)
+        return _update(context, role, state, reply, number, store)
     key = _answer_key(role, state, number)
     state = _with_failures(role, state, store.spent_in_vain(key))
-    used_up = "" if store.answer(key) is not None else _used_up(desk, role, state)
+    used_up = "" if store.answer(key) is not None else _used_up(context, role, state)
     if used_up:
         used_up = f"{role.name} was not asked: {used_up}"
-        reply = Reply("spent", None, used_up, (), (), desk.tree())
+        reply = Reply("spent", None, used_up, (), (), context.tree())
         notice(_answered(role, reply, {}))
-        return _update(desk, role, state, reply, number, store)
-    text = _answer_text(desk, role, state, store, number, refusal)
+        return _update(context, role, state, reply, number, store)
+    text = _answer_text(context, role, state, store, number, refusal)
     cost = store.cost(key)
     if cost.get("stopped"):
         stopped = f"{role.name} had no answer when what was left of its budget was used up: {cost['stopped']}"
-        reply = Reply("spent", None, stopped, (), (), desk.tree())
+        reply = Reply("spent", None, stopped, (), (), context.tree())
         notice(_answered(role, reply, cost))
-        return _update(desk, role, state, reply, number, store)
-    reply = judge(desk, role, state, text, worked=_worked(role, state, cost), opened=_opened(role, state, cost))
-    if reply.outcome == "invalid" and not may_ask_again(state, role.name, number, desk.policy.max_reasks):
+        return _update(context, role, state, reply, number, store)
+    reply = judge(context, role, state, text, worked=_worked(role, state, cost), opened=_opened(role, state, cost))
+    if reply.outcome == "invalid" and not may_ask_again(state, role.name, number, context.policy.max_reasks):
         reply = overruled(reply, role, own_collection(state, role.name))
     if role.kind in ("qa", "review") and reply.tree != state["tree"]:
         reply = replace(reply, outcome="stale")
     notice(_answered(role, reply, cost))
-    return _update(desk, role, state, reply, number, store)
+    return _update(context, role, state, reply, number, store)
 
 
 def _with_failures(role: Role, state: TaskState, spent: Usage) -> TaskState:
@@ -117,14 +117,14 @@ def _opened(role: Role, state: TaskState, cost: Mapping[str, Any]) -> list[str] 
     return None if now is None or before is None else sorted({*before, *now})
 
 
-def _used_up(desk: Desk, role: Role, state: TaskState) -> str:
+def _used_up(context: TaskContext, role: Role, state: TaskState) -> str:
     """Say which budget is used up before a role is asked. What comes from outside spends nothing of ours."""
-    return "" if desk.runners[role.name] is REMOTE else spent_by(desk.policy, state.get("spent", {}), role.name)
+    return "" if context.runners[role.name] is REMOTE else spent_by(context.policy, state.get("spent", {}), role.name)
 
 
-def _went_stale(desk: Desk, role: Role, state: TaskState) -> bool:
+def _went_stale(context: TaskContext, role: Role, state: TaskState) -> bool:
     """Return whether files in scope changed after the hand-over, so that no verdict on it can count any more."""
-    return role.kind in ("qa", "review") and desk.tree() != state["tree"]
+    return role.kind in ("qa", "review") and context.tree() != state["tree"]
 
 
 def reask_number(state: TaskState, name: str) -> int:
@@ -154,7 +154,7 @@ def _answer_key(role: Role, state: TaskState, number: int) -> str:
     return f"{state['attempt']}.{state['turn']}-{role.name}-{number}.{_digest(info.task_id)[:16]}"
 
 
-def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, number: int, refusal: str) -> str:
+def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunStore, number: int, refusal: str) -> str:
     key = _answer_key(role, state, number)
     stored = store.answer(key)
     if stored is not None:
@@ -162,36 +162,43 @@ def _answer_text(desk: Desk, role: Role, state: TaskState, store: RunStore, numb
     refused = _refused(role, state, store) if refusal else ""
     tell = _writer()
     ask = make_ask(
-        desk, role, state, store, number, lambda step: tell(desk.redactor.value(step)), refusal=refusal, refused=refused
+        context,
+        role,
+        state,
+        store,
+        number,
+        lambda step: tell(context.redactor.value(step)),
+        refusal=refusal,
+        refused=refused,
     )
-    runner = desk.runners[role.name]
-    desk.tape.asked(ask)
+    runner = context.runners[role.name]
+    context.tape.asked(ask)
     if runner is REMOTE:
         given: object = interrupt(remote_request(ask))
         text = given.decode("utf-8", "surrogatepass") if isinstance(given, bytes) else str(given)
-        answer = _kept(desk, Answer(text, told=False))
-        desk.tape.answered(ask, answer)
+        answer = _kept(context, Answer(text, told=False))
+        context.tape.answered(ask, answer)
     else:
         try:
-            answer = _kept(desk, _brought(desk, runner, ask))
+            answer = _kept(context, _brought(context, runner, ask))
         except RunnerError as error:
             if error.spent is not None and error.spent.calls:
                 store.keep_failure(key, role.name, error.spent)
             raise
-        desk.tape.answered(ask, answer)
+        context.tape.answered(ask, answer)
         store.keep_cost(key, answer)
     store.keep_answer(key, answer.text)
-    desk.ended()
+    context.ended()
     return answer.text
 
 
 def _writer() -> Notice:
     """Return the writer of this node's stream for any thread: it finds its node by the context that it is called in."""
-    tell, context = get_stream_writer(), copy_context()
-    return lambda step: context.copy().run(tell, step)
+    tell, copied = get_stream_writer(), copy_context()
+    return lambda step: copied.copy().run(tell, step)
 
 
-def _brought(desk: Desk, runner: Runner, ask: Ask) -> Answer:
+def _brought(context: TaskContext, runner: Runner, ask: Ask) -> Answer:
     """Return what a runner brings, with what it cost as it was measured here where the runner does not tell.
 
     Raises:
@@ -201,7 +208,7 @@ def _brought(desk: Desk, runner: Runner, ask: Ask) -> Answer:
     try:
         brought = runner(ask)
     except RunnerError as error:
-        message, fix = desk.redactor.text(error.message), desk.redactor.text(error.fix)
+        message, fix = context.redactor.text(error.message), context.redactor.text(error.fix)
         if (message, fix) == (error.message, error.fix):
             raise
         raise RunnerError(message, fix, error.spent) from None
@@ -212,9 +219,9 @@ def _brought(desk: Desk, runner: Runner, ask: Ask) -> Answer:
     return Answer(brought, Usage(calls=1, seconds=time.monotonic() - started, usd=None), told=False)
 
 
-def _kept(desk: Desk, answer: Answer) -> Answer:
+def _kept(context: TaskContext, answer: Answer) -> Answer:
     """Return an answer as it is kept and judged: without keys, and cut where it is too large to be accepted."""
-    clean = desk.redactor.text
+    clean = context.redactor.text
     text = clean(answer.text)[: MAX_BYTES + 1]  # still refused for its size, and no larger on disk
     return replace(answer, text=text, model=clean(answer.model), stopped=clean(answer.stopped))
 
@@ -230,8 +237,10 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, store: RunStore) -> dict[str, Any]:
-    changes = desk.changes(store, state["attempt"]) if reply.outcome == "stale" else ""
+def _update(
+    context: TaskContext, role: Role, state: TaskState, reply: Reply, number: int, store: RunStore
+) -> dict[str, Any]:
+    changes = context.changes(store, state["attempt"]) if reply.outcome == "stale" else ""
     reasons = _reasons(role, reply, changes)
     envelope = None if reply.report is None else reply.report.envelope
     key = _answer_key(role, state, number)
@@ -251,7 +260,7 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
     )
     update: dict[str, Any] = {
         "answers": {role.name: answered},
-        "outbox": {_key(state, role.name, f"answer/{number}"): _event(desk, role, state, reply, number, cost)},
+        "outbox": {_key(state, role.name, f"answer/{number}"): _event(context, role, state, reply, number, cost)},
     }
     before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
     if cost:
@@ -259,9 +268,9 @@ def _update(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int,
     elif store.spent_in_vain(key) != Usage():
         update["spent"] = {role.name: before.to_json()}
     if role.kind in ("qa", "review") and (
-        reply.outcome != "invalid" or not may_ask_again(state, role.name, number, desk.policy.max_reasks)
+        reply.outcome != "invalid" or not may_ask_again(state, role.name, number, context.policy.max_reasks)
     ):
-        update["verdicts"] = {role.name: _verdict(desk, role, state, reply, reasons)}
+        update["verdicts"] = {role.name: _verdict(context, role, state, reply, reasons)}
     return update
 
 
@@ -295,9 +304,9 @@ CAUSE: Final[Mapping[Outcome, Cause]] = {
 """Why a task is BLOCKED when an answer with this outcome ends the way."""
 
 
-def _verdict(desk: Desk, role: Role, state: TaskState, reply: Reply, reasons: list[str]) -> Verdict:
+def _verdict(context: TaskContext, role: Role, state: TaskState, reply: Reply, reasons: list[str]) -> Verdict:
     passed = reply.outcome == "pass"
-    protocol = desk.policy.protocol
+    protocol = context.policy.protocol
     return Verdict(
         role=role.name,
         result="PASS" if passed else "FAIL" if reply.outcome == "fail" else "NONE",
@@ -314,7 +323,9 @@ def _key(state: TaskState, name: str, what: str) -> str:
     return f"{state['attempt']}.{state['turn']}/{name}/{what}"
 
 
-def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, cost: Mapping[str, Any]) -> Event:
+def _event(
+    context: TaskContext, role: Role, state: TaskState, reply: Reply, number: int, cost: Mapping[str, Any]
+) -> Event:
     report = reply.report
     data: dict[str, Any] = {
         "role": role.name,
@@ -350,4 +361,4 @@ def _event(desk: Desk, role: Role, state: TaskState, reply: Reply, number: int, 
                 for item in report.findings[:50]
             ],
         }
-    return Event(type="answer", data=data, order=[role_order(desk, role.name), 1 + number])
+    return Event(type="answer", data=data, order=[role_order(context, role.name), 1 + number])

@@ -14,7 +14,7 @@ from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.manifest import from_json
 from interlock.gates.tree import in_scope
 from interlock.graph.task.changes import as_told, changes_in_scope, diffs_outside, keep_start
-from interlock.graph.task.desk import Desk, held_gates, own_collection
+from interlock.graph.task.context import TaskContext, held_gates, own_collection
 from interlock.graph.task.policy import left_for
 from interlock.graph.task.sealing import gate_notes
 from interlock.graph.task.state import TaskState
@@ -25,7 +25,7 @@ _OWN_MESSAGE: Final = frozenset({"failed", "still_failing", "not_collected"})
 """Faults whose `found` is what the test runner said."""
 
 
-def failed_before(desk: Desk, state: TaskState) -> tuple[FailedGate, ...]:
+def failed_before(context: TaskContext, state: TaskState) -> tuple[FailedGate, ...]:
     """Return the command gates that failed in the round before this one, in the order of the task.
 
     A log that is not the one that was judged is named, and not quoted.
@@ -35,20 +35,20 @@ def failed_before(desk: Desk, state: TaskState) -> tuple[FailedGate, ...]:
         if row["attempt"] != state["attempt"] - 1 or row["collection"] is None:
             continue
         made = from_json(row["collection"])
-        if made.ok or not desk.policy.protocol.gate(made.gate).command:
+        if made.ok or not context.policy.protocol.gate(made.gate).command:
             continue
         log = next((file for file in made.files if file.path.endswith(".log")), None)
-        read = None if log is None else read_evidence(desk.root, log.path)
+        read = None if log is None else read_evidence(context.root, log.path)
         is_it = log is not None and isinstance(read, EvidenceFile) and read.sha256 == log.sha256
         header, _, output = read.data.partition(b"\n") if is_it and isinstance(read, EvidenceFile) else (b"", b"", b"")
         # Keys go before anything is cut: half of one would not be known.
-        text = desk.redactor.data(output)[-_OUTPUT_BYTES:].decode("utf-8", "replace")
-        tests, more = _failed_tests(desk, header)
+        text = context.redactor.data(output)[-_OUTPUT_BYTES:].decode("utf-8", "replace")
+        tests, more = _failed_tests(context, header)
         found[made.gate] = FailedGate(made.gate, log.path if log is not None else "", tests, text, more)
-    return tuple(found[gate] for gate in desk.task.gates_required if gate in found)
+    return tuple(found[gate] for gate in context.task.gates_required if gate in found)
 
 
-def _failed_tests(desk: Desk, header: bytes) -> tuple[tuple[FailedTest, ...], int]:
+def _failed_tests(context: TaskContext, header: bytes) -> tuple[tuple[FailedTest, ...], int]:
     """Return the tests that a sealed gate found at fault, and how many more its log does not name."""
     if not header:
         return (), 0
@@ -56,7 +56,7 @@ def _failed_tests(desk: Desk, header: bytes) -> tuple[tuple[FailedTest, ...], in
     if sealed is None:
         return (), 0
     named = [row for row in sealed["faults"] if row["test"]]
-    tests = tuple(FailedTest(row["test"], desk.redactor.text(_said_of(row))) for row in named)
+    tests = tuple(FailedTest(row["test"], context.redactor.text(_said_of(row))) for row in named)
     return tests, int(sealed["more_faults"]) if named else 0
 
 
@@ -68,7 +68,7 @@ def _said_of(fault: Mapping[str, str]) -> str:
 
 
 def make_ask(
-    desk: Desk,
+    context: TaskContext,
     role: Role,
     state: TaskState,
     store: RunStore,
@@ -91,74 +91,74 @@ def make_ask(
             if (paths := tuple(file.path for file in collection.files if file.key == key))
         }
     if role.kind == "build" and (state["attempt"], state["turn"], number) == (1, 1, 0):
-        keep_start(desk, store, state.get("sealing", {}))
+        keep_start(context, store, state.get("sealing", {}))
     builds = role.kind == "build"
     ask = Ask(
         run_id=state["run_id"],
-        task_id=desk.task.task_id,
+        task_id=context.task.task_id,
         role=role.name,
         attempt=state["attempt"],
         reask=number,
         step="build" if builds else "qa" if role.kind == "qa" else "review",
         prompt="",
-        root=str(desk.root),
-        tree=state["tree"] if role.kind in ("qa", "review") else desk.tree(),
+        root=str(context.root),
+        tree=state["tree"] if role.kind in ("qa", "review") else context.tree(),
         evidence=evidence,
-        reports_dir=f"artifacts/reports/{desk.task.task_id}/{state['attempt']}",
-        system=desk.policy.agents[role.name].system,
+        reports_dir=f"artifacts/reports/{context.task.task_id}/{state['attempt']}",
+        system=context.policy.agents[role.name].system,
         turn=state["turn"],
-        agent=agent_of_run(state["run_id"]) if desk.policy.reserve else "",
-        task=desk.task.task,
-        required=desk.task.gates_required,
+        agent=agent_of_run(state["run_id"]) if context.policy.reserve else "",
+        task=context.task.task,
+        required=context.task.gates_required,
         status=state["status"] or "IN_PROGRESS",
-        protocol=desk.policy.protocol,
-        in_scope=lambda path: _in_scope(desk, path),
-        inputs=desk.task.inputs,
-        commands=_commands(desk, role),
+        protocol=context.policy.protocol,
+        in_scope=lambda path: _in_scope(context, path),
+        inputs=context.task.inputs,
+        commands=_commands(context, role),
         correction=correction(refusal) if refusal else "",
-        limits=left_for(desk.policy, state.get("spent", {}), role.name),
+        limits=left_for(context.policy, state.get("spent", {}), role.name),
         notice=notice,
     )
     prompt = assignment(
         ask,
-        attempts=1 + desk.policy.max_rework,
-        scope=desk.task.scope,
-        page=desk.task.page,
+        attempts=1 + context.policy.max_rework,
+        scope=context.task.scope,
+        page=context.task.page,
         digests={} if collection is None else {file.path: file.sha256 for file in collection.files},
         collected_findings=() if collection is None else collection.findings,
         fail_reasons=tuple(state.get("fail_reasons", ())) if builds else (),
-        failed=failed_before(desk, state) if builds else (),
-        changes=_changes(desk, role, state, store),
-        certified=tuple(sorted(held_gates(desk, state))),
-        gate_notes=gate_notes(desk.task, desk.policy),
+        failed=failed_before(context, state) if builds else (),
+        changes=_changes(context, role, state, store),
+        certified=tuple(sorted(held_gates(context, state))),
+        gate_notes=gate_notes(context.task, context.policy),
         outputs=_outputs(role, state),
     )
     return replace(ask, prompt=reask(prompt, refusal, refused=refused) if refusal else prompt)
 
 
-def _commands(desk: Desk, role: Role) -> dict[str, tuple[str, ...]]:
+def _commands(context: TaskContext, role: Role) -> dict[str, tuple[str, ...]]:
     """Return what the role that hands over may run: the commands of the task, and those of its gates by their names."""
     if not role.hands_over:
         return {}
-    gates = (desk.policy.protocol.gate(gate_id) for gate_id in desk.task.gates_required)
-    return {**{gate.id: gate.command for gate in gates if gate.command}, **desk.policy.commands}
+    gates = (context.policy.protocol.gate(gate_id) for gate_id in context.task.gates_required)
+    return {**{gate.id: gate.command for gate in gates if gate.command}, **context.policy.commands}
 
 
-def _changes(desk: Desk, role: Role, state: TaskState, store: RunStore) -> list[ChangedFile] | None:
+def _changes(context: TaskContext, role: Role, state: TaskState, store: RunStore) -> list[ChangedFile] | None:
     """Return what changed since the run began, for a review role and for the QA role of a command gate.
 
     Who answers from outside may have a token, which is no right to read files.
     """
-    gate = None if role.certifies is None else desk.policy.protocol.gate(role.certifies)
+    gate = None if role.certifies is None else context.policy.protocol.gate(role.certifies)
     if role.kind != "review" and (role.kind != "qa" or gate is None or not gate.command):
         return None
     sealing = state.get("sealing", {})
-    found = changes_in_scope(desk, store, sealing)
-    outside = diffs_outside(desk.root, state.get("outside", []), sealing, desk.redactor)
+    found = changes_in_scope(context, store, sealing)
+    outside = diffs_outside(context.root, state.get("outside", []), sealing, context.redactor)
     if found is None and not outside:
         return None
     files = [*(found or []), *outside]
-    return as_told(desk.root, files) if desk.runners[role.name] is REMOTE else files
+    return as_told(context.root, files) if context.runners[role.name] is REMOTE else files
 
 
 def _outputs(role: Role, state: TaskState) -> dict[str, str]:
@@ -170,8 +170,8 @@ def _outputs(role: Role, state: TaskState) -> dict[str, str]:
     }
 
 
-def _in_scope(desk: Desk, path: str) -> bool:
+def _in_scope(context: TaskContext, path: str) -> bool:
     try:
-        return in_scope(path, desk.task.scope)
+        return in_scope(path, context.task.scope)
     except TreeError:
         return False

@@ -15,7 +15,7 @@ from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
 from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.collecting import Update
-from interlock.graph.task.desk import Desk
+from interlock.graph.task.context import TaskContext
 from interlock.graph.task.machine import COMMAND_GATES, RESUMED, START_NODE
 from interlock.graph.task.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes
 from interlock.graph.task.policy import Policy, key_variables, make_policy
@@ -72,8 +72,8 @@ def task_graph(
                 limits=policy.limits,
             )
     redactor = redactor_for(root, key_variables(policy))
-    desk = Desk(task, policy, folder, given, tape or Tape(), redactor)
-    nodes = Nodes(desk, Recorder(Journal(journal_path(folder))))
+    context = TaskContext(task, policy, folder, given, tape or Tape(), redactor)
+    nodes = Nodes(context, Recorder(Journal(journal_path(folder))))
     graph = _build(nodes)
     return graph.compile(  # pyright: ignore[reportUnknownMemberType]
         checkpointer=checkpointer, name=f"task {task.task_id}"
@@ -145,7 +145,7 @@ def _add_phase(builder: _Builder, nodes: Nodes, kind: Literal["qa", "review"]) -
     counted = kind == "review" and not nodes.reviewed
     entries = [verdicts] if counted else [nodes.entry(name) for name in nodes.phase(kind)]
     builder.edge(status, lambda _state: entries, *entries)
-    for role in nodes.desk.policy.protocol.of_kind(kind):
+    for role in nodes.context.policy.protocol.of_kind(kind):
         builder.node(role.name, nodes.judging_role(role), writes=False)
         builder.edge(role.name, nodes.after_role(role), ASK_AGAIN=role.name, TALLY=verdicts)
         if nodes.collects(role):

@@ -30,7 +30,7 @@ from interlock.gates.patterns import Scope, compile_scope
 from interlock.gates.sealed import EVIDENCE, Base, SealError, Stamp, list_tree, read_entry
 from interlock.gates.shared import shared, untold
 from interlock.gates.tree import left_out, tree_diff
-from interlock.graph.task.desk import Desk
+from interlock.graph.task.context import TaskContext
 from interlock.graph.task.sealing import base_of, place_in
 from interlock.graph.task.state import CollectedEvidence, Outside
 from interlock.graph.task.store import RunStore
@@ -67,7 +67,7 @@ class Start:
         return data if data is not None and hashlib.sha256(data).hexdigest() == listed else None
 
 
-def keep_start(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) -> None:
+def keep_start(context: TaskContext, store: RunStore, sealing: Mapping[str, Any]) -> None:
     """Keep the files in scope as they are now, unless that was done; a tree that cannot be read is not kept.
 
     What `sealing` froze need not be kept again.
@@ -76,17 +76,17 @@ def keep_start(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) -> None:
     if path.exists():
         return
     try:
-        files = desk.files()
+        files = context.files()
     except TreeError:
         return
-    base, texts = base_of(desk.root, sealing), dict[str, str]()
+    base, texts = base_of(context.root, sealing), dict[str, str]()
     left = MAX_KEPT_BYTES
     for name, value in files.items():
         if left <= 0:
             break
         if base is not None and base.inside(name) in base.files:
             continue
-        data = _plain(desk.root, name, value)
+        data = _plain(context.root, name, value)
         if data is None or b"\0" in data or len(data) > min(left, MAX_COMPARED_BYTES):
             continue
         try:
@@ -106,15 +106,15 @@ def read_start(store: RunStore) -> Start | None:
         return None
 
 
-def changes_in_scope(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) -> list[ChangedFile] | None:
+def changes_in_scope(context: TaskContext, store: RunStore, sealing: Mapping[str, Any]) -> list[ChangedFile] | None:
     """Return the files in scope that changed since the run began; None when that is not known."""
-    start, base = read_start(store), base_of(desk.root, sealing)
+    start, base = read_start(store), base_of(context.root, sealing)
     if start is None and base is None:
         return None
     start = start or Start({}, {})
     try:
-        now = desk.files()
-        before = start.files if base is None else _frozen(desk, base, start.files, now)
+        now = context.files()
+        before = start.files if base is None else _frozen(context, base, start.files, now)
     except (TreeError, SealError):
         return None
     found = tree_diff(before, now)
@@ -124,18 +124,18 @@ def changes_in_scope(desk: Desk, store: RunStore, sealing: Mapping[str, Any]) ->
         *((path, "changed") for path in found.changed),
     ]
     old = start.old_content if base is None else _old_content(base, start)
-    ignored = ignored_paths(desk.root, [path for path, _ in kinds])
+    ignored = ignored_paths(context.root, [path for path, _ in kinds])
     return [
         ChangedFile(path, kind, diff="[git ignores it: not shown]")
         if path in ignored
-        else ChangedFile(path, kind, diff=_diff(desk, path, before.get(path, ""), now.get(path, ""), old))
+        else ChangedFile(path, kind, diff=_diff(context, path, before.get(path, ""), now.get(path, ""), old))
         if number < MAX_COMPARED
         else ChangedFile(path, kind)
         for number, (path, kind) in enumerate(sorted(kinds))
     ]
 
 
-def _frozen(desk: Desk, base: Base, start: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
+def _frozen(context: TaskContext, base: Base, start: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
     """Return the files in scope as they were when the tree was frozen.
 
     A base has no ignored files, so these are as `start` says. What is not ignored and not in the base was not there.
@@ -143,7 +143,7 @@ def _frozen(desk: Desk, base: Base, start: Mapping[str, str], now: Mapping[str, 
     Raises:
         TreeError, SealError: A tree cannot be listed.
     """
-    scope = compile_scope(desk.task.scope)
+    scope = compile_scope(context.task.scope)
     found = {
         path: f"{entry.mode} {entry.sha256}"
         for inside, entry in base.files.items()
@@ -166,17 +166,17 @@ def _old_content(base: Base, start: Start) -> OldContent:
     return old_content
 
 
-def _diff(desk: Desk, path: str, was: str, now: str, old_content: OldContent) -> str:
+def _diff(context: TaskContext, path: str, was: str, now: str, old_content: OldContent) -> str:
     """Return the difference of one file, between two values of a listing; empty where it did not exist."""
     if any(value and not value.startswith("100") for value in (was, now)):
         return "[a link or a special file]"
     old = old_content(path) if was else None
-    new = _plain(desk.root, path, now) if now else None
+    new = _plain(context.root, path, now) if now else None
     if (was and old is None) or (now and new is None):
         return "[not compared: one of the two contents cannot be had]"
     modes = [value.partition(" ")[0] for value in (was, now)]
     mode = f"mode {modes[0]} → {modes[1]}\n" if was and now and modes[0] != modes[1] else ""
-    return mode + desk.redactor.text(unified(path, old, new))
+    return mode + context.redactor.text(unified(path, old, new))
 
 
 def _plain(root: Path, path: str, value: str) -> bytes | None:

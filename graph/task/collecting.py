@@ -15,7 +15,7 @@ from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection
 from interlock.gates.manifest import Binding, Collection, to_json
 from interlock.gates.shared import shared
-from interlock.graph.task.desk import Desk, binding, role_order
+from interlock.graph.task.context import TaskContext, binding, role_order
 from interlock.graph.task.machine import COMMAND_GATES, CitedFile, Verdict
 from interlock.graph.task.orchestrator import MAX_REASON_CHARS, reason
 from interlock.graph.task.policy import script_fingerprint, script_key
@@ -34,15 +34,15 @@ Node: TypeAlias = Callable[[TaskState], Update]
 class Collecting:
     """The nodes of one task that make evidence."""
 
-    def __init__(self, desk: Desk, recorder: Recorder) -> None:
-        self.desk = desk
+    def __init__(self, context: TaskContext, recorder: Recorder) -> None:
+        self.context = context
         self.recorder = recorder
-        gates = (desk.policy.protocol.gate(gate_id) for gate_id in desk.task.gates_required)
+        gates = (context.policy.protocol.gate(gate_id) for gate_id in context.task.gates_required)
         self.command_gates = tuple(gate for gate in gates if gate.by_command)
 
     def collects(self, role: Role) -> bool:
         """Return whether Interlock makes the evidence of this role's gate itself."""
-        return role.certifies is not None and self.desk.policy.protocol.gate(role.certifies).grade == "runner"
+        return role.certifies is not None and self.context.policy.protocol.gate(role.certifies).grade == "runner"
 
     def evidence(self, role: Role) -> Node:
         """Return the node that makes the evidence of a role's gate with Interlock's own collector."""
@@ -54,7 +54,7 @@ class Collecting:
                 collection = self._collect(gate_id, state)
             except CollectorError as error:
                 return self._collector_failed(state, role.name, gate_id, error)
-            self.recorder.keep_files(self.desk.root, collection)
+            self.recorder.keep_files(self.context.root, collection)
             _collected(collection)
             row = CollectedEvidence(
                 attempt=state["attempt"], tree=collection.binding.tree, collection=to_json(collection), error="", fix=""
@@ -65,49 +65,49 @@ class Collecting:
 
     def _collect(self, gate_id: str, state: TaskState) -> Collection:
         """Make the evidence of a gate; what was made while the files changed does not fit the files after it."""
-        desk, protocol = self.desk, self.desk.policy.protocol
-        gate, work = protocol.gate(gate_id), binding(self.desk, state, self.desk.tree())
+        context, protocol = self.context, self.context.policy.protocol
+        gate, work = protocol.gate(gate_id), binding(self.context, state, self.context.tree())
         try:
             made = self._made(gate, state, work)
         finally:
-            desk.ended()
-        after = binding(desk, state, desk.tree())
-        report = judge_collection(made, root=desk.root, protocol=protocol, binding=after, gate=gate_id)
+            context.ended()
+        after = binding(context, state, context.tree())
+        report = judge_collection(made, root=context.root, protocol=protocol, binding=after, gate=gate_id)
         return replace(made, ok=report.ok, findings=report.findings)
 
     def _made(self, gate: GateSpec, state: TaskState, work: Binding) -> Collection:
         """Run what makes the evidence of a gate: its command, sealed or not, or a collector."""
-        desk = self.desk
-        if gate.id in desk.policy.seals:
+        context = self.context
+        if gate.id in context.policy.seals:
             return collect_sealed(
-                desk.root,
-                desk.task,
-                desk.policy,
+                context.root,
+                context.task,
+                context.policy,
                 gate,
                 state.get("sealing", {}),
                 binding=work,
-                present=desk.files,
-                outside=_named_outside(desk, state),
+                present=context.files,
+                outside=_named_outside(context, state),
                 progress=_progress(gate.id),
             )
         if not gate.command:
             return collect(
                 gate.id,
-                target=desk.task.page or "",
-                root=desk.root,
+                target=context.task.page or "",
+                root=context.root,
                 binding=work,
                 categories=gate.evidence,
-                look=Look(desk.policy.look_seconds),
+                look=Look(context.policy.look_seconds),
             )
         self._check_script(gate)
-        made = run_command_gate(gate, root=desk.root, binding=work)
+        made = run_command_gate(gate, root=context.root, binding=work)
         self._check_script(gate)
         return made
 
     def _check_script(self, gate: GateSpec) -> None:
         """Refuse a command whose script is not the one that the run began with."""
-        frozen = self.desk.policy.fingerprints.get(script_key(gate.id))
-        present = script_fingerprint(gate, self.desk.task, self.desk.root) or ""
+        frozen = self.context.policy.fingerprints.get(script_key(gate.id))
+        present = script_fingerprint(gate, self.context.task, self.context.root) or ""
         changed = [row for row in (frozen or "").split("; ") if row and row not in present.split("; ")]
         if changed:
             raise CollectorError(
@@ -119,7 +119,7 @@ class Collecting:
     def _collector_failed(self, state: TaskState, name: str, gate_id: str, error: CollectorError) -> Update:
         why = reason(gate_id, f"the evidence could not be made: {error.message} {error.fix}")
         verdict = Verdict(
-            role=name, result="NONE", cause="collector", attempt=state["attempt"], tree=self.desk.tree(), gates=[],
+            role=name, result="NONE", cause="collector", attempt=state["attempt"], tree=self.context.tree(), gates=[],
             evidence=[], reasons=[why],
         )  # fmt: skip
         row = CollectedEvidence(attempt=state["attempt"], tree="", collection=None, error=error.message, fix=error.fix)
@@ -132,7 +132,7 @@ class Collecting:
             "error": error.message,
             "fix": error.fix,
         }
-        event = Event(type="evidence", data=data, order=[role_order(self.desk, name), 0])
+        event = Event(type="evidence", data=data, order=[role_order(self.context, name), 0])
         return {
             "collected": {name: row},
             "verdicts": {name: verdict},
@@ -152,7 +152,7 @@ class Collecting:
                 for item in collection.findings[:50]
             ],
         }
-        order = [role_order(self.desk, name), 0]
+        order = [role_order(self.context, name), 0]
         suffix = "evidence" if name != COMMAND_GATES else f"evidence/{collection.gate}"
         return {f"{round_of(state)}/{name}/{suffix}": Event(type="evidence", data=data, order=order)}
 
@@ -167,7 +167,7 @@ class Collecting:
                 made.append(self._collect(gate.id, state))
             except CollectorError as error:
                 return self._collector_failed(state, COMMAND_GATES, gate.id, error)
-            self.recorder.keep_files(self.desk.root, made[-1])
+            self.recorder.keep_files(self.context.root, made[-1])
             _collected(made[-1])
             outbox |= self._evidence_event(state, COMMAND_GATES, made[-1])
             collected[f"{COMMAND_GATES}/{gate.id}"] = CollectedEvidence(
@@ -218,10 +218,10 @@ def _in_a_line(gate: str, item: Finding) -> str:
     return f"{item.message} Found: {found if len(found) <= left else found[:left] + '…'}. Fix: {item.fix}"
 
 
-def _named_outside(desk: Desk, state: TaskState) -> tuple[str, ...]:
+def _named_outside(context: TaskContext, state: TaskState) -> tuple[str, ...]:
     """Return the files outside the scope that changed, as a log may name them that somebody outside is shown."""
     paths = [row["path"] for row in state.get("outside", [])]
-    told = shared(desk.root, paths) if REMOTE in desk.runners.values() else paths
+    told = shared(context.root, paths) if REMOTE in context.runners.values() else paths
     return tuple(path for path in paths if path in told)
 
 

@@ -9,7 +9,7 @@ from interlock.envelope import Report, apply_edits, parse
 from interlock.envelope.protocol import Role
 from interlock.gates.manifest import Collection
 from interlock.gates.response import Expected, judge_response
-from interlock.graph.task.desk import UNREADABLE, Desk, binding, collections, held_gates, own_collection
+from interlock.graph.task.context import UNREADABLE, TaskContext, binding, collections, held_gates, own_collection
 from interlock.graph.task.machine import CitedFile, Outcome, outcome_of
 from interlock.graph.task.orchestrator import reason, repeated
 from interlock.graph.task.rules import idle, no_outcome, unchanged_tree, unopened, unreadable_tree
@@ -40,7 +40,7 @@ class Reply:
 
 
 def judge(
-    desk: Desk,
+    context: TaskContext,
     role: Role,
     state: TaskState,
     text: str,
@@ -53,7 +53,7 @@ def judge(
     """Hold one answer to the envelope's rules, the evidence's, and those of a run.
 
     Args:
-        desk: The task and its surroundings.
+        context: The task and its surroundings.
         role: Who answered.
         state: The run's state.
         text: The answer.
@@ -62,23 +62,23 @@ def judge(
         extract: Find the one envelope inside a message that wraps it; a run itself never does.
         shared_only: As for `judge_response`; a run itself reads every file.
     """
-    policy, tree = desk.policy, desk.tree()
+    policy, tree = context.policy, context.tree()
     collection = own_collection(state, role.name)
     failed = frozenset({role.certifies} if collection is not None and not collection.ok and role.certifies else ())
     expected = Expected(
         agent=role.name,
-        task_id=desk.task.task_id,
-        gates=desk.task.gates_required,
+        task_id=context.task.task_id,
+        gates=context.task.gates_required,
         current_status=state["status"],
-        certified=held_gates(desk, state),
+        certified=held_gates(context, state),
         failed=failed,
         collected=collections(state),
-        binding=binding(desk, state, tree),
+        binding=binding(context, state, tree),
     )
     read = partial(
         judge_response,
         text,
-        root=str(desk.root),
+        root=str(context.root),
         protocol=policy.protocol,
         inputs=policy.inputs,
         extract=extract,
@@ -103,13 +103,13 @@ def judge(
         if tree.startswith(UNREADABLE):
             report = report.with_findings([unreadable_tree(report, tree)])
         elif tree == state["tree_before"] and state["cause"] in (None, "gate"):
-            scope = desk.task.scope
+            scope = context.task.scope
             if not worked:
                 report = report.with_findings([idle(report, scope)])
             elif not _is_delivered(state, tree):
                 report = report.with_findings([unchanged_tree(report, policy.unchanged, scope)])
     if opened is not None:
-        report = report.with_findings(unopened(report, role, str(desk.root), opened))
+        report = report.with_findings(unopened(report, role, str(context.root), opened))
     outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
     if outcome == "invalid" and report.ok:
         report = report.with_findings([no_outcome(report, role)])

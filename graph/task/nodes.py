@@ -16,7 +16,7 @@ from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.asking import CAUSE, ask_role, may_ask_again, reask_number
 from interlock.graph.task.changes import changes_outside, keep_listing
 from interlock.graph.task.collecting import Collecting, Node, Update
-from interlock.graph.task.desk import UNREADABLE, Desk, held_gates, own_collection
+from interlock.graph.task.context import UNREADABLE, TaskContext, held_gates, own_collection
 from interlock.graph.task.machine import (
     RESUMED,
     REWORKABLE,
@@ -54,9 +54,9 @@ _UNREVIEWED: Final = {"review_required": False}
 class Nodes(Collecting):
     """The node functions of one task."""
 
-    def __init__(self, desk: Desk, recorder: Recorder) -> None:
-        super().__init__(desk, recorder)
-        build = desk.policy.protocol.of_kind("build")
+    def __init__(self, context: TaskContext, recorder: Recorder) -> None:
+        super().__init__(context, recorder)
+        build = context.policy.protocol.of_kind("build")
         self.build_order = tuple(role for role in build if not role.hands_over) + tuple(
             role for role in build if role.hands_over
         )
@@ -65,23 +65,23 @@ class Nodes(Collecting):
 
     def phase(self, kind: RoleKind) -> tuple[str, ...]:
         """Return the names whose verdicts one phase needs; see `machine.judges`."""
-        return judges(self.desk.policy.protocol, self.desk.task.gates_required, kind)
+        return judges(self.context.policy.protocol, self.context.task.gates_required, kind)
 
     @property
     def reviewed(self) -> bool:
         """Whether a review role judges the work; without one the commands of its gates do alone."""
-        return bool(self.desk.policy.protocol.of_kind("review"))
+        return bool(self.context.policy.protocol.of_kind("review"))
 
     def entry(self, name: str) -> str:
         """Return the node at which a dispatched role begins: its evidence, if Interlock makes it."""
-        role = self.desk.policy.protocol.roles.get(name)
+        role = self.context.policy.protocol.roles.get(name)
         return f"{name}{EVIDENCE_SUFFIX}" if role is not None and self.collects(role) else name
 
     def budget(self, state: TaskState, name: str = "") -> Budget:
         """Return what is left to spend, for one role's answer or for the task."""
         last = state.get("answers", {}).get(name)
         cause: Cause | None = state.get("cause")
-        policy = self.desk.policy
+        policy = self.context.policy
         return Budget(
             reask=last is not None and may_ask_again(state, name, last["reask"], policy.max_reasks),
             rework=cause is not None and REWORKABLE[cause] and state.get("attempt", 1) <= policy.max_rework,
@@ -89,24 +89,24 @@ class Nodes(Collecting):
         )
 
     def _standing(self, state: TaskState, kind: RoleKind, *, contents: bool = False) -> tuple[Cause | None, list[str]]:
-        """Compare every verdict of this attempt with the tree and the files as they are now; see `Desk.tree`."""
-        desk = self.desk
+        """Compare every verdict of this attempt with the tree and the files as they are now; see `TaskContext.tree`."""
+        context = self.context
         found = standing(
-            desk.policy.protocol,
-            desk.task.gates_required,
+            context.policy.protocol,
+            context.task.gates_required,
             state.get("verdicts", {}),
             attempt=state["attempt"],
             handed_over=state["tree"],
-            present=desk.tree(contents=contents),
-            swapped=lambda files: bool(verify_again((CollectedFile(**file) for file in files), desk.root)),
+            present=context.tree(contents=contents),
+            swapped=lambda files: bool(verify_again((CollectedFile(**file) for file in files), context.root)),
             last=kind == "review",
         )
         if found.cause is None or found.reasons:
             return found.cause, repeated(found.reasons)
         text = _STANDING_TEXT[found.cause]
         if found.cause == "stale":
-            text += desk.changes(self._store(state), state["attempt"])
-        gates = [gate for gate in found.gates if gate in desk.task.gates_required] or [MSG_STRICT]
+            text += context.changes(self._store(state), state["attempt"])
+        gates = [gate for gate in found.gates if gate in context.task.gates_required] or [MSG_STRICT]
         return found.cause, [reason(gate, text) for gate in gates]
 
     # -- status nodes --------------------------------------------------------------------------------------------
@@ -114,18 +114,18 @@ class Nodes(Collecting):
     def start(self, state: TaskState, config: RunnableConfig) -> Update:
         """Open the run's journal and check that what the task names is there."""
         run_id = str(state.get("run_id") or config.get("configurable", {})["thread_id"])
-        desk = self.desk
-        gone = [path for path in desk.task.inputs if not input_exists(str(desk.root), path)]
+        context = self.context
+        gone = [path for path in context.task.inputs if not input_exists(str(context.root), path)]
         # A graph that was started without `start_run` freezes here what its sealed gates need.
-        sealing = desk.policy.sealing or seal_run(desk.root, desk.task, desk.policy)
+        sealing = context.policy.sealing or seal_run(context.root, context.task, context.policy)
         data: Update = {
-            "task": desk.task.to_json() | {"base": ""},
-            "task_sha256": desk.task.fingerprint(),
-            "roster": list(desk.policy.protocol.roles),
-            "fingerprints": dict(desk.policy.fingerprints),
+            "task": context.task.to_json() | {"base": ""},
+            "task_sha256": context.task.fingerprint(),
+            "roster": list(context.policy.protocol.roles),
+            "fingerprints": dict(context.policy.fingerprints),
             "missing_inputs": gone,
         }
-        if origin := undelivered(self.recorder.journal, desk.task, run_id):
+        if origin := undelivered(self.recorder.journal, context.task, run_id):
             data["origin"] = origin
         if sealing:
             data["base"] = sealing["frozen"]["base"]
@@ -169,9 +169,9 @@ class Nodes(Collecting):
         cleared |= self.recorder.flush(state)
         self._watch_policy(state)
         if turn == 1:
-            set_aside(self.desk.root, self.desk.task.task_id, attempt, state["run_id"])
-        keep_listing(self.desk.root, self.desk.task, self._store(state), state.get("sealing", {}))
-        before = self.desk.tree()
+            set_aside(self.context.root, self.context.task.task_id, attempt, state["run_id"])
+        keep_listing(self.context.root, self.context.task, self._store(state), state.get("sealing", {}))
+        before = self.context.tree()
         data: Update = {"from": previous, "to": "IN_PROGRESS", "by": role.name, "attempt": attempt, "tree": before}
         if previous == "BLOCKED":
             data["fail_reasons"] = state["fail_reasons"]
@@ -190,7 +190,7 @@ class Nodes(Collecting):
         """Take the hand-over: from here on every verdict is bound to the tree as it is now."""
         role = self.build_order[state["step"]]
         cleared = self.recorder.flush(state)
-        tree = self.desk.hand_over(self._store(state), state["attempt"])
+        tree = self.context.hand_over(self._store(state), state["attempt"])
         outside = self._outside(state)
         data = {
             "from": "IN_PROGRESS",
@@ -218,13 +218,13 @@ class Nodes(Collecting):
         }
 
     def _outside(self, state: TaskState) -> list[Outside]:
-        desk = self.desk
+        context = self.context
         return changes_outside(
-            desk.root,
-            desk.task,
+            context.root,
+            context.task,
             self._store(state),
             state.get("sealing", {}),
-            reserve=desk.policy.reserve,
+            reserve=context.policy.reserve,
         )
 
     def qa_in_progress(self, state: TaskState) -> Update:
@@ -312,13 +312,13 @@ class Nodes(Collecting):
         self._watch_policy(state)
         key = f"{round_of(state)}/status/{status}"
         if self.recorder.find(run_id, key) is None:
-            passed = held_gates(self.desk, state) if status != "BLOCKED" else frozenset[str]()
+            passed = held_gates(self.context, state) if status != "BLOCKED" else frozenset[str]()
             verdicts = state.get("verdicts", {}).values()
             files = [file for row in verdicts if row["attempt"] == state["attempt"] for file in row["evidence"]]
             envelope_text = statement(
                 status,
-                self.desk.task,
-                self.desk.policy.protocol,
+                self.context.task,
+                self.context.policy.protocol,
                 previous=previous,
                 gates_passed=passed,
                 evidence=files if status != "BLOCKED" else (),
@@ -351,7 +351,7 @@ class Nodes(Collecting):
 
         def node(state: TaskState) -> Update:
             cleared = self.recorder.flush(state)
-            update = ask_role(self.desk, role, state, self._store(state))
+            update = ask_role(self.context, role, state, self._store(state))
             update["outbox"] = {**cleared.get("outbox", {}), **update["outbox"]}
             answers = update["answers"]
             if after({**state, "answers": answers}) == "BLOCKED":
@@ -365,7 +365,7 @@ class Nodes(Collecting):
         """Return the node that asks a QA or review role; it may run beside others and writes no journal line."""
 
         def node(state: TaskState) -> Update:
-            return ask_role(self.desk, role, state, self._store(state))
+            return ask_role(self.context, role, state, self._store(state))
 
         return node
 
@@ -427,10 +427,10 @@ class Nodes(Collecting):
     # -- helpers -------------------------------------------------------------------------------------------------
 
     def _watch_policy(self, state: TaskState) -> None:
-        self.recorder.watch_policy(self.desk.root, state["run_id"], self.desk.policy.fingerprints)
+        self.recorder.watch_policy(self.context.root, state["run_id"], self.context.policy.fingerprints)
 
     def _store(self, state: TaskState) -> RunStore:
-        return RunStore(self.desk.root, state["run_id"])
+        return RunStore(self.context.root, state["run_id"])
 
     def _notice(
         self, previous: Status | None, status: Status, by: str, attempt: int, reasons: list[str] | None = None

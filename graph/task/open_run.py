@@ -8,7 +8,7 @@ from interlock.envelope.protocol import Protocol
 from interlock.gates.response import Expected
 from interlock.graph.engine.folder import runs_of
 from interlock.graph.errors import RunDamagedError
-from interlock.graph.task.desk import Desk
+from interlock.graph.task.context import TaskContext
 from interlock.graph.task.judging import judge
 from interlock.graph.task.runs import RunView, view_run
 from interlock.graph.task.state import TaskState
@@ -42,9 +42,9 @@ def judge_by_run(
     name = expected.agent or (read.role.name if read.role else "")
     if name not in roles:
         return None
-    desk = Desk(view.task, view.policy, root, {})
+    context = TaskContext(view.task, view.policy, root, {})
     state, answer = cast("TaskState", view.values), read.reading.text
-    return judge(desk, roles[name], state, answer, extract=extract, shared_only=shared_only).report
+    return judge(context, roles[name], state, answer, extract=extract, shared_only=shared_only).report
 
 
 def open_run(root: Path, task_id: str) -> RunView | None:

@@ -119,7 +119,7 @@ def _by_role(models: Iterable[str]) -> dict[str, str]:
     for text in models:
         role, spec = split_role(text)
         if not role and text.startswith("="):
-            raise AgentConfigError(OPTION, text, "no role stands before `=`", f"Write ROLE=SPEC; SPEC is {FORMS}.")
+            raise AgentConfigError(OPTION, text, "no role is named before `=`", f"Write ROLE=SPEC; SPEC is {FORMS}.")
         agent_table(spec)
         if role in chosen:
             what = f"{role} is given two models" if role else "two models are given to the same roles"

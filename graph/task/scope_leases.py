@@ -146,7 +146,7 @@ class ScopeLeases:
         if name:
             return Caller(name, "agent", self.caller.root, "http")
         with _translated():
-            known = identity.who(os.environ, self.runtime.store, door=client)
+            known = identity.who(os.environ, self.runtime.store, via=client)
         return Caller(known.name, known.kind, self.caller.root, client, process.host(), known.pid, known.started)
 
     def close(self) -> None:

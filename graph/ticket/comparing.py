@@ -336,7 +336,7 @@ def payload_of(given: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[dict
         if name in fields and canonical(fields[name]) != canonical(given[name]):
             wrong.append(
                 issue(
-                    "TKT106", name, f"`{name}` stands in the ticket and in its `payload`, with different values.",
+                    "TKT106", name, f"`{name}` is in the ticket and in its `payload`, with different values.",
                     found=shown(given[name]), expected="one value", fix=f"Remove `{name}` from one of the two.",
                 )
             )  # fmt: skip

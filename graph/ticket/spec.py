@@ -112,7 +112,7 @@ _EVIDENCE: Final = Stage(
                 Field("source_id", meaning="an id of your own, such as ev_1"),
                 Field("source_type", meaning="repo, or another kind of source such as web or ticket"),
                 Field("locator", meaning="path:line or path:start-end for repo, otherwise an address"),
-                Field("snippet", meaning="the text as it stands there"),
+                Field("snippet", meaning="the text as it is there"),
                 Field(
                     "claim",
                     "item",

@@ -106,7 +106,7 @@ def _show(answer: CommitAnswer, home: str, way: tuple[str, str]) -> None:
             click.echo(f"  next: {command_of(call, *way)}", err=True)
     if disturbed := answer.get("disturbed"):
         named = _named(disturbed)
-        click.echo(f"your hooks wrote or set aside what others hold; they have been told: {named}", err=True)
+        click.echo(f"your hooks wrote or set aside what others hold; they have been notified: {named}", err=True)
     if answer["commit"] is None:
         return
     click.echo(answer["commit"])

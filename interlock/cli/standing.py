@@ -83,7 +83,7 @@ _MOMENT: Final = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _MINUTE: Final = 60
 
 _ABSENT: Final = {
-    "gone": "the holder's process has ended. Whoever reserves the files next takes them over, and is told of "
+    "gone": "the holder's process has ended. Whoever reserves the files next takes them over, and is notified of "
     "uncommitted work in them.",
     "silent": "the holder has not been seen for `dead_after_minutes`. Whoever reserves the files next takes them over, "
     "unless its process runs and has uncommitted work in them.",

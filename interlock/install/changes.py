@@ -15,7 +15,7 @@ from interlock.install.record import Row
 
 _FIXES: Final = {
     "INI101": "Fix the file and run init again, or put this {where}:",
-    "INI102": "Rename or remove what stands there and run init again, or put this in its place:",
+    "INI102": "Rename or remove what is there and run init again, or put this in its place:",
     "INI104": "Put a file of this project there and run init again, or add this by hand where it belongs:",
 }
 """What to do about a file that init cannot write to; the text to paste follows."""
@@ -210,7 +210,7 @@ def _git_reversal(root: Path, row: Row, now: File | None, files: Mapping[str, Fi
     if now == original:
         return change(now, "as it was already")
     githooks.check_foreign(now)
-    return change(now, "another hook stands there now: left as it is")
+    return change(now, "another hook is there now: left as it is")
 
 
 def _check_unchanged(root: Path, changes: Sequence[Change]) -> None:

@@ -60,7 +60,7 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
     inside = {path if below == "." else f"{below}/{path}": path for path in paths}
     store = SqliteStore(found.store_path)
     try:
-        names = agents or [identity.who(os.environ, store, door="mcp").name]
+        names = agents or [identity.who(os.environ, store, via="mcp").name]
         with store.transaction() as tx:
             marks = [(path, edited_at(tx, name, found.root, path)) for path in inside for name in names]
     finally:

@@ -56,7 +56,7 @@ def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> Context
     if not os.path.lexists(found.store_path):
         return None
     runtime = Runtime(SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running)
-    known = identity.who(env, runtime.store, door=client)
+    known = identity.who(env, runtime.store, via=client)
     caller = Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
     return Context(runtime, caller)
 
@@ -179,13 +179,13 @@ def explain(action: str, hits: Sequence[Hit], fix: str, *, why: str = "", asks: 
     return "\n".join(lines)
 
 
-def note(ctx: Context, door: str, action: str, hits: Sequence[Hit]) -> None:
+def note(ctx: Context, via: str, action: str, hits: Sequence[Hit]) -> None:
     """Add the refusal to the events of the store: what was tried and whose paths it met; never the whole command."""
     import json  # noqa: PLC0415 - only a refusal writes
 
     data = {
         "agent": ctx.caller.name,
-        "door": door,
+        "door": via,
         "action": action,
         "paths": [shown(path) for path, _ in hits[:MAX_LISTED]],
         "holders": sorted({conflict["holder"] for _, conflict in hits}),

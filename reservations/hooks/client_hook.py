@@ -27,7 +27,7 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
         changed_here=partial(unsaved, seconds=0.0),
         is_folder=place.is_folder,
     )
-    known = identity.who(env, store, call.session_id, client, door="hook")
+    known = identity.who(env, store, call.session_id, client, via="hook")
     caller = Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
     return Context(runtime, caller)
 

@@ -52,7 +52,7 @@ class Verdict(NamedTuple):
     written: Sequence[Hit] = ()
 
 
-def judged(door: str, env: Mapping[str, str], look: Callable[[Held], Verdict | None]) -> int:
+def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | None]) -> int:
     """Return the exit status of a hook: 0 without a word, or 1 with the reason on standard error.
 
     A store that cannot be read refuses: what it would have said is not known.
@@ -68,24 +68,24 @@ def judged(door: str, env: Mapping[str, str], look: Callable[[Held], Verdict | N
         verdict = look(held) if held else None
         if opened is None or verdict is None or not verdict.hits:
             return 0
-        return refused(opened, door, verdict)
+        return refused(opened, via, verdict)
     except InterlockError as error:
-        text = f"interlock {error.code}: {door} cannot see what other agents hold: {error.message}"
+        text = f"interlock {error.code}: {via} cannot see what other agents hold: {error.message}"
         sys.stderr.write(f"{text}\n  fix: {error.fix}\n")
         return 1
 
 
-def refused(ctx: Context, door: str, verdict: Verdict) -> int:
+def refused(ctx: Context, via: str, verdict: Verdict) -> int:
     """Print a refusal, add it to the events, tell the holders of what has changed all the same, and return 1."""
     sys.stderr.write(f"{explain(verdict.action, verdict.hits, verdict.fix)}\n")
-    note(ctx, door, verdict.action, verdict.hits)
+    note(ctx, via, verdict.action, verdict.hits)
     if verdict.written:
         from interlock.reservations.git import overwritten  # noqa: PLC0415 - few refusals come too late
 
         named = ", ".join(shown(path) for path, _ in verdict.written[: overwritten.MAX_NAMED])
         sys.stderr.write(f"  written already: {named}; whoever holds it has been told.\n")
         when = f"by a git command of {shown(ctx.caller.name)} that was refused too late"
-        overwritten.tell(ctx, verdict.written, when, door)
+        overwritten.tell(ctx, verdict.written, when, via)
     return 1
 
 

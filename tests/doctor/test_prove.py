@@ -1,4 +1,4 @@
-"""`interlock doctor --prove`: every door that does not refuse is found, and nothing is left behind."""
+"""`interlock doctor --prove`: every entry point that does not refuse is found, and nothing is left behind."""
 
 import json
 import os
@@ -40,13 +40,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def proofs(root: Path, *beginnings: str, **more: str) -> Generator[Proof]:
     """Try the doors whose names begin so."""
     with planted(root, {**environment(**more), "HOME": os.environ["HOME"]}) as scratch:
-        for door in entry_points(root):
-            if door.name.startswith(beginnings):
-                yield door.attempt(scratch)
+        for via in entry_points(root):
+            if via.name.startswith(beginnings):
+                yield via.attempt(scratch)
 
 
 def is_open(found: Iterable[Proof]) -> dict[str, bool]:
-    """Return for each door whether it let the conflict pass; an open one has a fix."""
+    """Return for each entry point whether it let the conflict pass; an open one has a fix."""
     rows = list(found)
     assert rows
     assert all(bool(row.fix) != row.refused for row in rows)
@@ -159,7 +159,7 @@ def test_a_plugin_that_the_project_switches_off_is_no_door(root: Path) -> None:
     local = root / ".claude/settings.local.json"
     local.parent.mkdir()
     local.write_text('{"enabledPlugins": {"interlock@market": false}}')
-    assert [door.name for door in entry_points(root)] == ["interlock reserve", "interlock commit"]
+    assert [via.name for via in entry_points(root)] == ["interlock reserve", "interlock commit"]
 
 
 @pytest.mark.long
@@ -296,7 +296,7 @@ OTHERS = (
 @pytest.mark.parametrize("client", EVENTS)
 def test_the_edit_hook_is_called_for_every_tool_that_it_reads_and_started_for_no_other(client: str) -> None:
     before = EVENTS[client][0]
-    door = Handler(before.name, before.matcher, "", "", blocks=False)
+    via = Handler(before.name, before.matcher, "", "", blocks=False)
     named = [form.format(at, tool) for form in SERVED[client] for at in ("files", "my-own_1") for tool in FILE_SERVERS]
-    assert [tool for tool in (*OWN[client], *named) if not door.matches(tool)] == []
-    assert [tool for tool in OTHERS if door.matches(tool)] == []
+    assert [tool for tool in (*OWN[client], *named) if not via.matches(tool)] == []
+    assert [tool for tool in OTHERS if via.matches(tool)] == []

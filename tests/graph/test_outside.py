@@ -37,7 +37,7 @@ def test_no_private_file_is_shown_to_any_reviewer(root: Path) -> None:
 def test_somebody_outside_is_told_how_many_private_files_changed_and_not_which(root: Path) -> None:
     files = [ChangedFile(path, "changed", in_scope=path == ".env", diff="x") for path in (*PUBLIC, *PRIVATE)]
     told = as_told(root, files)
-    assert [file.path for file in told] == [*PUBLIC, "3 files that you are not told of"]
+    assert [file.path for file in told] == [*PUBLIC, "3 files that are not shown to you"]
     assert told[-1].diff == ""
     assert as_told(root, files[:3]) == files[:3]
 

@@ -1,4 +1,4 @@
-"""`interlock doctor`: each check sees what it is for, and --prove finds every door that does not refuse."""
+"""`interlock doctor`: each check sees what it is for, and --prove finds every entry point that does not refuse."""
 
 import os
 import sqlite3

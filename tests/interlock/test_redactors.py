@@ -1,4 +1,4 @@
-"""A key under a name that `api_key_env` gives is taken out at every door, as one that looks like a key."""
+"""A key under a name that `api_key_env` gives is taken out at every entry point, as one that looks like a key."""
 
 import json
 import subprocess

@@ -1,6 +1,6 @@
 """A coding agent's client for tests: it starts session hooks, a server, shells and git, as the real ones do.
 
-Usage: `client.py SESSION WHO`; prints JSON: door to [name, kind, pid]. `WHO` is a program that prints who it is.
+Usage: `client.py SESSION WHO`; prints JSON: entry point to [name, kind, pid]. `WHO` is a program that prints who it is.
 """
 
 import json
@@ -31,4 +31,4 @@ told = {
     "script": run(python, "-c", f"import subprocess, sys; subprocess.run([sys.executable, {who!r}], check=True)"),
     "git hook": run("git", "hook", "run", "pre-commit") or Path(f".git/{session}.who").read_text(),
 }
-print(json.dumps({"pid": os.getpid(), "told": {door: json.loads(line) for door, line in told.items()}}))
+print(json.dumps({"pid": os.getpid(), "told": {via: json.loads(line) for via, line in told.items()}}))

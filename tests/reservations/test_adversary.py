@@ -214,15 +214,15 @@ async def _text(client: Client, patterns: list[str]) -> str:
 # -- somebody else's name ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("door", ["session of the environment", "input of a hook"])
-def test_shell_command_in_the_name_of_another_session_is_refused(checkout: Checkout, door: str) -> None:
+@pytest.mark.parametrize("via", ["session of the environment", "input of a hook"])
+def test_shell_command_in_the_name_of_another_session_is_refused(checkout: Checkout, via: str) -> None:
     """Coverage: another agent's name in a command is refused; else one line releases what a living agent holds."""
     checkout.edit("ann", "ann.py")
     over = json.dumps(checkout.event("ann", "SessionEnd"))
     command = {
         "session of the environment": f"CLAUDE_SESSION_ID=ann {HOOK[0]} release --all",
         "input of a hook": f"echo '{over}' | {HOOK[0]} hook stop",
-    }[door]
+    }[via]
     if checkout.hook("pre-edit", checkout.call("bob", "Bash", {"command": command})).status == 0:
         env = environment(CLAUDE_SESSION_ID="bob", PATH=os.environ["PATH"])
         subprocess.run(("sh", "-c", command), cwd=checkout.root, env=env, capture_output=True, timeout=60, check=False)

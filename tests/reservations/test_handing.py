@@ -176,8 +176,8 @@ def test_a_retry_with_its_key_is_told_the_same() -> None:
     assert world.agent("bob").reserve_files([FILE], idempotency_key="k") == first
 
 
-@pytest.mark.parametrize("door", ["hook", "run", "git"])
-def test_a_hook_asks_git_only_about_what_another_had(door: str) -> None:
+@pytest.mark.parametrize("via", ["hook", "run", "git"])
+def test_a_hook_asks_git_only_about_what_another_had(via: str) -> None:
     world = World(unsaved={FILE, "new.py"})
     asked: list[tuple[str, ...]] = []
 
@@ -185,7 +185,7 @@ def test_a_hook_asks_git_only_about_what_another_had(door: str) -> None:
         asked.append(patterns)
         return dict.fromkeys(patterns, True)
 
-    bob = Reservations(replace(world.runtime, changed_here=changed), Caller("bob", "agent", ROOT, door, HOST, 7, "x"))
+    bob = Reservations(replace(world.runtime, changed_here=changed), Caller("bob", "agent", ROOT, via, HOST, 7, "x"))
     world.agent("ann").reserve_files([FILE])
     world.agent("ann").release_all()
     assert "unsaved" not in bob.reserve_files(["new.py"])

@@ -108,32 +108,32 @@ def test_without_any_name_it_is_the_person_at_this_machine() -> None:
     assert identity.who({}, SqliteStore(":memory:")).name.endswith(f"@{os.uname().nodename}")
 
 
-@pytest.mark.parametrize("door", ["mcp", "hook"])
-def test_a_client_without_any_name_is_an_agent_of_its_own_process(door: str) -> None:
+@pytest.mark.parametrize("via", ["mcp", "hook"])
+def test_a_client_without_any_name_is_an_agent_of_its_own_process(via: str) -> None:
     pid, started = process.client()
-    known = identity.who({"LOGNAME": "ada"}, SqliteStore(":memory:"), door=door)
+    known = identity.who({"LOGNAME": "ada"}, SqliteStore(":memory:"), via=via)
     assert known[1:] == ("agent", pid, started)
     assert known.name.startswith(f"ada@{os.uname().nodename}:{pid}-")
-    assert identity.who({"LOGNAME": "ada"}, SqliteStore(":memory:"), door=door) == known
+    assert identity.who({"LOGNAME": "ada"}, SqliteStore(":memory:"), via=via) == known
 
 
 def test_a_later_client_of_the_same_number_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
     names: set[str] = set()
     for started in ("one", "two"):
         monkeypatch.setattr(process, "client", lambda started=started: (7, started))
-        names.add(identity.who({"LOGNAME": "ada"}, SqliteStore(":memory:"), door="mcp").name)
+        names.add(identity.who({"LOGNAME": "ada"}, SqliteStore(":memory:"), via="mcp").name)
     assert len(names) == 2
 
 
 def test_a_server_whose_client_is_out_of_sight_is_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "client", lambda: (None, ""))
-    assert identity.who({}, SqliteStore(":memory:"), door="mcp").pid == os.getpid()
-    assert identity.who({}, SqliteStore(":memory:"), door="hook").kind == "person"
+    assert identity.who({}, SqliteStore(":memory:"), via="mcp").pid == os.getpid()
+    assert identity.who({}, SqliteStore(":memory:"), via="hook").kind == "person"
 
 
 def test_what_a_client_without_a_name_starts_is_found_by_its_process() -> None:
     store = SqliteStore(":memory:")
-    known = identity.who({}, store, door="mcp")
+    known = identity.who({}, store, via="mcp")
     caller = Caller(known.name, known.kind, "/", "mcp", process.host(), known.pid, known.started)
     with calls.entered(Context(Runtime(store), caller)):
         pass

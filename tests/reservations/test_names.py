@@ -1,4 +1,4 @@
-"""What an agent types as the name of something that is there is that file, through every door."""
+"""What an agent types as the name of something that is there is that file, through every entry point."""
 
 import json
 from pathlib import Path

@@ -147,7 +147,7 @@ def rows(store: SqliteStore) -> list[Any]:
 
 
 def refused(answer: Any) -> list[dict[str, Any]]:
-    """Return the refusals of an answer, each whole and such that every door can send it."""
+    """Return the refusals of an answer, each whole and such that every entry point can send it."""
     json.dumps(answer, ensure_ascii=False).encode()
     errors = answer.get("errors", [])
     for error in errors:

@@ -1,4 +1,4 @@
-"""A file has one name through every door: the command line, the tools, the edit hook, git's hooks."""
+"""A file has one name through every entry point: the command line, the tools, the edit hook, git's hooks."""
 
 import os
 import unicodedata

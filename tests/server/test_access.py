@@ -152,7 +152,7 @@ def test_nothing_else_is_served(path: str) -> None:
 # Tokens.
 
 
-class Desk:
+class Server:
     """A token gate with a clock of its own that notes how long it held requests back."""
 
     def __init__(self, root: Path, inner: ASGIApp = echo, **limits: Any) -> None:
@@ -178,10 +178,10 @@ class Desk:
 
 
 def test_the_caller_is_the_agent_of_the_token(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    _, token = desk.store.create("visual-qa")
-    assert desk.ask(f"Bearer {token}").body == b"visual-qa " + CALL
-    assert desk.ask(f"bearer {token}").status == 200
+    server = Server(tmp_path)
+    _, token = server.store.create("visual-qa")
+    assert server.ask(f"Bearer {token}").body == b"visual-qa " + CALL
+    assert server.ask(f"bearer {token}").status == 200
 
 
 def wrong_headers(token: str) -> list[list[str]]:
@@ -194,56 +194,56 @@ def wrong_headers(token: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("at", range(len(wrong_headers(""))))
 def test_without_one_whole_token_the_answer_is_401_with_a_challenge(tmp_path: Path, at: int) -> None:
-    desk = Desk(tmp_path)
-    _, token = desk.store.create("claude")
-    answer = desk.ask(*wrong_headers(token)[at])
+    server = Server(tmp_path)
+    _, token = server.store.create("claude")
+    answer = server.ask(*wrong_headers(token)[at])
     assert (answer.status, answer.code) == (401, "WEB401")
     assert answer.headers["www-authenticate"].startswith("Bearer ")
     assert token.encode() not in answer.body
 
 
 def test_a_token_without_its_scheme_is_told_so_and_not_repeated(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    _, token = desk.store.create("claude")
+    server = Server(tmp_path)
+    _, token = server.store.create("claude")
     for given, word in ((token, b"without the scheme"), ("Bearer", b"without a token"), (f"Basic {token}", b"kind of")):
-        answer = desk.ask(given)
+        answer = server.ask(given)
         assert (answer.status, word in answer.body, token.encode() in answer.body) == (401, True, False)
 
 
 def test_a_revoked_token_is_refused_at_once(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    _, token = desk.store.create("claude")
-    assert desk.ask(f"Bearer {token}").status == 200
+    server = Server(tmp_path)
+    _, token = server.store.create("claude")
+    assert server.ask(f"Bearer {token}").status == 200
     TokenStore(tmp_path).revoke("claude")
-    answer = desk.ask(f"Bearer {token}")
+    answer = server.ask(f"Bearer {token}")
     assert answer.status == 401
     assert 'error="invalid_token"' in answer.headers["www-authenticate"]
 
 
 def test_an_unsafe_token_file_lets_nobody_in_and_the_operator_hears_it_once(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    _, token = desk.store.create("claude")
-    desk.store.path.chmod(0o644)
-    answers = [desk.ask(f"Bearer {token}") for _ in range(3)]
-    assert ([(answer.status, answer.code) for answer in answers], len(desk.lines)) == ([(503, "WEB503")] * 3, 1)
-    assert token not in desk.lines[0]
-    assert str(desk.store.path).encode() not in answers[0].body
-    desk.store.path.chmod(0o600)
-    assert desk.ask(f"Bearer {token}").status == 200
-    desk.store.path.chmod(0o640)
-    desk.ask(f"Bearer {token}")
-    assert len(desk.lines) == 2
+    server = Server(tmp_path)
+    _, token = server.store.create("claude")
+    server.store.path.chmod(0o644)
+    answers = [server.ask(f"Bearer {token}") for _ in range(3)]
+    assert ([(answer.status, answer.code) for answer in answers], len(server.lines)) == ([(503, "WEB503")] * 3, 1)
+    assert token not in server.lines[0]
+    assert str(server.store.path).encode() not in answers[0].body
+    server.store.path.chmod(0o600)
+    assert server.ask(f"Bearer {token}").status == 200
+    server.store.path.chmod(0o640)
+    server.ask(f"Bearer {token}")
+    assert len(server.lines) == 2
 
 
 def test_a_flood_is_held_back_then_refused_with_the_time_to_wait(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, rate=2.0, burst=2, patience_seconds=1.0)
-    _, token = desk.store.create("claude")
-    statuses = [desk.ask(f"Bearer {token}").status for _ in range(5)]
-    assert (statuses, desk.slept) == ([200, 200, 200, 200, 429], [0.5, 1.0])
-    refused = desk.ask(f"Bearer {token}")
+    server = Server(tmp_path, rate=2.0, burst=2, patience_seconds=1.0)
+    _, token = server.store.create("claude")
+    statuses = [server.ask(f"Bearer {token}").status for _ in range(5)]
+    assert (statuses, server.slept) == ([200, 200, 200, 200, 429], [0.5, 1.0])
+    refused = server.ask(f"Bearer {token}")
     assert (refused.code, refused.headers["retry-after"]) == ("WEB429", "1")
-    desk.now += 1.0
-    assert desk.ask(f"Bearer {token}").status == 200
+    server.now += 1.0
+    assert server.ask(f"Bearer {token}").status == 200
 
 
 def test_requests_that_are_open_at_once_are_bounded_for_each_token(tmp_path: Path) -> None:
@@ -257,13 +257,13 @@ def test_requests_that_are_open_at_once_are_bounded_for_each_token(tmp_path: Pat
                 sent.append(message)
 
             headers = [(b"authorization", f"Bearer {token}".encode())]
-            await desk.gate({**scope, "path": "/again", "headers": headers}, receive, keep)
+            await server.gate({**scope, "path": "/again", "headers": headers}, receive, keep)
             inside.append(Answer(sent))
         await echo(scope, receive, send)
 
-    desk = Desk(tmp_path, inner=asks_again, in_flight=1)
-    tokens = [desk.store.create("claude")[1], desk.store.create("claude")[1]]
-    assert desk.ask(f"Bearer {tokens[0]}", chunks=(CALL, CALL)).status == 200
+    server = Server(tmp_path, inner=asks_again, in_flight=1)
+    tokens = [server.store.create("claude")[1], server.store.create("claude")[1]]
+    assert server.ask(f"Bearer {tokens[0]}", chunks=(CALL, CALL)).status == 200
     assert ([answer.status for answer in inside], inside[0].code) == ([429, 200], "WEB429")
 
 
@@ -281,19 +281,19 @@ def streaming(then: Callable[[], object]) -> ASGIApp:
 
 
 def test_an_open_stream_ends_before_its_next_byte_when_its_token_is_revoked(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, inner=streaming(lambda: TokenStore(tmp_path).revoke("claude")))
-    _, token = desk.store.create("claude")
-    answer = desk.ask(f"Bearer {token}", method="GET")
+    server = Server(tmp_path, inner=streaming(lambda: TokenStore(tmp_path).revoke("claude")))
+    _, token = server.store.create("claude")
+    answer = server.ask(f"Bearer {token}", method="GET")
     assert (answer.body, answer.ended) == (b"before ", True)
 
 
 def test_open_streams_end_when_the_server_stops(tmp_path: Path) -> None:
     def stop() -> None:
-        desk.gate.end_streams()
+        server.gate.end_streams()
 
-    desk = Desk(tmp_path, inner=streaming(stop))
-    _, token = desk.store.create("claude")
-    answer = desk.ask(f"Bearer {token}", method="GET")
+    server = Server(tmp_path, inner=streaming(stop))
+    _, token = server.store.create("claude")
+    answer = server.ask(f"Bearer {token}", method="GET")
     assert answer.ended
 
 

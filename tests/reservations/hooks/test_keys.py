@@ -1,4 +1,4 @@
-"""A hook and every door keep no key of the environment in what names a file, a session or an agent."""
+"""A hook and every entry point keep no key of the environment in what names a file, a session or an agent."""
 
 import json
 from pathlib import Path

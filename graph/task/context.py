@@ -27,7 +27,7 @@ _MAX_NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class TaskContext:
     """What every node of one task works with."""
 
     task: Task
@@ -103,17 +103,17 @@ def collections(state: TaskState) -> tuple[Collection, ...]:
     return tuple(found for name in state.get("collected", {}) if (found := own_collection(state, name)) is not None)
 
 
-def binding(desk: Desk, state: TaskState, tree: str) -> Binding:
+def binding(context: TaskContext, state: TaskState, tree: str) -> Binding:
     """Return what evidence of the present step must be evidence of."""
-    return Binding(state["run_id"], desk.task.task_id, state["attempt"], tree)
+    return Binding(state["run_id"], context.task.task_id, state["attempt"], tree)
 
 
-def held_gates(desk: Desk, state: TaskState) -> frozenset[str]:
+def held_gates(context: TaskContext, state: TaskState) -> frozenset[str]:
     """Return the gates that the journal holds for the tree as handed over in this attempt."""
-    return certified(desk.policy.protocol, state.get("verdicts", {}), state["attempt"], state.get("tree", ""))
+    return certified(context.policy.protocol, state.get("verdicts", {}), state["attempt"], state.get("tree", ""))
 
 
-def role_order(desk: Desk, name: str) -> int:
+def role_order(context: TaskContext, name: str) -> int:
     """Return the place of a role in the roster, by which journal lines of one phase are ordered."""
-    names = list(desk.policy.protocol.roles)
+    names = list(context.policy.protocol.roles)
     return names.index(name) if name in names else len(names)
