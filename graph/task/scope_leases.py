@@ -49,7 +49,7 @@ LEASE_STEPS: Final = frozenset({"queued", "unqueued", "scope_lost", "leases_trou
 """The kinds of steps that are told here; all others are told by the graph itself."""
 
 SLICE_SECONDS: Final = 15.0
-"""How long a run waits in the line before it says again for whom."""
+"""How long a run waits in the queue before it says again for whom."""
 
 LONGEST_PAUSE_SECONDS: Final = 60.0
 """What a run holds is renewed at least so often while it is driven."""

@@ -325,11 +325,10 @@ def _is_entry_point(place: githooks.Place, known: set[str], name: str) -> bool:
 
 def _git_hook(path: Path, name: str, scratch: Scratch) -> Proof:
     """Let git itself call one hook alone: what it refuses must not hide that another lets it pass."""
-    name = f"git {name}"
-    fix = "interlock uninstall && interlock init"
+    shown, fix = f"git {name}", "interlock uninstall && interlock init"
     state = hook_state(path)
     if state:
-        return Proof(name, str(path), refused=False, found=f"{path}: {state}", fix=fix)
+        return Proof(shown, str(path), refused=False, found=f"{path}: {state}", fix=fix)
     link = scratch.root / ".git" / "hooks" / name
     link.symlink_to(path)
     try:
@@ -337,7 +336,7 @@ def _git_hook(path: Path, name: str, scratch: Scratch) -> Proof:
     finally:
         link.unlink()
     how = f"{path}, called by git"
-    return _judged(scratch, name, how, said, refused=said.status != 0 and not moved, fix=fix)
+    return _judged(scratch, shown, how, said, refused=said.status != 0 and not moved, fix=fix)
 
 
 def _head(scratch: Scratch) -> str:

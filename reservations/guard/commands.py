@@ -146,7 +146,7 @@ class Commands(GitLines):
                 self.anything(f"{name} {word.text}", refusals.STORE, spot.here, "may take away what guards")
 
     def _code(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
-        """Judge code of another language in the line: the files that it names and may write, and commands in it."""
+        """Judge code of another language: the files that it names and may write, and commands in it."""
         if LANGUAGES.fullmatch(name) is None:
             return
         said = [word.text for word in rest if word.known]

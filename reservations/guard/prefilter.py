@@ -68,7 +68,7 @@ LANGUAGES: Final = re.compile(r"(?:python|node|nodejs|deno|bun|ruby|perl|php|lua
 OUTPUTS: Final = names("-o -out --out --output --output-file --outfile")
 """Options of programs that are in no table, which name a file that is written."""
 CODE: Final = names("-c -e -p -pe -r -ne eval --eval --print")
-"""Options behind which that code stands in the line."""
+"""Options that are followed by such code."""
 
 NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
 """Variables that say who is who; see `check_names`."""

@@ -41,10 +41,10 @@ def send(ctx: Context, to: object, body: object, topic: object = None, idempoten
     recipient, text, subject = str(to), str(body), "" if topic is None else str(topic)
     typed = bodies.read(text)
     kind = bodies.type_of(subject) or ("" if typed is None else str(typed["type"]))
-    key = "" if idempotency_key is None else str(idempotency_key)
     refusal = _bad_body(ctx.caller, kind, subject, text) or next(iter(arguments.bad_key(idempotency_key)), None)
     if refusal is not None:
         return _unsent(refusal)
+    key = "" if idempotency_key is None else str(idempotency_key)
     digest = arguments.digest_of("send_message", recipient, text, subject) if key else ""
     with calls.entered(ctx) as entry:
         known = entry.tx.remembered(entry.agent.name, key) if key else None

@@ -170,7 +170,7 @@ def test_no_assignment_outgrows_its_bound(role: str) -> None:
         commands=dict.fromkeys(many[:50], many[:50]),
         gate_notes={f"GATE-X{number}": "n" * 5000 for number in range(1000)},
         outputs={"web-design-lead": "y" * 100_000, "visual-qa": "z" * 100_000, "other": "w" * 100_000},
-        gates_required=tuple(f"GATE-X{number}" for number in range(1000)),
+        required=tuple(f"GATE-X{number}" for number in range(1000)),
         attempt=2,
     )
     assert len(own_part(prompt, role).encode()) <= MAX_ASSIGNMENT_BYTES
