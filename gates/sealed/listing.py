@@ -176,6 +176,8 @@ class _Walk:
             with os.scandir(f"{self.top}/{folder}") as entries:
                 listed = list(entries)
         except OSError as error:
+            if folder and isinstance(error, FileNotFoundError):
+                return []  # it went after the folder around it was listed, as folders of other programs do
             raise _unreadable(folder or ".", error.strerror or "unknown") from error
         for entry in listed:
             try:

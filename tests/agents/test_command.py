@@ -45,9 +45,6 @@ def problem(root: Path, **settings: Any) -> AgentConfigError:
     return caught.value
 
 
-# -- a turn ------------------------------------------------------------------------------------------------------------
-
-
 def test_a_program_reads_role_and_prompt_and_its_output_is_the_answer(tmp_path: Path) -> None:
     answer = command(tmp_path, argv=python("import sys; print(sys.stdin.read().upper())"))(ask(tmp_path))
     assert answer.text == "YOU BUILD.\n\nDO IT. {NOT A PLACEHOLDER}\n"
@@ -140,9 +137,6 @@ def test_a_prompt_that_is_too_long_for_a_command_line_is_said_with_the_way_round
 
 def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
     assert command(tmp_path, argv=python("pass"))(ask(tmp_path)).text == ""
-
-
-# -- the presets -------------------------------------------------------------------------------------------------------
 
 
 def stand_in(folder: Path, name: str, output: str) -> Path:
@@ -259,9 +253,6 @@ def test_figures_of_another_shape_cost_no_answer(form: Any) -> None:
     odd: dict[str, Any] = {"usage": [1], "num_turns": "many", "total_cost_usd": "dear", "stats": stats}
     row = {"result": "x", "response": "x", "type": "item.completed", "item": {"type": "agent_message", "text": "x"}}
     assert read_output(form, json.dumps(odd | row).encode()).text == "x"
-
-
-# -- the table ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

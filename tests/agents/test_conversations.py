@@ -22,9 +22,6 @@ LOOK = ("read_file", {"path": "src/x.css"})
 AGAIN: dict[str, Any] = {"prompt": "Do it. Replace line 3.", "correction": "Replace line 3."}
 
 
-# -- a chat model ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.sample(every=2)
 @each_wire
 def test_a_reask_goes_on_after_what_was_read_and_said(wire: str, make_ask: Any) -> None:

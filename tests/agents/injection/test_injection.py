@@ -129,9 +129,6 @@ def owned(entry: Entry, protocol: Protocol) -> bool:
     return its_own and (protocol.may_set(role, status) or status == ECHO.get(role.kind))
 
 
-# -- promises ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.alternate
 @pytest.mark.sample(every=120)
 @pytest.mark.parametrize("text", ALL, ids=str)

@@ -211,6 +211,12 @@ def test_a_folder_that_is_passed_by_is_not_listed_whatever_it_holds(tmp_path: Pa
     assert set(list_tree(root, but="src".__eq__).files) == {"a", "srcs/d"}
 
 
+def test_a_folder_that_goes_while_the_tree_is_listed_is_no_error(tmp_path: Path) -> None:
+    (checkout(tmp_path, {"a.py": ""}) / ".agents").mkdir()
+    found = list_tree(tmp_path, but=lambda path: path == ".agents" and Path(tmp_path, path).rmdir() is not None)
+    assert set(found.files) == {"a.py"}
+
+
 def test_a_name_that_is_not_utf8_is_refused_and_a_pipe_is_no_file(tmp_path: Path) -> None:
     root = checkout(tmp_path, {"a": ""})
     subprocess.run(["mkfifo", str(root / "pipe")], check=True)
