@@ -189,9 +189,10 @@ class RunnerError(AgentsError):
 
 
 class AgentConfigError(AgentsError):
-    """The user's configuration of an agent cannot be used: `key` (`agents.visual-qa.script`) of a file is wrong.
+    """The user's configuration of an agent cannot be used.
 
-    `problems` are all that were found, this one first, where there are more.
+    `key` is the place in the file, such as `agents.visual-qa.script`; `problems` are all that were found, this one
+    first, where there are more.
     """
 
     code = "AGT901"

@@ -237,7 +237,11 @@ class _Exchange:
 
     def _has_ended(self) -> bool:
         """Return whether the program has ended, without reaping it."""
-        return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        try:
+            return os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError as error:  # without a status nothing has passed
+            why = "SIGCHLD is ignored here, so that the exit status of a program is not known"
+            raise ChildProcessError(error.errno, why) from None
 
     def _is_read(self) -> bool:
         return any(key.events & selectors.EVENT_READ for key in self._selector.get_map().values())

@@ -73,6 +73,7 @@ def _results(value: object, *, in_run: bool) -> list[dict[str, Any]]:
     if schema != SCHEMA and (in_run or schema is not None):
         raise MalformedError(f'"schema" is not "{SCHEMA}"')
     conform(top, _lists(LISTS, ENGINES if schema == SCHEMA else (AXE, None)), "the result", more=True)
+    conform(top.get("withheld", 0), _SHARE, "`withheld` of the result")
     if schema != SCHEMA:
         return [top]
     conform(top, _OF_REPORT, "the report", more=True)

@@ -74,9 +74,9 @@ def _judge_log(gate: str, subject: Subject, header: dict[str, Any]) -> list[Find
         return [subject.finding("EVD556", gate, message, found="timed_out is true")]
     if (sealed := header.get("sealed")) is not None:
         return list(check_sealed(gate, subject, sealed))
-    if header["exit_status"] != 0:
-        found = f"exit status {header['exit_status']}; {_last_line(subject.file.data)}"
-        message = f"the command {shown} ended with status {header['exit_status']}."
+    if (status := header.get("exit_status")) != 0:
+        found = f"exit status {status}; {_last_line(subject.file.data)}"
+        message = f"the command {shown} ended with status {status}."
         fix = f"Fix what the command reports in {subject.shown}, then have it run again."
         return [subject.finding("EVD555", gate, message, found=found, fix=fix)]
     return []

@@ -290,7 +290,7 @@ def _show(gate: GateSpec, done: SealedRun, said: dict[str, Any]) -> None:
 def check_command(
     task_file: Path, models: tuple[str, ...], accept_base: bool, root: Path | None, as_json: bool, form: str | None
 ) -> None:
-    """Return whether the task of TASK_FILE can start: its gates, commands, runners, keys, scope and budgets.
+    """Check whether the task of TASK_FILE can start: its gates, commands, runners, keys, scope and budgets.
 
     The tests of sealed gates run on the tree as it is, in the checkout and sealed, unless that is known.
 

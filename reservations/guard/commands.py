@@ -35,8 +35,9 @@ _SPELLED: Final = "a command that is spelled out"
 _PROGRAM: Final = re.compile(r"[\w./-]+")
 _STRING: Final = re.compile(r"""'([^'\n]+)'|"([^"\n]+)\"""")
 _WRITING: Final = re.compile(
-    r"""['"][wax]b?\+?t?['"]|(?<!stdout\.)[wW]rite|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir)|truncate"""
-    r"""|[cC]opy|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`|open.*['"][+>]|\.dump\("""
+    r"""open\((?:[^()]*,)?\s*(?:mode\s*=\s*)?['"][rbt]*[wax+][bt+]*['"]|(?<!stdout\.)[wW]rite"""
+    r"""|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir)|truncate"""
+    r"""|[cC]opy\w*\(|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`|open.*['"][+>]|\.dump\("""
 )
 """What code says that may write a file, or run a command."""
 _OPENS: Final = r"[ugoa]*\+r?w?x"

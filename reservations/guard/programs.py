@@ -220,6 +220,15 @@ def _tar(words: Sequence[Word], here: str) -> list[Word]:
     return _into("C", "--directory")(words, here) if is_unpacking else []
 
 
+def _seven(words: Sequence[Word], here: str) -> list[Word]:
+    """Return what `7z` writes: the folder that it unpacks into, or the archive, and with `-sdel` what it packs."""
+    if words[0].text in {"x", "e"}:
+        return _into("o", "--o")(words, here)
+    named = plain(words)[1:]
+    whole = any(word.text == "-sdel" for word in words)
+    return named if whole else named[: words[0].text in {"a", "d", "u"}]
+
+
 def _into(short: str, long: str) -> Callable[[Sequence[Word], str], list[Word]]:
     """Return a row for a program that fills the folder which an option names, by default the present one."""
     named = _option(short, long)
@@ -248,7 +257,7 @@ _ROWS: Final[dict[str, Callable[[Sequence[Word], str], list[Word]]]] = {
     "pack": lambda words, _: [] if any(_has(words, each, "cklt") for each in _KEEPING) else plain(words),
     "tar": _tar, "unzip": lambda words, here: [] if _has(words, "", "ltvpZz") else _into("d", "--exdir")(words, here),
     "cpio": lambda words, here: _into("D", "--directory")(words, here) if _has(words, "--extract", "ip") else [],
-    "7z": lambda words, here: _into("o", "--o")(words, here) if words and words[0].text in {"x", "e"} else plain(words),
+    "7z": _seven,
     "rewrite": _rewriting(""), "rewrite -i": _rewriting("i", "--in-place", "--inplace"),
     "rewrite -w": _rewriting("w", "--write"), "rewrite --fix": _rewriting("", "--fix", "--write", "format"),
     "sync": lambda words, _: _sync(words), "in place": lambda words, _: _in_place(words),

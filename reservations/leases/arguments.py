@@ -64,9 +64,7 @@ def read_reserve(ctx: Context, found: object, options: dict[str, Any]) -> Asked 
     key = options["idempotency_key"]
     errors += bad_key(key)
     if not errors and options["partial"] and options["wait_seconds"]:
-        errors.append(
-            wrong("partial", True, "partial or wait_seconds, not both", "Take what is free, then wait for the rest.")
-        )
+        errors.append(wrong("partial", True, "false beside wait_seconds", "Take what is free, then wait for the rest."))
     if errors:
         return errors
     by_text = {row.pattern.text: row for row in reversed(given)}
@@ -190,12 +188,13 @@ def _flag(name: str, value: object) -> list[Refusal]:
 
 def bad_key(key: object) -> list[Refusal]:
     """Return what is wrong with an idempotency key; none is none."""
-    return [] if key is None else _printable("idempotency_key", key, 1, MAX_KEY_CHARS)
+    return [] if key is None else _printable("idempotency_key", key, 1, MAX_KEY_CHARS, lines=False)
 
 
-def _printable(name: str, value: object, low: int, high: int) -> list[Refusal]:
+def _printable(name: str, value: object, low: int, high: int, *, lines: bool = True) -> list[Refusal]:
     expected = f"a text of {low} to {high} printable characters"
-    good = isinstance(value, str) and low <= len(value) <= high and value.replace("\n", " ").isprintable()
+    text = value.replace("\n", " ") if isinstance(value, str) and lines else value
+    good = isinstance(text, str) and low <= len(text) <= high and text.isprintable()
     return [] if good else [wrong(name, value, expected, f"Give {expected}.")]
 
 

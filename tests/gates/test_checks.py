@@ -337,6 +337,7 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
     "failed": (header(exit_status=2), ["EVD555"]),
     "killed": (header(exit_status=-9), ["EVD555"]),
     "no status": (header(exit_status=None), ["EVD555"]),
+    "status left out": (header().replace('"exit_status": 0, ', ""), ["EVD555"]),
     "timed out": (header(exit_status=None, timed_out=True), ["EVD556"]),
     "another gate's": (header(gate="GATE-Y"), ["EVD554"]),
     "status is a truth value": (header(exit_status=False), ["EVD554"]),
