@@ -33,20 +33,4 @@ PUBLIC_MODULES: Final = (
 )  # fmt: skip
 """What others import besides the names above: one module for each kind of check, its inputs and its records."""
 
-# fmt: off
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "checks": "check_gate",
-        "coherence": "ROLE_NAME",
-        "command": "run_command_gate",
-        "config": "Config load_config",
-        "errors": "CollectorError ConfigError GateError ManifestError TreeError",
-        "evidence": "EvidenceFile read_evidence write_evidence",
-        "judge": "EvidenceReport judge_collection judge_evidence places_of verify_again",
-        "manifest": "Binding CollectedFile Collection Collector read_manifest write_manifest",
-        "registry": "build_protocol roster_problems",
-        "tree": "in_scope tree_diff tree_digest tree_files",
-    },
-)
-# fmt: on
+__getattr__ = lazy_exports(__name__, __file__)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from interlock.core.exports import lazy_exports
 
+# fmt: off
+# isort: off
 if TYPE_CHECKING:
-    # fmt: off
-    # isort: off
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
     from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
     from interlock.graph.engine.folder import (
@@ -58,10 +58,8 @@ if TYPE_CHECKING:
     from interlock.graph.ticket.tickets import Tickets
     from interlock.graph.validation import judge
     from interlock.graph.verify import Verification, parse_head, runs_without_state, verify_journal
-    # isort: on
-    # fmt: on
 
-# fmt: off
+# isort: on
 __all__ = [
     "COMPLETE", "MINIMAL_FIELDS", "PLACEHOLDER", "POC", "RUN_RULES", "SPECS", "TICKET", "TICKET_RULES", "UNANSWERED",
     "AgentSetting", "AnswerError", "Answered", "ByModel", "CollectedEvidence", "Drives", "End", "Event",
@@ -78,57 +76,10 @@ __all__ = [
     "status_mermaid", "summary_text", "task_from_mapping", "task_graph", "ticket_agent", "ticket_explanation_text",
     "ticket_summary", "transition_table", "tree_after", "unapproved_bases", "vacant_roles", "verify_journal",
     "view_run",
-]  # fmt: skip
+]
 # fmt: on
 
 PUBLIC_MODULES: Final = ("app", "pipeline")
 """What others import besides the names above: the graph of `langgraph.json`, and names of older versions."""
 
-# fmt: off
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "diagram": "pipeline_mermaid status_mermaid transition_table",
-        "ending": "abandon abandon_ticket ended_runs remove",
-        "engine.folder": "find_run journal_path journal_run list_runs runs_of snapshots_path state_dir",
-        "errors": "AnswerError GraphError RunBusyError RunDamagedError TaskError UnknownRunError",
-        "task.background": "Drives",
-        "task.build": "task_graph",
-        "task.explain": "explain_run explanation_text run_summary tree_after",
-        "task.kept_evidence": "EvidenceCheck check_evidence",
-        "task.machine": "UNANSWERED Outcome outcome_of route",
-        "task.policy": "AgentSetting Policy key_variables make_policy",
-        "task.preflight": "preflight prepare",
-        "task.record": "policy_changes",
-        "task.roster": "staffed vacant_roles",
-        "task.rules": "RUN_RULES=RULES",
-        "task.runs": "RunView agent_roles drive keep_files left_before start_run unapproved_bases view_run",
-        "task.scope_leases": "blocker_text give_up",
-        "task.sealing": "base_faults case_of frozen_of in_git",
-        "task.state": "Answered CollectedEvidence Event",
-        "task.store": "RunStore no_task_run",
-        "task.task": "PLACEHOLDER Task load_task task_from_mapping",
-        "task.view": "RunPhase kept_answer",
-        "ticket.answers": "busy_answer",
-        "ticket.build": "pipeline_graph",
-        "ticket.by_model": "ByModel End find_or_begin newest_run",
-        "ticket.comparing": "MINIMAL_FIELDS=FIELDS",
-        "ticket.contract": "MinimalResponse MinimalTicket RunStatus SentTicket TicketResponse",
-        "ticket.explain":
-            "all_summaries explain_ticket find_ticket_run summary_text ticket_explanation_text=explanation_text "
-            "ticket_summary",
-        "ticket.machine": "rebuild",
-        "ticket.played": "PlayedRunner RecordingRunner",
-        "ticket.rules": "TICKET_RULES=RULES",
-        "ticket.spec": "COMPLETE POC SPECS TICKET PipelineSpec",
-        "ticket.stage_runner": "StageRunner",
-        "ticket.state": "earlier",
-        "ticket.store": "TicketStore",
-        "ticket.ticket_agent": "TicketAgent ticket_agent",
-        "ticket.ticket_file": "TicketFile read_ticket",
-        "ticket.tickets": "Tickets",
-        "validation": "judge",
-        "verify": "Verification parse_head runs_without_state verify_journal",
-    },
-)
-# fmt: on
+__getattr__ = lazy_exports(__name__, __file__)

@@ -55,38 +55,4 @@ PUBLIC_MODULES: Final = (
 )  # fmt: skip
 """What others import besides the names above."""
 
-# fmt: off
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "errors": "ReservationError",
-        "git.attribution": "Authors AuthorsOf authors_of",
-        "git.commit": "CommitAnswer commit",
-        "git.commit_check": "Breach Report SHORT_ID_CHARS check_commits",
-        "git.hook_scripts": "GIT_HOOKS KEPT_SUFFIX git_hook",
-        "git.journal_check": "Comparison compare_here",
-        "leases.arguments": "typed",
-        "leases.fencing": "NotCoveredError guarded",
-        "leases.handover": "review_command",
-        "leases.lending": "LentLeases",
-        "leases.liveness": "state_of",
-        "leases.runtime": "Caller Runtime",
-        "leases.views": "span",
-        "messages.bodies": "MAX_ETA_MINUTES",
-        "messages.sending": "MAX_INBOX_BYTES",
-        "opening": "open_reservations open_runtime",
-        "patterns.globs": "expand_braces normal",
-        "patterns.steps": "ANY_NAME Step steps_of",
-        "service": "Reservations",
-        "status": "leave_queue",
-        "store.sqlite_rows": "Transaction",
-        "store.migrations": "SCHEMA_STEPS",
-        "store.outbox": "JOURNAL_RUN drain_events journal_of",
-        "store.readonly": "to_read",
-        "store.records": "Agent Lease Message Negotiation Waiter key_of replace",
-        "store.sqlite": "FIRST_SOUND_WAL SqliteStore journal_mode",
-        "ticket_files": "is_ticket_file",
-        "truncation": "MAX_ANSWER_BYTES bounded page_of_agents page_of_leases",
-    },
-)
-# fmt: on
+__getattr__ = lazy_exports(__name__, __file__)

@@ -17,13 +17,4 @@ __all__ = ["ALL", "InterlockServer", "inspect", "make_server"]
 PUBLIC_MODULES: Final = ("access", "app", "http", "rules", "tokens")
 """What others import besides the names above."""
 
-# fmt: off
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "app": "InterlockServer",
-        "guard": "inspect",
-        "toolsets": "ALL make_server",
-    },
-)
-# fmt: on
+__getattr__ = lazy_exports(__name__, __file__)

@@ -14,13 +14,4 @@ if TYPE_CHECKING:
 
 __all__ = ["building_tools", "command_tool", "reading_tools", "toolbox"]
 
-# fmt: off
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "by_role": "toolbox",
-        "commands": "command_tool",
-        "files": "building_tools reading_tools",
-    },
-)
-# fmt: on
+__getattr__ = lazy_exports(__name__, __file__)

@@ -17,16 +17,4 @@ if TYPE_CHECKING:
 
 __all__ = ["COLLECTED", "CollectorError", "Look", "collect", "find_browser", "load_engines", "resolve_target"]
 
-# fmt: off
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "browser": "find_browser",
-        "engines": "load_engines",
-        "look": "Look",
-        "run": "COLLECTED collect",
-        "site": "resolve_target",
-        "errors": "CollectorError",
-    },
-)
-# fmt: on
+__getattr__ = lazy_exports(__name__, __file__)

@@ -34,25 +34,4 @@ __all__ = [
     "unknown_function", "write",
 ]  # fmt: skip
 
-# fmt: off
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "base": "Base freeze_tree=freeze load_base=load place_of read_entry",
-        "case": "GateCase",
-        "compare": "BaseList",
-        "errors": "SealError",
-        "frozen": "Frozen freeze",
-        "gate": "SealedRun Work judge run_sealed_gate summary",
-        "heldout": "HeldOutTable load_held_out",
-        "heldout_run": "unknown_function",
-        "listing": "EVIDENCE Stamp list_tree top_of",
-        "preflight": "BaseCheck check_base",
-        "protect": "kind_of protection",
-        "revision": "base_of",
-        "sandbox": "is_below",
-        "settings": "DEFAULT_KEEP KEYS Seal seals",
-        "store": "STATE Store write",
-    },
-)
-# fmt: on
+__getattr__ = lazy_exports(__name__, __file__)

@@ -21,17 +21,4 @@ __all__ = [
     "artifact_records", "issue_record", "judge_stage", "payload_schema", "requirement_ids",
 ]  # fmt: skip
 
-# fmt: off
-__getattr__ = lazy_exports(
-    __name__,
-    {
-        "acting": "Allowed",
-        "artifacts": "artifact_records",
-        "case": "MAX_TEXT_CHARS",
-        "judge": "MAX_PAYLOAD_BYTES judge_stage",
-        "references": "requirement_ids",
-        "schema": "payload_schema",
-        "stage": "Field Issue Observed Stage Surroundings issue_record",
-    },
-)
-# fmt: on
+__getattr__ = lazy_exports(__name__, __file__)
