@@ -11,18 +11,14 @@ from langgraph.config import get_stream_writer
 from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
-from interlock.agents.ask import REMOTE, Answer, Ask, Notice, Runner, RunnerError, name_of, remote_request
+from interlock.agents.ask import REMOTE, Answer, Ask, Runner, RunnerError, name_of, remote_request
 from interlock.agents.usage import Usage
 from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Role
 from interlock.graph.task.assigning import make_ask
 from interlock.graph.task.context import TaskContext, own_collection, role_order
 from interlock.graph.task.judging import Reply, judge, overruled
-from interlock.graph.task.machine import (
-    Cause,
-    Outcome,
-    Verdict,
-)
+from interlock.graph.task.machine import Cause, Outcome, Verdict
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated
 from interlock.graph.task.policy import spent_by
 from interlock.graph.task.state import Answered, Event, TaskState
@@ -42,40 +38,32 @@ def ask_role(context: TaskContext, role: Role, state: TaskState, store: RunStore
     """
     number = reask_number(state, role.name)
     with context.tape.alone(name_of(role.name, state["attempt"], state["turn"], number)):
-        return _ask(context, role, state, store, number)
+        notice, key = get_stream_writer(), _answer_key(role, state, number)
+        notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
+        state = _with_failures(role, state, store.spent_in_vain(key))
+        reply = _ask(context, role, state, store, number)
+        cost = store.cost(key)
+        notice(_answered(role, reply, cost))
+        return _update(context, role, state, reply, number, store, cost)
 
 
-def _ask(context: TaskContext, role: Role, state: TaskState, store: RunStore, number: int) -> dict[str, Any]:
-    answered_before = state.get("answers", {}).get(role.name)
-    refusal = answered_before["findings_text"] if answered_before is not None and number > 0 else ""
-    notice = get_stream_writer()
-    notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
-    if _went_stale(context, role, state):
-        reply = Reply("stale", None, "", (), (), context.tree())
-        notice(_answered(role, reply, {}))
-        return _update(context, role, state, reply, number, store)
-    key = _answer_key(role, state, number)
-    state = _with_failures(role, state, store.spent_in_vain(key))
-    used_up = "" if store.answer(key) is not None else _used_up(context, role, state)
-    if used_up:
-        used_up = f"{role.name} was not asked: {used_up}"
-        reply = Reply("spent", None, used_up, (), (), context.tree())
-        notice(_answered(role, reply, {}))
-        return _update(context, role, state, reply, number, store)
-    text = _answer_text(context, role, state, store, number, refusal)
-    cost = store.cost(key)
+def _ask(context: TaskContext, role: Role, state: TaskState, store: RunStore, number: int) -> Reply:
+    """Return the judged answer of a role, or why there is none: the files changed, or a budget is used up."""
+    key, judges = _answer_key(role, state, number), role.kind in ("qa", "review")
+    if judges and context.tree() != state["tree"]:  # no verdict on the hand-over can count any more
+        return Reply("stale", None, "", context.tree())
+    # What comes from outside spends nothing of ours, and what is kept was spent before.
+    costs = context.runners[role.name] is not REMOTE and store.answer(key) is None
+    if costs and (used_up := spent_by(context.policy, state.get("spent", {}), role.name)):
+        return Reply("spent", None, f"{role.name} was not asked: {used_up}", context.tree())
+    text, cost = _answer_text(context, role, state, store, number), store.cost(key)
     if cost.get("stopped"):
         stopped = f"{role.name} had no answer when what was left of its budget was used up: {cost['stopped']}"
-        reply = Reply("spent", None, stopped, (), (), context.tree())
-        notice(_answered(role, reply, cost))
-        return _update(context, role, state, reply, number, store)
+        return Reply("spent", None, stopped, context.tree())
     reply = judge(context, role, state, text, worked=_worked(role, state, cost), opened=_opened(role, state, cost))
     if reply.outcome == "invalid" and not may_ask_again(state, role.name, number, context.policy.max_reasks):
         reply = overruled(reply, role, own_collection(state, role.name))
-    if role.kind in ("qa", "review") and reply.tree != state["tree"]:
-        reply = replace(reply, outcome="stale")
-    notice(_answered(role, reply, cost))
-    return _update(context, role, state, reply, number, store)
+    return replace(reply, outcome="stale") if judges and reply.tree != state["tree"] else reply
 
 
 def _with_failures(role: Role, state: TaskState, spent: Usage) -> TaskState:
@@ -88,13 +76,13 @@ def _with_failures(role: Role, state: TaskState, spent: Usage) -> TaskState:
 
 def _answered(role: Role, reply: Reply, cost: Mapping[str, Any]) -> dict[str, Any]:
     """Return the notice of an answer; without a report, its text says why there is none."""
-    errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
+    errors = reply.errors
     return {
         "kind": "answered",
         "role": role.name,
         "outcome": reply.outcome,
         "codes": [item.code for item in errors],
-        "findings": reply.report.as_reask() if reply.outcome == "invalid" and reply.report is not None else "",
+        "findings": reply.refusal,
         "first": errors[0].message if errors else reply.text if reply.report is None else "",
         "seconds": cost["usage"].get("seconds") if cost else None,
         "usage": cost["usage"] if cost.get("told") else None,
@@ -115,16 +103,6 @@ def _opened(role: Role, state: TaskState, cost: Mapping[str, Any]) -> list[str] 
     last = state.get("answers", {}).get(role.name)
     before = [] if last is None else last.get("opened")
     return None if now is None or before is None else sorted({*before, *now})
-
-
-def _used_up(context: TaskContext, role: Role, state: TaskState) -> str:
-    """Say which budget is used up before a role is asked. What comes from outside spends nothing of ours."""
-    return "" if context.runners[role.name] is REMOTE else spent_by(context.policy, state.get("spent", {}), role.name)
-
-
-def _went_stale(context: TaskContext, role: Role, state: TaskState) -> bool:
-    """Return whether files in scope changed after the hand-over, so that no verdict on it can count any more."""
-    return role.kind in ("qa", "review") and context.tree() != state["tree"]
 
 
 def reask_number(state: TaskState, name: str) -> int:
@@ -154,20 +132,21 @@ def _answer_key(role: Role, state: TaskState, number: int) -> str:
     return f"{state['attempt']}.{state['turn']}-{role.name}-{number}.{_digest(info.task_id)[:16]}"
 
 
-def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunStore, number: int, refusal: str) -> str:
+def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunStore, number: int) -> str:
     key = _answer_key(role, state, number)
     stored = store.answer(key)
     if stored is not None:
         return stored
+    refusal = state.get("answers", {})[role.name]["findings_text"] if number else ""
     refused = _refused(role, state, store) if refusal else ""
-    tell = _writer()
+    tell, copied = get_stream_writer(), copy_context()  # any thread finds the node of a stream by its context
     ask = make_ask(
         context,
         role,
         state,
         store,
         number,
-        lambda step: tell(context.redactor.value(step)),
+        lambda step: copied.copy().run(tell, context.redactor.value(step)),
         refusal=refusal,
         refused=refused,
     )
@@ -190,12 +169,6 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
     store.keep_answer(key, answer.text)
     context.ended()
     return answer.text
-
-
-def _writer() -> Notice:
-    """Return the writer of this node's stream for any thread: it finds its node by the context that it is called in."""
-    tell, copied = get_stream_writer(), copy_context()
-    return lambda step: copied.copy().run(tell, step)
 
 
 def _brought(context: TaskContext, runner: Runner, ask: Ask) -> Answer:
@@ -238,19 +211,24 @@ def _digest(text: str) -> str:
 
 
 def _update(
-    context: TaskContext, role: Role, state: TaskState, reply: Reply, number: int, store: RunStore
+    context: TaskContext,
+    role: Role,
+    state: TaskState,
+    reply: Reply,
+    number: int,
+    store: RunStore,
+    cost: Mapping[str, Any],
 ) -> dict[str, Any]:
     changes = context.changes(store, state["attempt"]) if reply.outcome == "stale" else ""
     reasons = _reasons(role, reply, changes)
     envelope = None if reply.report is None else reply.report.envelope
     key = _answer_key(role, state, number)
-    cost = store.cost(key)
     answered = Answered(
         outcome=reply.outcome,
         attempt=state["attempt"],
         turn=state["turn"],
         reask=number,
-        findings_text=reply.report.as_reask() if reply.outcome == "invalid" and reply.report is not None else "",
+        findings_text=reply.refusal,
         reasons=reasons,
         output="" if reply.outcome == "invalid" or envelope is None else envelope.output[:2000],
         stored="" if reply.report is None else key,
@@ -285,8 +263,7 @@ def _reasons(role: Role, reply: Reply, changes: str) -> list[str]:
         case "spent":
             return [reason(role.certifies or MSG_STRICT, reply.text)]
         case "invalid":
-            errors = [] if reply.report is None else [item for item in reply.report.findings if item.level == "error"]
-            codes = "; ".join(f"{item.code} {item.message}" for item in errors[:3])
+            codes = "; ".join(f"{item.code} {item.message}" for item in reply.errors[:3])
             return [reason(MSG_STRICT, f"{role.name} gave no valid answer within its budget: {codes}")]
         case "progress":
             return [reason(MSG_STRICT, f"{role.name} reported progress and did not hand over within its budget")]

@@ -49,22 +49,20 @@ class Collecting:
         gate_id = role.certifies or ""
 
         def node(state: TaskState) -> Update:
-            get_stream_writer()({"kind": "collecting", "role": role.name, "gate": gate_id})
             try:
-                collection = self._collect(gate_id, state)
+                collection = self._collect(role.name, gate_id, state)
             except CollectorError as error:
                 return self._collector_failed(state, role.name, gate_id, error)
-            self.recorder.keep_files(self.context.root, collection)
-            _collected(collection)
-            row = CollectedEvidence(
-                attempt=state["attempt"], tree=collection.binding.tree, collection=to_json(collection), error="", fix=""
-            )
-            return {"collected": {role.name: row}, "outbox": self._evidence_event(state, role.name, collection)}
+            return {
+                "collected": {role.name: _row(state, collection)},
+                "outbox": self._evidence_event(state, role.name, collection),
+            }
 
         return node
 
-    def _collect(self, gate_id: str, state: TaskState) -> Collection:
-        """Make the evidence of a gate; what was made while the files changed does not fit the files after it."""
+    def _collect(self, name: str, gate_id: str, state: TaskState) -> Collection:
+        """Make and keep the evidence of a gate; made while the files changed, it does not fit the files after it."""
+        get_stream_writer()({"kind": "collecting", "role": name, "gate": gate_id})
         context, protocol = self.context, self.context.policy.protocol
         gate, work = protocol.gate(gate_id), binding(self.context, state, self.context.tree())
         try:
@@ -73,7 +71,11 @@ class Collecting:
             context.ended()
         after = binding(context, state, context.tree())
         report = judge_collection(made, root=context.root, protocol=protocol, binding=after, gate=gate_id)
-        return replace(made, ok=report.ok, findings=report.findings)
+        made = replace(made, ok=report.ok, findings=report.findings)
+        self.recorder.keep_files(context.root, made)
+        said = [item.message for item in made.findings]
+        _tell_collected(gate_id, ok=made.ok, files=[file.path for file in made.files], findings=said)
+        return made
 
     def _made(self, gate: GateSpec, state: TaskState, work: Binding) -> Collection:
         """Run what makes the evidence of a gate: its command, sealed or not, or a collector."""
@@ -123,15 +125,9 @@ class Collecting:
             evidence=[], reasons=[why],
         )  # fmt: skip
         row = CollectedEvidence(attempt=state["attempt"], tree="", collection=None, error=error.message, fix=error.fix)
-        get_stream_writer()({"kind": "collected", "gate": gate_id, "ok": False, "files": [], "findings": [why]})
-        data = {
-            "role": name,
-            "gate": gate_id,
-            "ok": False,
-            "code": error.code,
-            "error": error.message,
-            "fix": error.fix,
-        }
+        _tell_collected(gate_id, ok=False, files=[], findings=[why])
+        data = {"role": name, "gate": gate_id, "ok": False, "code": error.code}
+        data |= {"error": error.message, "fix": error.fix}
         event = Event(type="evidence", data=data, order=[role_order(self.context, name), 0])
         return {
             "collected": {name: row},
@@ -162,17 +158,12 @@ class Collecting:
         collected: dict[str, CollectedEvidence] = {}
         made: list[Collection] = []
         for gate in self.command_gates:
-            get_stream_writer()({"kind": "collecting", "role": COMMAND_GATES, "gate": gate.id})
             try:
-                made.append(self._collect(gate.id, state))
+                made.append(self._collect(COMMAND_GATES, gate.id, state))
             except CollectorError as error:
                 return self._collector_failed(state, COMMAND_GATES, gate.id, error)
-            self.recorder.keep_files(self.context.root, made[-1])
-            _collected(made[-1])
             outbox |= self._evidence_event(state, COMMAND_GATES, made[-1])
-            collected[f"{COMMAND_GATES}/{gate.id}"] = CollectedEvidence(
-                attempt=state["attempt"], tree=made[-1].binding.tree, collection=to_json(made[-1]), error="", fix=""
-            )
+            collected[f"{COMMAND_GATES}/{gate.id}"] = _row(state, made[-1])
         failed = [item for item in made if not item.ok]
         verdict = Verdict(
             role=COMMAND_GATES,
@@ -187,16 +178,13 @@ class Collecting:
         return {"verdicts": {COMMAND_GATES: verdict}, "collected": collected, "outbox": outbox}
 
 
-def _collected(made: Collection) -> None:
-    get_stream_writer()(
-        {
-            "kind": "collected",
-            "gate": made.gate,
-            "ok": made.ok,
-            "files": [file.path for file in made.files],
-            "findings": [item.message for item in made.findings],
-        }
-    )
+def _row(state: TaskState, made: Collection) -> CollectedEvidence:
+    tree = made.binding.tree
+    return CollectedEvidence(attempt=state["attempt"], tree=tree, collection=to_json(made), error="", fix="")
+
+
+def _tell_collected(gate: str, *, ok: bool, files: list[str], findings: list[str]) -> None:
+    get_stream_writer()({"kind": "collected", "gate": gate, "ok": ok, "files": files, "findings": findings})
 
 
 def _reasons(made: Collection) -> list[str]:

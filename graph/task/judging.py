@@ -24,19 +24,29 @@ class Reply:
         outcome: What came of it.
         report: Reading and findings; None when nobody was asked.
         text: The answer as it came.
+        tree: The digest of the scope when the answer was judged.
         files: The evidence files that were read and accepted.
         verified: The claimed gates whose evidence is complete and passed its check.
-        tree: The digest of the scope when the answer was judged.
         overruled: Why the verdict is FAIL whatever the role said: what Interlock's own evidence for its gate says.
     """
 
     outcome: Outcome
     report: Report | None
     text: str
-    files: tuple[CitedFile, ...]
-    verified: tuple[str, ...]
     tree: str
+    files: tuple[CitedFile, ...] = ()
+    verified: tuple[str, ...] = ()
     overruled: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> list[Finding]:
+        """What the answer is refused for."""
+        return [] if self.report is None else [item for item in self.report.findings if item.level == "error"]
+
+    @property
+    def refusal(self) -> str:
+        """The findings as the role is told of them when it is asked again; empty unless the answer is invalid."""
+        return self.report.as_reask() if self.outcome == "invalid" and self.report is not None else ""
 
 
 def judge(
@@ -116,7 +126,7 @@ def judge(
     files = tuple(
         CitedFile(key=row.key, path=row.path, sha256=row.sha256, size_bytes=row.size_bytes) for row in judged.files
     )
-    reply = Reply(outcome, report, text, files, judged.verified, tree)
+    reply = Reply(outcome, report, text, tree, files, judged.verified)
     return overruled(reply, role, collection) if claim and known.issuperset(of_evidence) else reply
 
 

@@ -32,7 +32,7 @@ from interlock.graph.task.machine import (
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated, statement
 from interlock.graph.task.record import Recorder, set_aside, undelivered
 from interlock.graph.task.sealing import seal_run
-from interlock.graph.task.state import Outside, TaskState, round_of
+from interlock.graph.task.state import TaskState, round_of
 from interlock.graph.task.store import RunStore
 
 EVIDENCE_SUFFIX = ".evidence"
@@ -191,15 +191,16 @@ class Nodes(Collecting):
         role = self.build_order[state["step"]]
         cleared = self.recorder.flush(state)
         tree = self.context.hand_over(self._store(state), state["attempt"])
-        outside = self._outside(state)
-        data = {
-            "from": "IN_PROGRESS",
-            "to": "READY_FOR_QA",
-            "by": role.name,
-            "attempt": state["attempt"],
-            "tree": tree,
-            **({"outside": outside} if outside else {}),
-        }
+        context = self.context
+        outside = changes_outside(
+            context.root,
+            context.task,
+            self._store(state),
+            state.get("sealing", {}),
+            reserve=context.policy.reserve,
+        )
+        data: Update = {"from": "IN_PROGRESS", "to": "READY_FOR_QA", "by": role.name, "attempt": state["attempt"]}
+        data |= {"tree": tree, **({"outside": outside} if outside else {})}
         entry = self.recorder.keep(state["run_id"], f"{state['attempt']}/status/READY_FOR_QA", "status", data)
         self._notice("IN_PROGRESS", "READY_FOR_QA", role.name, state["attempt"])
         if "outside" in entry.data:
@@ -209,30 +210,12 @@ class Nodes(Collecting):
         if tree.startswith(UNREADABLE):
             why = reason(MSG_STRICT, f"the files in scope cannot be handed over: {tree}")
             found = {"outcome": "broken", "cause": "stale", "fail_reasons": [why]}
-        return {
-            **cleared,
-            "status": "READY_FOR_QA",
-            "tree": tree,
-            "outside": entry.data.get("outside", []),
-            **found,
-        }
-
-    def _outside(self, state: TaskState) -> list[Outside]:
-        context = self.context
-        return changes_outside(
-            context.root,
-            context.task,
-            self._store(state),
-            state.get("sealing", {}),
-            reserve=context.policy.reserve,
-        )
+        outside = entry.data.get("outside", [])
+        return {**cleared, "status": "READY_FOR_QA", "tree": tree, "outside": outside, **found}
 
     def qa_in_progress(self, state: TaskState) -> Update:
         """Dispatch every QA role, by name."""
-        names = self.phase("qa")
-        text = f"QA dispatched for attempt {state['attempt']}: {', '.join(names)}."
-        actions = [f"{name} to judge the tree and answer" for name in names]
-        return self._set(state, "QA_IN_PROGRESS", text, actions, extra={"dispatched": list(names)})
+        return self._dispatch(state, "QA_IN_PROGRESS", self.phase("qa"), "QA dispatched", "judge")
 
     def ready_for_review(self, state: TaskState) -> Update:
         """Dispatch every review role, by name; where there is none, say so."""
@@ -240,10 +223,12 @@ class Nodes(Collecting):
             text = f"QA passed in attempt {state['attempt']}. {_NO_REVIEW}"
             actions = ["orchestrator to verify every gate again"]
             return self._set(state, "READY_FOR_REVIEW", text, actions, extra={"dispatched": [], **_UNREVIEWED})
-        names = self.phase("review")
-        text = f"QA passed. Review dispatched for attempt {state['attempt']}: {', '.join(names)}."
-        actions = [f"{name} to review the tree and answer" for name in names]
-        return self._set(state, "READY_FOR_REVIEW", text, actions, extra={"dispatched": list(names)})
+        return self._dispatch(state, "READY_FOR_REVIEW", self.phase("review"), "QA passed. Review dispatched", "review")
+
+    def _dispatch(self, state: TaskState, status: Status, names: tuple[str, ...], done: str, verb: str) -> Update:
+        text = f"{done} for attempt {state['attempt']}: {', '.join(names)}."
+        actions = [f"{name} to {verb} the tree and answer" for name in names]
+        return self._set(state, status, text, actions, extra={"dispatched": list(names)})
 
     def approved(self, state: TaskState) -> Update:
         """Verify everything once more, and only then set APPROVED."""
@@ -327,15 +312,9 @@ class Nodes(Collecting):
                 next_actions=actions,
             )
             envelope = parse(envelope_text).envelope
-            data = {
-                "from": previous,
-                "to": status,
-                "by": "orchestrator",
-                "attempt": state["attempt"],
-                "tree": state.get("tree", ""),
-                "envelope": None if envelope is None else asdict(envelope),
-                **(extra or {}),
-            }
+            data: Update = {"from": previous, "to": status, "by": "orchestrator", "attempt": state["attempt"]}
+            data |= {"tree": state.get("tree", ""), "envelope": None if envelope is None else asdict(envelope)}
+            data |= extra or {}
             self.recorder.keep(run_id, key, "status", data)
         self._notice(previous, status, "orchestrator", state["attempt"], reasons or [])
         return {**cleared, "status": status, "outcome": "holds"}

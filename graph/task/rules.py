@@ -14,7 +14,6 @@ from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.response import input_exists, relative
 
 if TYPE_CHECKING:
-    from interlock.core.finding import Level
     from interlock.envelope import Item, Report
     from interlock.envelope.protocol import Role
 
@@ -172,14 +171,11 @@ def unchanged_tree(report: "Report", mode: Literal["error", "warn"], scope: Sequ
 
     Source: field notes, orchestration: an agent that claims work without having changed anything.
     """
-    return _finding(
-        UNCHANGED_TREE,
-        report,
-        level="error" if mode == "error" else "warning",
-        message=f"{_handing(report)}, but no file in scope has changed since it was assigned.",
-        found="READY_FOR_QA with an unchanged tree",
-        expected=f"a change in {', '.join(scope)}",
+    message = f"{_handing(report)}, but no file in scope has changed since it was assigned."
+    found = _at_status(
+        UNCHANGED_TREE, report, message, "READY_FOR_QA with an unchanged tree", f"a change in {', '.join(scope)}"
     )
+    return found._replace(level="error" if mode == "error" else "warning")
 
 
 def idle(report: "Report", scope: Sequence[str]) -> Finding:
@@ -187,14 +183,9 @@ def idle(report: "Report", scope: Sequence[str]) -> Finding:
 
     Whatever a project says of unchanged trees: where an agent may find that nothing is to do, it has to look first.
     """
-    return _finding(
-        IDLE,
-        report,
-        level=IDLE.level,
-        message=f"{_handing(report)}, but the agent called no tool, and no file in scope has changed.",
-        found="READY_FOR_QA, no tool called, an unchanged tree",
-        expected=f"work in {', '.join(scope)}",
-    )
+    message = f"{_handing(report)}, but the agent called no tool, and no file in scope has changed."
+    found = "READY_FOR_QA, no tool called, an unchanged tree"
+    return _at_status(IDLE, report, message, found, f"work in {', '.join(scope)}")
 
 
 def unopened(report: "Report", role: "Role", root: str, opened: Collection[str]) -> Iterator[Finding]:
@@ -222,52 +213,30 @@ def unopened(report: "Report", role: "Role", root: str, opened: Collection[str])
 
 
 def _at(rule: Rule, field: str, item: "Item", message: str, expected: str) -> Finding:
-    return Finding(
-        rule.code, rule.level, field, message, item.text[:200], expected, rule.remedy, item.line, item.column,
-        rule.source,
-    )  # fmt: skip
+    return _of(rule, field, message, item.text[:200], expected, item.line, item.column)
 
 
 def no_outcome(report: "Report", role: "Role") -> Finding:
     """Return the finding for an answer that breaks no rule and still says nothing that moves the task."""
-    return _finding(
-        NO_OUTCOME,
-        report,
-        level=NO_OUTCOME.level,
-        message=f"The answer of {role.name} is none of the forms in which a turn of a {role.kind} role may end.",
-        found=f"STATUS {report.status}, verdict {report.verdict or 'none'}",
-        expected="one of the forms of the assignment",
-    )
+    message = f"The answer of {role.name} is none of the forms in which a turn of a {role.kind} role may end."
+    found = f"STATUS {report.status}, verdict {report.verdict or 'none'}"
+    return _at_status(NO_OUTCOME, report, message, found, "one of the forms of the assignment")
 
 
 def unreadable_tree(report: "Report", why: str) -> Finding:
     """Return the finding for a hand-over of files that cannot be read, and so cannot be bound to any verdict."""
-    return _finding(
-        UNREADABLE_TREE,
-        report,
-        level=UNREADABLE_TREE.level,
-        message=f"{_handing(report)}, but the files in scope cannot be read.",
-        found=why,
-        expected="files in scope that can be read, with UTF-8 names",
-    )
+    message = f"{_handing(report)}, but the files in scope cannot be read."
+    return _at_status(UNREADABLE_TREE, report, message, why, "files in scope that can be read, with UTF-8 names")
 
 
 def _handing(report: "Report") -> str:
     return "The answer hands work over" if report.status == "READY_FOR_QA" else "With its fixes the answer hands over"
 
 
-def _finding(rule: Rule, report: "Report", *, level: "Level", message: str, found: str, expected: str) -> Finding:
-    """Make the finding of a rule at the STATUS of an answer; code, fix and source come from its row."""
+def _at_status(rule: Rule, report: "Report", message: str, found: str, expected: str) -> Finding:
     status = report.reading.fields["STATUS"]
-    return Finding(
-        code=rule.code,
-        level=level,
-        field="STATUS",
-        line=status.line,
-        column=status.value_column,
-        message=message,
-        found=found,
-        expected=expected,
-        fix=rule.remedy,
-        source=rule.source,
-    )
+    return _of(rule, "STATUS", message, found, expected, status.line, status.value_column)
+
+
+def _of(rule: Rule, field: str, message: str, found: str, expected: str, line: int, column: int) -> Finding:
+    return Finding(rule.code, rule.level, field, message, found, expected, rule.remedy, line, column, rule.source)
