@@ -18,7 +18,7 @@ from interlock.graph.task.store import pruned_runs
 from interlock.graph.ticket.machine import Rebuilder
 from interlock.graph.ticket.state import RunState, terminal
 from interlock.graph.ticket.store import TicketStore
-from interlock.journal import Head, Journal, JournalDamaged, Problem, verify
+from interlock.journal import Head, Journal, JournalDamaged, verify
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 from interlock.reservations import Comparison, compare_here, place
 
@@ -166,7 +166,7 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     logged = os.path.lexists(snapshots_path(root))
     written = bool(kept or given) or logged or os.path.lexists(path)
     exact = (given.keys() - still) | (over - given.keys())
-    problems: list[Problem] = verify(path, {**kept, **given}, exact=exact) if written else []
+    problems = verify(path, {**kept, **given}, exact=exact) if written else []
     if given and kept:
         problems += [item for item in verify(path, kept, exact=over) if item not in problems]
     pinned = tickets.heads("snapshots")
@@ -182,7 +182,8 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     store = place.find(str(root)).store_path
     leases, unlike = (None, []) if problems else _leases(root, store)
     beyond = {} if problems else _beyond(path, given, still)
-    found = (*_at(path, problems), *_at(snapshots_path(root), of_snapshots), *damaged, *unlike)
+    of_snapshots = [item._replace(path=str(snapshots_path(root))) for item in of_snapshots]
+    found = (*(item._replace(path=str(path)) for item in problems), *of_snapshots, *damaged, *unlike)
     return Verification(
         str(path), found, lines, len(names - of_tickets - {RESERVATIONS}), len(of_tickets), len(kept | given),
         str(snapshots_path(root)), bool(problems or of_snapshots), store=store, leases=leases, beyond=beyond,
@@ -234,13 +235,6 @@ def _beyond(path: Path, given: Mapping[str, Head], still: Collection[str]) -> di
     journal = Journal(path)
     ends = {run: journal.head(run) for run in given.keys() & still}
     return {run: end.seq - given[run].seq for run, end in ends.items() if end is not None and end.seq > given[run].seq}
-
-
-def _at(path: Path, problems: Iterable[Problem]) -> Iterator[Finding]:
-    for row in problems:
-        yield Finding(
-            row.code, "error", row.run, row.message, row.found, row.expected, row.fix, row.line, path=str(path)
-        )
 
 
 def _unread(run: str, error: RunDamagedError) -> Finding:
@@ -344,9 +338,9 @@ def _ticket_problems(root: Path, tickets: _Tickets) -> Iterator[Finding]:
         seen = last["revision"] if last else 0
         # One that goes on at this moment may have taken several steps since the snapshots were read.
         behind = revision > seen + 1 and Journal(snapshots_path(root)).find(name, str(revision - 1)) is None
-        if last is None or revision < seen or behind:
+        if revision < seen or behind:
             yield _unlike(name, f"revision {revision}, and snapshots up to {seen}")
-        elif revision == seen and last["history"] != state["history"]:
+        elif last is not None and revision == seen and last["history"] != state["history"]:
             yield _unlike(name, "another history than that of its last snapshot")
 
 

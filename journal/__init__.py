@@ -11,23 +11,20 @@ means. Keys of the environment are taken out of what it is given (`interlock.red
 from typing import Final
 
 from interlock.journal.errors import (
-    CODES,
     RULES,
-    Code,
     JournalConflict,
     JournalDamaged,
     JournalError,
     JournalRefused,
     JournalUnwritten,
-    Problem,
 )
 from interlock.journal.line import MAX_DEPTH, MAX_LINE_BYTES, Entry, Head, canonical, not_json
 from interlock.journal.log import Journal
 from interlock.journal.verify import verify
 
 __all__ = [
-    "CODES", "MAX_DEPTH", "MAX_LINE_BYTES", "RULES", "Code", "Entry", "Head", "Journal", "JournalConflict",
-    "JournalDamaged", "JournalError", "JournalRefused", "JournalUnwritten", "Problem", "canonical", "not_json",
+    "MAX_DEPTH", "MAX_LINE_BYTES", "RULES", "Entry", "Head", "Journal", "JournalConflict",
+    "JournalDamaged", "JournalError", "JournalRefused", "JournalUnwritten", "canonical", "not_json",
     "verify",
 ]  # fmt: skip
 

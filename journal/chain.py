@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from interlock.journal.errors import Problem
-from interlock.journal.line import START, Entry, Flaw, Head, Link, decode
+from interlock.core.finding import Finding
+from interlock.journal.errors import flaw
+from interlock.journal.line import START, Entry, Head, Link, decode
 
 
 @dataclass(slots=True)
@@ -17,26 +18,26 @@ class Chain:
     places: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     lines: int = 0
 
-    def check(self, raw: bytes) -> tuple[Entry | None, list[Problem]]:
+    def check(self, raw: bytes) -> tuple[Entry | None, list[Finding]]:
         """Read the next line and say everything that is wrong with it there; changes nothing.
 
         The entry is None when the bytes are no entry at all.
         """
         line = self.lines + 1
         entry = decode(raw)
-        if isinstance(entry, Flaw):
-            return None, [Problem(line, entry.run, entry.code, entry.message, entry.found, entry.expected)]
+        if isinstance(entry, Finding):
+            return None, [entry._replace(line=line)]
         head, run = self.heads.get(entry.run, START), entry.run
-        problems: list[Problem] = []
+        problems: list[Finding] = []
         if entry.seq != head.seq + 1:
             found, expected = f"seq {entry.seq}", f"seq {head.seq + 1}"
-            problems.append(Problem(line, run, "JRN704", "the run's numbers have a break", found, expected))
+            problems.append(flaw("JRN704", "the run's numbers have a break", found, expected, run, line))
         if entry.prev != head.hash:
             message = "the line does not follow the run's line before"
-            problems.append(Problem(line, run, "JRN705", message, entry.prev, head.hash))
+            problems.append(flaw("JRN705", message, entry.prev, head.hash, run, line))
         if entry.key in self.places.get(run, ()):
             message = "the key stands in the run twice"
-            problems.append(Problem(line, run, "JRN706", message, repr(entry.key), "a key of its own"))
+            problems.append(flaw("JRN706", message, repr(entry.key), "a key of its own", run, line))
         return entry, problems
 
     def fits(self, line: Entry | Link) -> bool:

@@ -1,32 +1,11 @@
-"""What can be wrong with a journal: the codes, problems found in a file, and the errors that a caller may catch."""
+"""What can be wrong with a journal: the codes, what is found in a file, and the errors that a caller may catch."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final
 
 from interlock.core.errors import Exit, InterlockError
+from interlock.core.finding import Finding
 from interlock.core.rule import rules
-
-Code: TypeAlias = Literal[
-    "JRN701",
-    "JRN702",
-    "JRN703",
-    "JRN704",
-    "JRN705",
-    "JRN706",
-    "JRN707",
-    "JRN708",
-    "JRN711",
-    "JRN712",
-    "JRN713",
-    "JRN714",
-    "JRN721",
-    "JRN722",
-    "JRN731",
-    "JRN732",
-    "JRN733",
-]
-CODES: Final[tuple[Code, ...]] = get_args(Code)
 
 _ALTERED: Final = (
     "The file was changed after it was written. Restore it from a copy, or move it aside and treat the run as unproven."
@@ -89,30 +68,18 @@ RULES: Final = rules({
 """What must hold and what to do, for each code."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong with a journal file.
+def flaw(code: str, message: str, found: str, expected: str, run: str = "", line: int = 0) -> Finding:
+    """Return one thing that is wrong with a journal file; its field is the run, empty when the line does not say.
 
-    Line 0 is the whole file, or the end of a run; the run is empty when the line does not say.
+    Line 0 is the whole file, or the end of a run.
     """
-
-    line: int
-    run: str
-    code: Code
-    message: str
-    found: str
-    expected: str
-
-    @property
-    def fix(self) -> str:
-        """What to do about it, in the imperative."""
-        return RULES[self.code].remedy
+    return Finding(code, "error", run, message, found, expected, RULES[code].remedy, line)
 
 
 class JournalError(InterlockError):
     """Base of what this package raises."""
 
-    def __init__(self, code: Code, message: str, *, path: Path, line: int = 0) -> None:
+    def __init__(self, code: str, message: str, *, path: Path, line: int = 0) -> None:
         super().__init__(message, RULES[code].remedy, code)
         if code == "JRN721":  # the system refused the path, not this package its arguments
             self.exit_code = Exit.SYSTEM

@@ -9,7 +9,8 @@ from hashlib import sha256
 from json.encoder import encode_basestring_ascii
 from typing import Any, Final, NamedTuple, cast
 
-from interlock.journal.errors import Code
+from interlock.core.finding import Finding
+from interlock.journal.errors import flaw
 
 MAX_LINE_BYTES: Final = 256 * 1024
 """The longest line that is written or read, its newline included."""
@@ -113,17 +114,6 @@ class Link(NamedTuple):
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
-    """Why some bytes are not a line of a journal."""
-
-    code: Code
-    message: str
-    found: str
-    expected: str
-    run: str = ""
-
-
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _text = encode_basestring_ascii
 
@@ -178,21 +168,20 @@ def make(event: Event, *, after: Head, at: str) -> tuple[Entry, bytes]:
     return entry, _line(before, digest, behind)
 
 
-def decode(raw: bytes) -> Entry | Flaw:
+def decode(raw: bytes) -> Entry | Finding:
     """Read one line, its newline included, and accept nothing but the exact bytes that `make` would have written."""
     if len(raw) > MAX_LINE_BYTES:
-        return Flaw("JRN708", "the line is too long", f"more than {MAX_LINE_BYTES} bytes", f"at most {MAX_LINE_BYTES}")
+        return flaw("JRN708", "the line is too long", f"more than {MAX_LINE_BYTES} bytes", f"at most {MAX_LINE_BYTES}")
     try:
         value: object = json.loads(raw)
     except (ValueError, RecursionError) as error:
         return _not_json(raw, error)
     if not isinstance(value, dict):
-        return Flaw("JRN702", "the line is not an object", _shown(raw), "an object with the eight fields of an entry")
+        return flaw("JRN702", "the line is not an object", _shown(raw), "an object with the eight fields of an entry")
     fields = cast("dict[str, Any]", value)
     run = fields.get("run")
-    flaw = _field_flaw(fields, run if isinstance(run, str) else "")
-    if flaw:
-        return flaw
+    if wrong := _field_flaw(fields, run if isinstance(run, str) else ""):
+        return wrong
     try:
         before, behind = _around_hash(fields, canonical(fields["data"]))
         exact = _line(before, fields["hash"], behind)
@@ -200,7 +189,7 @@ def decode(raw: bytes) -> Entry | Flaw:
         return _not_json(raw, error)
     if exact != raw:
         at = next((i for i, (a, b) in enumerate(zip(raw, exact, strict=False)) if a != b), min(len(raw), len(exact)))
-        return Flaw(
+        return flaw(
             "JRN701",
             f"the line is not in canonical form from byte {at} on",
             _shown(raw[at : at + 24]),
@@ -209,7 +198,7 @@ def decode(raw: bytes) -> Entry | Flaw:
         )
     right = _digest(before, behind)
     if right != fields["hash"]:
-        return Flaw("JRN703", "the hash does not belong to the line", fields["hash"], right, fields["run"])
+        return flaw("JRN703", "the hash does not belong to the line", fields["hash"], right, fields["run"])
     return Entry(**fields)
 
 
@@ -253,20 +242,20 @@ def _line(before: bytes, digest: str, behind: bytes) -> bytes:
     return b"".join((before, b',"hash":', _text(digest).encode("ascii"), behind, b"\n"))
 
 
-def _not_json(raw: bytes, error: Exception) -> Flaw:
-    return Flaw("JRN701", "the line is not JSON", f"{_shown(raw)} ({_reason(error)})", "one canonical JSON object")
+def _not_json(raw: bytes, error: Exception) -> Finding:
+    return flaw("JRN701", "the line is not JSON", f"{_shown(raw)} ({_reason(error)})", "one canonical JSON object")
 
 
-def _field_flaw(fields: Mapping[str, Any], run: str) -> Flaw | None:
+def _field_flaw(fields: Mapping[str, Any], run: str) -> Finding | None:
     if fields.keys() != _TYPES.keys():
         missing = ", ".join(sorted(_TYPES.keys() - fields.keys()))
         extra = ", ".join(sorted(repr(name) for name in fields.keys() - _TYPES.keys()))
         found = "; ".join(part for part in (missing and f"missing {missing}", extra and f"unknown {extra}") if part)
-        return Flaw("JRN702", "the fields are not those of an entry", found, ", ".join(_TYPES), run)
+        return flaw("JRN702", "the fields are not those of an entry", found, ", ".join(_TYPES), run)
     for name, kind in _TYPES.items():
         if type(fields[name]) is not kind:
             message = f"{name} has the wrong type"
-            return Flaw("JRN702", message, type(fields[name]).__name__, kind.__name__, run)
+            return flaw("JRN702", message, type(fields[name]).__name__, kind.__name__, run)
     return None
 
 

@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from interlock.core.finding import Finding
 from interlock.journal import files
 from interlock.journal.chain import Chain
-from interlock.journal.errors import Code, JournalConflict, JournalDamaged, JournalRefused, Problem
+from interlock.journal.errors import JournalConflict, JournalDamaged, JournalRefused
 from interlock.journal.line import (
     MAX_LINE_BYTES,
     MAX_NAME_CHARS,
     START,
     Entry,
     Event,
-    Flaw,
     Head,
     Link,
     canonical,
@@ -33,7 +33,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _told(wrong: Flaw | Problem) -> str:
+def _told(wrong: Finding) -> str:
     return f"{wrong.message}; found {wrong.found}, expected {wrong.expected}"
 
 
@@ -313,7 +313,7 @@ class Journal:
         if _is_fragment(raw):
             return None
         line = skim(raw) or decode(raw)
-        if isinstance(line, Flaw):
+        if isinstance(line, Finding):
             raise self._wrong(line, files.number(fd, offset))
         return line
 
@@ -344,7 +344,7 @@ class Journal:
     def _line(self, fd: int, place: int) -> bytes:
         return files.read_line(fd, place, self._offset)
 
-    def _wrong(self, wrong: Flaw | Problem, line: int) -> JournalDamaged:
+    def _wrong(self, wrong: Finding, line: int) -> JournalDamaged:
         return JournalDamaged(wrong.code, _told(wrong), path=self.path, line=line)
 
     def _changed(self, place: str, line: int = 0) -> JournalDamaged:
@@ -353,5 +353,5 @@ class Journal:
     def _damaged(self, message: str, *, line: int = 0) -> JournalDamaged:
         return JournalDamaged("JRN722", message, path=self.path, line=line)
 
-    def _refused(self, message: str, code: Code = "JRN732") -> JournalRefused:
+    def _refused(self, message: str, code: str = "JRN732") -> JournalRefused:
         return JournalRefused(code, message, path=self.path)

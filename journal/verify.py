@@ -5,9 +5,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
+from interlock.core.finding import Finding
 from interlock.journal import files
 from interlock.journal.chain import Chain
-from interlock.journal.errors import JournalRefused, Problem
+from interlock.journal.errors import JournalRefused, flaw
 from interlock.journal.line import MAX_LINE_BYTES, Head
 
 MAX_PROBLEMS: Final = 1000
@@ -16,7 +17,7 @@ MAX_PROBLEMS: Final = 1000
 
 def verify(
     path: str | os.PathLike[str], heads: Mapping[str, Head], *, exact: bool | Collection[str] = True
-) -> list[Problem]:
+) -> list[Finding]:
     """Read a whole journal and name everything that is wrong with it, in the order of the file.
 
     Every line is read in full, its form included. The lines alone prove that nothing in the middle of a run was
@@ -38,9 +39,9 @@ def verify(
     try:
         problems, passed, edited = _read(path, chain, heads)
     except FileNotFoundError:
-        return [Problem(0, "", "JRN721", "there is no journal", "no file", str(path))]
+        return [flaw("JRN721", "there is no journal", "no file", str(path))]
     except JournalRefused as error:
-        return [Problem(0, "", "JRN721", error.message, str(path), "a regular file")]
+        return [flaw("JRN721", error.message, str(path), "a regular file")]
     if len(problems) >= MAX_PROBLEMS:
         return problems
     for run, head in heads.items():
@@ -51,26 +52,25 @@ def verify(
     return problems
 
 
-def _read(path: Path, chain: Chain, heads: Mapping[str, Head]) -> tuple[list[Problem], dict[str, str], dict[str, int]]:
+def _read(path: Path, chain: Chain, heads: Mapping[str, Head]) -> tuple[list[Finding], dict[str, str], dict[str, int]]:
     """Check each line; also give the hash at the number of each head, and how many edited lines end each run."""
-    problems: list[Problem] = []
+    problems: list[Finding] = []
     passed: dict[str, str] = {}
     edited: dict[str, int] = {}
     with files.open_for_reading(path) as (fd, size):
         for offset, raw in files.read_lines(fd, 0, size):
             if not raw.endswith(b"\n") and len(raw) <= MAX_LINE_BYTES:
                 found = f"{len(raw)} bytes without a newline"
-                problems.append(
-                    Problem(chain.lines + 1, "", "JRN707", "the last line is not whole", found, "a newline")
-                )
+                message, line = "the last line is not whole", chain.lines + 1
+                problems.append(flaw("JRN707", message, found, "a newline", line=line))
                 break
             entry, flaws = chain.check(raw)
             problems += flaws
             chain.adopt(entry, offset)
             if entry is not None:
                 edited.pop(entry.run, None)
-            for flaw in flaws if entry is None else ():
-                edited[flaw.run] = edited.get(flaw.run, 0) + (flaw.code == "JRN703")
+            for row in flaws if entry is None else ():
+                edited[row.field] = edited.get(row.field, 0) + (row.code == "JRN703")
             if len(problems) >= MAX_PROBLEMS:
                 break
             if entry is not None and entry.run in heads and entry.seq == heads[entry.run].seq:
@@ -80,17 +80,17 @@ def _read(path: Path, chain: Chain, heads: Mapping[str, Head]) -> tuple[list[Pro
 
 def _head_problems(
     run: str, head: Head, last: Head | None, at_head: str | None, *, exact: bool, edited: int
-) -> list[Problem]:
+) -> list[Finding]:
     if edited and (last.seq if last else 0) + edited >= head.seq > (last.seq if last else 0):
         return []  # the line at the head is there, and was edited; that is reported of the line
     if last is None:
-        return [Problem(0, run, "JRN711", "the run is not in the journal", "no line", f"{head.seq} lines")]
+        return [flaw("JRN711", "the run is not in the journal", "no line", f"{head.seq} lines", run)]
     if last.seq < head.seq or at_head is None:
         message = "the run is shorter than its head"
-        return [Problem(0, run, "JRN712", message, f"ends at seq {last.seq}", f"seq {head.seq}")]
+        return [flaw("JRN712", message, f"ends at seq {last.seq}", f"seq {head.seq}", run)]
     if at_head != head.hash:
-        return [Problem(0, run, "JRN713", f"seq {head.seq} is not the run's head", at_head, head.hash)]
+        return [flaw("JRN713", f"seq {head.seq} is not the run's head", at_head, head.hash, run)]
     if exact and last != head:
         message = "the run goes on after its head"
-        return [Problem(0, run, "JRN714", message, f"ends at seq {last.seq}", f"seq {head.seq}")]
+        return [flaw("JRN714", message, f"ends at seq {last.seq}", f"seq {head.seq}", run)]
     return []

@@ -75,7 +75,6 @@ def _with_failures(role: Role, state: TaskState, spent: Usage) -> TaskState:
 
 
 def _answered(role: Role, reply: Reply, cost: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the notice of an answer; without a report, its text says why there is none."""
     errors = reply.errors
     return {
         "kind": "answered",
@@ -172,11 +171,7 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
 
 
 def _brought(context: TaskContext, runner: Runner, ask: Ask) -> Answer:
-    """Return what a runner brings, with what it cost as it was measured here where the runner does not tell.
-
-    Raises:
-        RunnerError: It brings nothing; a key that the error quotes is taken out.
-    """
+    """Return what a runner brings, with what it cost as it was measured here where the runner does not tell."""
     started = time.monotonic()
     try:
         brought = runner(ask)

@@ -9,10 +9,8 @@ from interlock.agents.ask import REMOTE, Ask, Notice, agent_of_run
 from interlock.agents.changes import ChangedFile, FailedGate, FailedTest
 from interlock.agents.prompt import assignment, correction, reask
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
-from interlock.gates.errors import TreeError
 from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.manifest import from_json
-from interlock.gates.tree import in_scope
 from interlock.graph.task.changes import as_told, changes_in_scope, diffs_outside, keep_start
 from interlock.graph.task.context import TaskContext, held_gates, own_collection
 from interlock.graph.task.policy import left_for
@@ -112,7 +110,7 @@ def make_ask(
         required=context.task.gates_required,
         status=state["status"] or "IN_PROGRESS",
         protocol=context.policy.protocol,
-        in_scope=lambda path: _in_scope(context, path),
+        in_scope=context.task.covers,
         inputs=context.task.inputs,
         commands=_commands(context, role),
         correction=correction(refusal) if refusal else "",
@@ -162,16 +160,8 @@ def _changes(context: TaskContext, role: Role, state: TaskState, store: RunStore
 
 
 def _outputs(role: Role, state: TaskState) -> dict[str, str]:
-    """Return what the other roles reported in this attempt, as far as it is kept in the state."""
     return {
         name: row["output"]
         for name, row in state.get("answers", {}).items()
         if name != role.name and row["attempt"] == state["attempt"] and row["output"]
     }
-
-
-def _in_scope(context: TaskContext, path: str) -> bool:
-    try:
-        return in_scope(path, context.task.scope)
-    except TreeError:
-        return False

@@ -139,9 +139,6 @@ def _frozen(context: TaskContext, base: Base, start: Mapping[str, str], now: Map
     """Return the files in scope as they were when the tree was frozen.
 
     A base has no ignored files, so these are as `start` says. What is not ignored and not in the base was not there.
-
-    Raises:
-        TreeError, SealError: A tree cannot be listed.
     """
     scope = compile_scope(context.task.scope)
     found = {

@@ -78,7 +78,6 @@ class Collecting:
         return made
 
     def _made(self, gate: GateSpec, state: TaskState, work: Binding) -> Collection:
-        """Run what makes the evidence of a gate: its command, sealed or not, or a collector."""
         context = self.context
         if gate.id in context.policy.seals:
             return collect_sealed(
@@ -188,7 +187,6 @@ def _tell_collected(gate: str, *, ok: bool, files: list[str], findings: list[str
 
 
 def _reasons(made: Collection) -> list[str]:
-    """Return the reasons of a failed gate: its first errors with their fixes, and what it was not judged by."""
     errors = [found for found in made.findings if found.level == "error"]
     shown = [_in_a_line(made.gate, found) for found in errors[:_MAX_REASONS]]
     if len(errors) > _MAX_REASONS:
@@ -214,6 +212,5 @@ def _named_outside(context: TaskContext, state: TaskState) -> tuple[str, ...]:
 
 
 def _progress(gate_id: str) -> Callable[[str], None]:
-    """Return what passes the steps of a sealed gate on to whoever watches the run."""
     tell = get_stream_writer()
     return lambda line: tell({"kind": "gate", "gate": gate_id, "line": line})

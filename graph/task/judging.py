@@ -162,6 +162,5 @@ def _is_delivered(state: TaskState, tree: str) -> bool:
 
 
 def _for_judge(item: Finding, role: Role) -> Finding:
-    """Return a finding about the work with the fix that a judge can make."""
     fix = f"This is a fault of the work, not of your answer: set STATUS to BLOCKED, and name {role.certifies} with it"
     return item._replace(fix=f"{fix} under FAIL_REASONS.")

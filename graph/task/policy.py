@@ -16,10 +16,8 @@ from interlock.agents.tables import Table, read_limits
 from interlock.agents.usage import Limits, Price, Usage, total
 from interlock.envelope.protocol import GateSpec, Protocol, Role
 from interlock.gates.config import Config
-from interlock.gates.errors import TreeError
 from interlock.gates.registry import build_protocol
 from interlock.gates.sealed import Seal, seals, top_of
-from interlock.gates.tree import in_scope
 from interlock.graph.task.roster import roster_of
 from interlock.graph.task.scripts import script_rows
 from interlock.graph.task.task import Task
@@ -178,7 +176,6 @@ def _limits(config: Config, task: Task) -> dict[str, Any]:
 
 
 def _frozen(role: Role, row: AgentSetting, *, page: bool) -> AgentSetting:
-    """Return the setting of a role with what is read of it once, when the run starts."""
     system = role_text(role, page=page, prompt=prompt_path(row.settings, row.base))
     limits = read_limits(Table(row.settings, row.source, f"agents.{role.name}").table("budget"))
     return replace(row, system=system, limits=limits)
@@ -199,14 +196,7 @@ def script_fingerprint(gate: GateSpec, task: Task, root: Path) -> str | None:
 
     Files in the task's scope are the agents' to change, and the verdicts are bound to them anyway.
     """
-    return "; ".join(script_rows(gate.command, root, lambda path: _in_scope(path, task))) or None
-
-
-def _in_scope(path: str, task: Task) -> bool:
-    try:
-        return in_scope(path, task.scope)
-    except TreeError:
-        return False  # the scope itself is refused when the task is checked
+    return "; ".join(script_rows(gate.command, root, task.covers)) or None
 
 
 def left_for(policy: Policy, spent: Mapping[str, Mapping[str, Any]], role: str) -> Limits:

@@ -250,7 +250,7 @@ def _programs(prepared: Prepared) -> Iterator[Finding]:
     for gate_id in dict.fromkeys(prepared.task.gates_required):
         command = prepared.policy.protocol.gate(gate_id).command
         if command and not found_program(prepared.root, command[0]):
-            made = "/" in command[0] and _is_in_scope(prepared.task, command[0])
+            made = "/" in command[0] and prepared.task.covers(command[0].removeprefix("./"))
             message = f"The command of {gate_id}, `{command[0]}`, is not found."
             level: Level = "warning" if made else "error"
             yield _fault(PROGRAM, f"gates.{gate_id}.command", message, level=level, path=path)
@@ -336,13 +336,6 @@ def _budget(prepared: Prepared) -> Iterator[Finding]:
     if calls is not None and calls < len(asked):
         message = f"{calls} calls are allowed, and {len(asked)} roles answer at least once: {', '.join(asked)}."
         yield _fault(BUDGET, "budget.calls", message)
-
-
-def _is_in_scope(task: Task, path: str) -> bool:
-    try:
-        return in_scope(path.removeprefix("./"), task.scope)
-    except TreeError:
-        return False
 
 
 CHECKS: Final[tuple[Check, ...]] = (_runners, _task, _tables, _programs, _browser, _scope, _may_change, _budget)

@@ -286,7 +286,6 @@ def kept_views(root: Path, damaged: Callable[[str, RunDamagedError], object]) ->
 def _leases(
     root: Path, run_id: str, task: Task, policy: Policy, notice: Notice | None, queue_seconds: float | None
 ) -> AbstractContextManager[ScopeLeases | None]:
-    """Return what holds the files of a run, once they are free; nothing where the policy says so."""
     if not policy.reserve:
         return nullcontext()
     return ScopeLeases.open(root, run_id, task).held(notice, queue_seconds=queue_seconds)

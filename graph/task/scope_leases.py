@@ -156,7 +156,6 @@ class ScopeLeases:
     # -- the queue ---------------------------------------------------------------------------------------------------
 
     def _queue(self, queue_seconds: float | None) -> None:
-        """Wait until everything is granted, and say from time to time for whom."""
         self.leases.begin()
         since, waited, queued = self.runtime.monotonic(), 0.0, False
         answer = self._reserve(0)
@@ -180,11 +179,7 @@ class ScopeLeases:
             self._tell({"kind": "unqueued", "waited_seconds": round(waited)})
 
     def _in_the_way(self, answer: ReserveAnswer) -> list[dict[str, Any]]:
-        """Return who is in the way of a refused call.
-
-        Raises:
-            LeasesError: Nobody is: the scope itself is refused, or unsaved work stands in a circle.
-        """
+        """Return who is in the way of a refused call."""
         if answer["errors"][0]["code"] == "RSV204":
             self._give_way(answer)
         blockers = _blockers(answer)
@@ -195,11 +190,7 @@ class ScopeLeases:
         return blockers
 
     def _give_way(self, answer: ReserveAnswer) -> None:
-        """Release what the run holds; whoever holds nothing closes no circle, and joins the queue again, at its end.
-
-        Raises:
-            LeasesError: There is unsaved work below some of it, which is kept.
-        """
+        """Release what the run holds; whoever holds nothing closes no circle, and joins the queue again, at its end."""
         kept = self.leases.release_clean()
         if kept:
             row, name = answer["errors"][0], self.caller.name

@@ -148,7 +148,6 @@ def base_faults(
 
 
 def _faults(check: BaseCheck) -> Iterator[Finding]:
-    """Yield why a gate could not judge, by the key of the gate."""
     for row in check.faults:
         fix = f"Write {row.fix}; the" if row.code == "SEAL401" else f"{row.fix} The"
         yield row._replace(fix=f"{fix} log is {check.log}.")
@@ -158,7 +157,6 @@ def _faults(check: BaseCheck) -> Iterator[Finding]:
 
 
 def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
-    """Yield what a gate can judge, and a person may want otherwise, by the key of the gate."""
     tests = check.tests.run
     if check.note:
         fix = "Nothing: its tests are parsed, and cannot be watched from inside." if tests.parsed else _PARSED

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from interlock.core.text import closest, shown
+from interlock.gates.errors import TreeError
+from interlock.gates.tree import in_scope
 from interlock.graph.errors import TaskError
 from interlock.redaction import KeyRefused, clean_arguments, redactor_for
 
@@ -164,6 +166,13 @@ class Task:
         """
         return _adapter().validate_python(data)
 
+    def covers(self, path: str) -> bool:
+        """Return whether a path is in scope; none is while the scope is one that the check of the task refuses."""
+        try:
+            return in_scope(path, self.scope)
+        except TreeError:
+            return False
+
     def fingerprint(self) -> str:
         """Return the digest of the task's canonical JSON, without the folder that it was read from."""
         text = json.dumps(self.to_json() | {"base": ""}, sort_keys=True, separators=(",", ":"))
@@ -193,12 +202,7 @@ def load_task(path: Path) -> Task:
 
 
 def _read(path: Path) -> bytes:
-    """Return what a task file holds, without waiting for anybody who would write into a pipe.
-
-    Raises:
-        TaskError: It is not a regular file of at most `MAX_FILE_BYTES`.
-        OSError: It cannot be read.
-    """
+    """Return what a task file holds, without waiting for anybody who would write into a pipe."""
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError as error:
@@ -234,20 +238,10 @@ def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "
     except ValidationError as error:
         problems = tuple(_problem(item) for item in error.errors())
         raise TaskError(f"{name}: {problems[0]}", "Correct the task file.", problems) from error
-    return Task(
-        task_id=read.task_id,
-        task=read.task,
-        gates_required=tuple(read.gates_required),
-        scope=tuple(read.scope),
-        inputs=tuple(read.inputs),
-        may_change=tuple(read.may_change),
-        page=read.page,
-        agents=read.agents,
-        run=read.run.model_dump(exclude_none=True),
-        budget=read.budget.model_dump(exclude_none=True),
-        commands={name: tuple(argv) for name, argv in read.commands.items()},
-        base=base,
-    )
+    given = read.model_dump(exclude_none=True)
+    given |= {"commands": {name: tuple(argv) for name, argv in read.commands.items()}, "agents": read.agents}
+    given |= {key: tuple(given[key]) for key in ("gates_required", "scope", "inputs", "may_change")}
+    return Task(**given, base=base)
 
 
 def _problem(item: Mapping[str, Any]) -> str:
@@ -265,7 +259,6 @@ def _problem(item: Mapping[str, Any]) -> str:
 
 
 def _wanted(loc: tuple[int | str, ...]) -> tuple[str, str]:
-    """Return the row of a key, of an item of its list, or of a role in its table."""
     name = ".".join(str(part) for part in loc[:2])
     return _WANTED.get(name) or _WANTED[str(loc[0]) if len(loc) == 1 else f"{loc[0]}.*"]
 

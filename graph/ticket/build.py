@@ -186,7 +186,6 @@ class Nodes:
         return node
 
     def _asked(self, stage: Stage, state: RunState) -> dict[str, Any]:
-        """Return what the interrupt of a stage tells a caller with a checkpointer."""
         return {
             "run_id": state["run_id"],
             "stage": stage.name,

@@ -123,7 +123,6 @@ def _line(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """Return what a file of an answer holds; None where it is gone, or holds none."""
     try:
         row: object = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -178,11 +178,7 @@ class Delegation:
         return {name: value for name, value in policy.fingerprints.items() if name not in ("config", "grammar")}
 
     def _check_policy(self, delegate: Delegate, task: Task) -> None:
-        """Refuse to start a task by other gates, roles or scripts than those that the run began with.
-
-        Raises:
-            TaskError: They differ.
-        """
+        """Refuse to start a task by other gates, roles or scripts than those that the run began with."""
         present = self._checked(task)
         frozen = delegate.get("fingerprints", {})
         differing = sorted(name for name, value in frozen.items() if present.get(name) != value)
@@ -193,7 +189,6 @@ class Delegation:
             )
 
     def _report(self, state: RunState, done: "Sequence[tuple[str, RunView | None]]") -> Progress:
-        """Fill in the payload of the acting stage from how the tasks ended."""
         before = TicketStore(self.root, state["run_id"]).tree(tree_before(state))
         actions: list[str] = []
         checks: list[str] = []

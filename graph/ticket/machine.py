@@ -18,7 +18,7 @@ from interlock.graph.ticket.contract import (
 )
 from interlock.graph.ticket.rules import REASON_CODES
 from interlock.graph.ticket.spec import SPECS, PipelineSpec
-from interlock.graph.ticket.state import Failure, RunState, TicketPolicy, identical_left, terminal
+from interlock.graph.ticket.state import Failure, RunState, TicketPolicy, retries_left, terminal
 from interlock.journal import Entry, canonical
 
 MAX_ISSUES: Final = 50
@@ -64,17 +64,14 @@ def decide(state: RunState, issues: Sequence[Issue]) -> Decision:
         return Decision("stop", REASON_CODES.get(blocking.code, "blocking_finding"))
     if all(item.level == "warn" for item in issues):
         return Decision("pass")
-    policy = state["policy"]
-    failures = state["failures"]
-    here = [failure for failure in failures if failure["state"] == state["state"]]
-    same = sum(failure["signature"] == signature(issues) for failure in here) + 1
+    policy, left = state["policy"], retries_left(state, signature(issues))
     budgets = (
-        ("repeated_failure", same >= policy["max_identical"], same),
-        ("stage_retries_spent", len(here) >= policy["max_retries"], policy["max_retries"]),
-        ("run_retries_spent", len(failures) >= policy["max_retries_run"], policy["max_retries_run"]),
+        ("repeated_failure", left["identical"], policy["max_identical"] - left["identical"]),
+        ("stage_retries_spent", left["stage"], policy["max_retries"]),
+        ("run_retries_spent", left["run"], policy["max_retries_run"]),
     )
-    for code, spent, count in budgets:
-        if spent:
+    for code, more, count in budgets:
+        if more <= 0:
             return Decision("stop", code, _STOPPED[code].format(count=count))
     return Decision("retry", "invalid_payload")
 
@@ -132,10 +129,7 @@ def attempt(
     id.
     """
     decision = decide(state, issues)
-    policy, failures = state["policy"], state["failures"]
-    here = sum(failure["state"] == state["state"] for failure in failures)
-    left = min(policy["max_retries"] - here, policy["max_retries_run"] - len(failures)) - 1
-    same = identical_left(state, signature(issues)) - 1
+    left = retries_left(state, signature(issues))
     next_state, done = edge(spec, state["state"], decision.status)
     return {
         "state": state["state"],
@@ -145,8 +139,8 @@ def attempt(
         "done": done,
         "reason_code": decision.reason_code,
         "why": decision.why,
-        "retries_left": max(left, 0) if decision.status == "retry" else 0,
-        "identical_left": max(same, 0) if decision.status == "retry" else 0,
+        "retries_left": max(min(left["stage"], left["run"]) - 1, 0) if decision.status == "retry" else 0,
+        "identical_left": max(left["identical"] - 1, 0) if decision.status == "retry" else 0,
         "payload_sha256": digest(payload),
         "signature": signature(issues),
         "issues": [issue_record(item) for item in issues[:MAX_ISSUES]],

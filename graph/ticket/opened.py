@@ -152,11 +152,7 @@ class OpenRuns:
         return None if gone_on else OpenRun(store, spec, state)
 
     def _read(self, store: TicketStore, spec: PipelineSpec) -> OpenRun | None:
-        """Check the journal lines of a run, and return the state that they lead to; None where there are none.
-
-        Raises:
-            RunDamagedError: Lines are missing, or do not follow from one another.
-        """
+        """Check the journal lines of a run, and return the state that they lead to; None where there are none."""
         name = journal_run(store.run_id)
         # A step writes the journal first, then the snapshots and the pin; who reads them the other way sees no gap.
         pin = store.pin()

@@ -177,11 +177,7 @@ def _bad(path: Path, key: str, message: str, fix: str) -> AgentConfigError:
 
 
 def _turn(row: Any) -> Turn:
-    """Return one line of a recording.
-
-    Raises:
-        LookupError, TypeError, ValueError: It is none.
-    """
+    """Return one line of a recording."""
     payload = row["payload"] if isinstance(row["payload"], str) else json.dumps(dict(row["payload"]))
     files = tuple(Change.from_json(item) for item in row.get("files", ()))
     usage = Usage() + Usage.from_json(row.get("usage", {}))  # adding takes numbers alone

@@ -76,7 +76,6 @@ class StageRunner:
 
     @contextmanager
     def _tools(self, ask: Ask) -> Generator[list[BaseTool]]:
-        """Open the tools of a stage: to read the checkout, and where it acts to change what the plan covers."""
         if not self._settings.tools:
             yield []
         elif ask.step != "build":
@@ -88,7 +87,6 @@ class StageRunner:
 
 
 def _payload(said: dict[str, Any]) -> str:
-    """Return the object that a model answered with; the text of one that answered with none."""
     if (payload := said.get("structured_response")) is not None:
         return json.dumps(payload, ensure_ascii=False)
     last = said["messages"][-1]

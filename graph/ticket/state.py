@@ -148,21 +148,23 @@ def issue_ticket(spec: PipelineSpec, state: RunState) -> Ticket:
     )
 
 
-def identical_left(state: RunState, found: str) -> int:
-    """Return how often the present stage may fail with these findings before the same once more ends the run."""
-    before = state["failures"].count(Failure(state=state["state"], signature=found))
-    return max(state["policy"]["max_identical"] - 1 - before, 0)
+def retries_left(state: RunState, found: str) -> dict[str, int]:
+    """Return how often the present stage and the run may fail before a failure ends the run, and with these findings.
+
+    `found` is the signature of the findings; below 0 is nothing.
+    """
+    policy, failures = state["policy"], state["failures"]
+    same = failures.count(Failure(state=state["state"], signature=found))
+    return {
+        "stage": policy["max_retries"] - sum(failure["state"] == state["state"] for failure in failures),
+        "run": policy["max_retries_run"] - len(failures),
+        "identical": policy["max_identical"] - 1 - same,
+    }
 
 
 def run_status(spec: PipelineSpec, state: RunState, waiting: Sequence[str] = ()) -> RunStatus:
     """Return where a run stands."""
-    policy, failures, over = state["policy"], state["failures"], terminal(state)
-    here = sum(failure["state"] == state["state"] for failure in failures)
-    left = {
-        "stage": policy["max_retries"] - here,
-        "run": policy["max_retries_run"] - len(failures),
-        "identical": identical_left(state, state["gate"].get("signature", "")),
-    }
+    over, left = terminal(state), retries_left(state, state["gate"].get("signature", ""))
     return RunStatus(
         run_id=state["run_id"],
         ticket_id=state["ticket_id"],
@@ -206,7 +208,6 @@ def agent_role(spec: PipelineSpec, state: RunState) -> str:
 
 
 def _particulars(stage: Stage, state: RunState) -> Iterator[str]:
-    """Say what of the run the agent must know in a stage: the ids and the scope that it may use."""
     known = earlier(state)
     if "known_refs" in stage.checks:
         yield f"Requirement ids: {_listed(list(requirement_ids(known)))}."
@@ -233,7 +234,6 @@ def allowed_paths(state: RunState) -> tuple[str, ...]:
 
 
 def _listed(ids: list[str]) -> str:
-    """List whole ids, so many as are worth reading."""
     more = f" and {len(ids) - _MAX_IDS} more" if len(ids) > _MAX_IDS else ""
     return (", ".join(ids[:_MAX_IDS]) + more) or "none"
 

@@ -319,7 +319,6 @@ class Tickets:
         )
 
     def _attempt(self, run: OpenRun, payload: dict[str, Any], **answer: Any) -> TicketResponse:
-        """Resume the graph with a payload, and answer with what the gate made of it."""
         self.open_runs.resume(run, {"payload": payload, **answer})
         return answers.attempt_answer(run.spec, run.ticket, run.state["gate"])
 

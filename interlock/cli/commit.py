@@ -96,7 +96,6 @@ def _from_here(path: str, home: str) -> str:
 
 
 def _show(answer: CommitAnswer, home: str, way: tuple[str, str]) -> None:
-    """Print the commit's id for programs, and the rest for people."""
     if answer.get("said"):
         click.echo(answer.get("said"), err=True)
     for row in answer["errors"]:

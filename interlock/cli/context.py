@@ -5,9 +5,9 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import click
 from rich.console import Console
@@ -103,18 +103,31 @@ def asked(form: str | None, *, as_json: bool) -> Form:
     return "json" if as_json else cast("Form", form or "text")
 
 
-def print_findings(findings: Iterable[Finding], form: Form, root: Path, path: str = "") -> bool:
-    """Print findings for a service and return True; return False where the command prints them itself.
+def report(
+    findings: Iterable[Finding],
+    form: Form,
+    root: Path,
+    data: Mapping[str, Any],
+    text: Callable[[], object],
+    *,
+    path: str = "",
+    code: int,
+) -> NoReturn:
+    """Print what a command found in the form that was asked for, and exit.
 
-    Paths are printed from the root; `path` is the file of findings that name none.
+    A service gets the findings, with paths from the root; `path` is the file of those that name none. JSON is `data`,
+    and a person reads what `text` prints.
     """
-    if form not in OF_SERVICES:
-        return False
-    from interlock.catalog import catalog  # noqa: PLC0415 - all tables cost, and few ask
+    if form in OF_SERVICES:
+        from interlock.catalog import catalog  # noqa: PLC0415 - all tables cost, and few ask
 
-    rows = [row._replace(path=_from(root, row.path or path)) for row in findings]
-    click.echo(render(checked(rows), form, rules=catalog().values(), version=__version__), nl=False)
-    return True
+        rows = [row._replace(path=_from(root, row.path or path)) for row in findings]
+        click.echo(render(checked(rows), form, rules=catalog().values(), version=__version__), nl=False)
+    elif form == "json":
+        print_json(data)
+    else:
+        text()
+    sys.exit(code)
 
 
 def _from(root: Path, path: str) -> str:

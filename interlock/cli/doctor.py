@@ -1,14 +1,14 @@
 """`interlock doctor`: whether Interlock works here, and with --prove that every entry point refuses a conflict."""
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from interlock.cli.context import asked, form_option, json_option, print_findings, print_json, resolve_root, root_option
+from interlock.cli.context import asked, form_option, json_option, report, resolve_root, root_option
 from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.core.text import one_line
@@ -38,15 +38,14 @@ def doctor_command(root: Path | None, *, proving: bool, as_json: bool, form: str
     found = diagnose(where)
     proofs = prove(home, os.environ) if proving else []
     failed = any(finding.verdict == "fail" for _, finding in found) or not all(proof.refused for proof in proofs)
-    if print_findings(_findings(found, proofs), wanted, home):
-        pass
-    elif wanted == "json":
-        print_json(_data(home, found, proofs, ok=not failed, proving=proving))
-    else:
+    data = _data(home, found, proofs, ok=not failed, proving=proving)
+
+    def text() -> None:
         _show(home, found)
         if proving:
             _show_proofs(proofs)
-    sys.exit(Exit.REFUSED if failed else Exit.GOOD)
+
+    report(_findings(found, proofs), wanted, home, data, text, code=Exit.REFUSED if failed else Exit.GOOD)
 
 
 def _findings(found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof]) -> Iterator[Finding]:
@@ -63,17 +62,7 @@ def _findings(found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof]) ->
 def _data(
     home: Path, found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof], *, ok: bool, proving: bool
 ) -> dict[str, Any]:
-    checks = [
-        {
-            "id": check.id,
-            "what": check.what,
-            "how": check.how,
-            "verdict": finding.verdict,
-            "found": finding.found,
-            "fix": finding.fix,
-        }
-        for check, finding in found
-    ]
+    checks = [{"id": check.id, "what": check.what, "how": check.how, **asdict(finding)} for check, finding in found]
     points = [
         {"door": row.name, "how": row.how, "refused": row.refused, "found": row.found, "fix": row.fix} for row in proofs
     ]

@@ -1,11 +1,10 @@
 """`interlock gate` and `interlock check`: one gate on the present tree, and whether a task can start; no run begins."""
 
 import os
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import Console
@@ -18,8 +17,7 @@ from interlock.cli.context import (
     count,
     form_option,
     json_option,
-    print_findings,
-    print_json,
+    report,
     resolve_root,
     root_option,
     talk,
@@ -109,7 +107,7 @@ def gate_command(
     if gate_id not in task.gates_required:
         raise click.UsageError(f"the task {task.task_id} does not require {gate_id}; add it to `gates_required`")
     if gate_id not in policy.seals:
-        sys.exit(_unsealed(gate, folder, wanted))
+        _unsealed(gate, folder, wanted)
     console = talk()
     base, dirty = _base(folder, task, revision)
     if not as_configured:
@@ -118,21 +116,13 @@ def gate_command(
     if outside and wanted == "text":
         _name(console, outside)
     done, said = _sealed(gate, folder, task, policy, base, outside, console)
-    if print_findings(map(_finding, done.faults), wanted, folder):
-        pass
-    elif wanted == "json":
-        print_json({"schema": "interlock.gate/1", "gate": gate_id, "task_id": task.task_id, "ok": done.ok, **said})
-    else:
-        _show(gate, done, said)
-    sys.exit(Exit.GOOD if done.ok else Exit.REFUSED)
+    data = {"schema": "interlock.gate/1", "gate": gate_id, "task_id": task.task_id, "ok": done.ok, **said}
+    code = Exit.GOOD if done.ok else Exit.REFUSED
+    report(map(_finding, done.faults), wanted, folder, data, lambda: _show(gate, done, said), code=code)
 
 
 def _only_task(folder: Path) -> Path:
-    """Return the task file of a project that has one alone in the usual places.
-
-    Raises:
-        click.UsageError: It has none, or several, which are named.
-    """
+    """Return the task file of a project that has one alone in the usual places."""
     found = sorted({path for pattern in _USUAL for path in folder.glob(pattern) if path.is_file()})
     if len(found) == 1:
         return found[0]
@@ -145,11 +135,7 @@ def _only_task(folder: Path) -> Path:
 
 
 def _check_settings(folder: Path, task_file: Path, dirty: Iterable[str], base: Base, revision: str) -> None:
-    """Refuse to judge by a configuration or a task that the base has otherwise: an agent may have changed it.
-
-    Raises:
-        click.UsageError: One differs.
-    """
+    """Refuse to judge by a configuration or a task that the base has otherwise: an agent may have changed it."""
     own = base.inside(FILE) in base.files or not (folder / PYPROJECT).exists()
     names = {
         FILE if own or (folder / FILE).exists() else PYPROJECT,
@@ -170,7 +156,6 @@ def _same_lines(file: Path, content: bytes | None) -> bool:
 
 
 def _base(folder: Path, task: Task, revision: str) -> tuple[Base, tuple[str, ...]]:
-    """Return the base, and what differs from it in the checkout, relative to the root."""
     if revision == "start":
         for run_id in runs_of(folder, "runs", task.task_id):
             frozen = frozen_of(RunStore(folder, run_id).load()[1].sealing)
@@ -218,25 +203,21 @@ def _sealed(
     }  # fmt: skip
 
 
-def _unsealed(gate: GateSpec, folder: Path, form: Form) -> int:
+def _unsealed(gate: GateSpec, folder: Path, form: Form) -> NoReturn:
     output = Output()
     ended = run_gate_command(gate, folder, output)
     log = str(Store(place_of(folder)[0]).folder / "gate" / f"{gate.id}.log")
     write(log, output.finish()[0])
     good = ended.exit_status == 0
-    if form == "json":
-        print_json({
-            "schema": "interlock.gate/1", "gate": gate.id, "ok": good, "level": "unsealed",
-            "exit_status": ended.exit_status,
-            "timed_out": ended.timed_out, "seconds": round(ended.seconds, 3), "log": log,
-        })  # fmt: skip
-        return Exit.GOOD if good else Exit.REFUSED
+    data = {
+        "schema": "interlock.gate/1", "gate": gate.id, "ok": good, "level": "unsealed",
+        "exit_status": ended.exit_status, "timed_out": ended.timed_out, "seconds": round(ended.seconds, 3), "log": log,
+    }  # fmt: skip
     how = "timed out" if ended.timed_out else f"exit status {ended.exit_status}"
     failed = Finding("EVD555", "error", gate.id, f"{gate.id} is not passed.", how, "exit status 0", f"Read {log}.")
-    if not print_findings(() if good else (failed,), form, folder):
-        click.echo(f"{gate.id} {'passed' if good else 'not passed'}: {how}, {ended.seconds:.1f} s, not sealed")
-        click.echo(f"  log: {log}")
-    return Exit.GOOD if good else Exit.REFUSED
+    text = f"{gate.id} {'passed' if good else 'not passed'}: {how}, {ended.seconds:.1f} s, not sealed\n  log: {log}"
+    code = Exit.GOOD if good else Exit.REFUSED
+    report(() if good else (failed,), form, folder, data, lambda: click.echo(text), code=code)
 
 
 def _finding(fault: Finding) -> Finding:
@@ -245,7 +226,6 @@ def _finding(fault: Finding) -> Finding:
 
 
 def _name(console: Console, paths: tuple[str, ...]) -> None:
-    """Name what differs from the base and has no say in the gate."""
     what = "differs from the base and has" if len(paths) == 1 else "differ from the base and have"
     console.print(f"{count(paths, 'file')} outside the scope {what} no say:", style="yellow")
     for path in paths[:_SHOWN]:
@@ -311,23 +291,19 @@ def check_command(
             left=None if accept_base else left_before(folder, task),
         )
     errors = [fault for fault in faults if fault.level == "error"]
-    if print_findings(faults, wanted, folder, str(task_file.resolve())):
-        pass
-    elif wanted == "json":
-        rows = [
-            {"code": row.code, "key": row.field, "message": row.message, "fix": row.fix, "level": row.level,
-             "path": row.path or str(task_file)}
-            for row in faults
-        ]  # fmt: skip
-        print_json({"schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows})
-    else:
-        for fault in faults:
-            _show_fault(fault, task_file)
+    rows = [
+        {"code": row.code, "key": row.field, "message": row.message, "fix": row.fix, "level": row.level,
+         "path": row.path or str(task_file)}
+        for row in faults
+    ]  # fmt: skip
+    data = {"schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows}
+
+    def text() -> None:
+        for row in rows:
+            click.echo(f"{row['level']} {row['code']}: {row['path']}: {row['key']}: {row['message']}")
+            click.echo(f"  fix: {row['fix']}")
         end = f"cannot start: {count(errors, 'error')}" if errors else "can start"
         click.echo(f"{task.task_id} {end}")
-    sys.exit(Exit.USAGE if errors else Exit.GOOD)
 
-
-def _show_fault(fault: Finding, task_file: Path) -> None:
-    click.echo(f"{fault.level} {fault.code}: {fault.path or task_file}: {fault.field}: {fault.message}")
-    click.echo(f"  fix: {fault.fix}")
+    code = Exit.USAGE if errors else Exit.GOOD
+    report(faults, wanted, folder, data, text, path=str(task_file.resolve()), code=code)

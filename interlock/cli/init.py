@@ -181,7 +181,6 @@ def _data(home: Path, changes: tuple[Change, ...], *, dry_run: bool, undo: bool)
 
 
 def _show(home: Path, changes: tuple[Change, ...], *, dry_run: bool, diffs: bool) -> list[Change]:
-    """Print a line for each file, with its diff if wanted; returns those that change."""
     if Path.cwd() != home:
         click.echo(f"in {home}:")
     for change in changes:

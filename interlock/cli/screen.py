@@ -178,7 +178,6 @@ class Screen:
         self._update()
 
     def _working(self, step: Mapping[str, Any]) -> None:
-        """Note what a role does; it is drawn with the next second."""
         if (row := self._awaited.get(step["role"])) is not None:
             row.doing, row.tokens = step["tool"] or "thinking", step["tokens"]
 

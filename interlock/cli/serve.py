@@ -152,7 +152,6 @@ def _check_names(names: Iterable[str], pattern: re.Pattern[str], option: str, ex
 
 
 def _mistake(name: str, option: str) -> str:
-    """Return what is wrong with a host or an origin, as a clause."""
     rest = name.partition("://")[2] or name
     if option == "--allow-host" and "://" in name:
         return f"a Host header has no `{name.partition('://')[0]}://` in front"

@@ -19,8 +19,8 @@ from interlock.cli.context import (
     finite,
     form_option,
     json_option,
-    print_findings,
     print_json,
+    report,
     resolve_root,
     root_option,
     show,
@@ -79,7 +79,6 @@ def status_command(
 
 
 def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
-    """Show every run, and below them who holds what; what is damaged does not hide the rest."""
     rows, tickets, damaged = graph.all_summaries(folder)
     lost_runs = [] if rows or tickets or damaged else graph.runs_without_state(folder)
     held: StandingAnswer | None = None
@@ -260,10 +259,10 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
         click.echo(compiled.get_graph().draw_mermaid(), nl=False)
 
 
-def _findings(report: "graph.Verification", looked: "graph.EvidenceCheck | None") -> Iterator[Finding]:
+def _findings(verified: "graph.Verification", looked: "graph.EvidenceCheck | None") -> Iterator[Finding]:
     # The line of evidence is one of the journal, not of the file.
     yield from (row._replace(line=0) for row in (() if looked is None else looked.problems))
-    yield from report.problems
+    yield from verified.problems
 
 
 @click.command("verify")
@@ -300,7 +299,6 @@ def verify_command(
     if commits is None and (journals or allow_unproven):
         raise click.UsageError("--journal and --allow-unproven go with --commits RANGE")
     wanted = asked(form, as_json=as_json)
-    as_json = wanted == "json"
     if commits is not None:
         if wanted in OF_SERVICES:
             raise click.UsageError("--commits prints text or JSON")
@@ -309,24 +307,21 @@ def verify_command(
         from interlock.cli.commit import show_commits  # noqa: PLC0415
 
         show_commits(
-            root, commits, journals, allow_unproven=allow_unproven, allow_incomplete=allow_incomplete, as_json=as_json
-        )
+            root, commits, journals, allow_unproven=allow_unproven, allow_incomplete=allow_incomplete,
+            as_json=wanted == "json",
+        )  # fmt: skip
 
     folder = resolve_root(root)
-    report = graph.verify_journal(folder, [graph.parse_head(item) for item in heads])
+    found = graph.verify_journal(folder, [graph.parse_head(item) for item in heads])
     looked = graph.check_evidence(folder) if evidence else None
-    good = not report.problems and (allow_incomplete or not report.is_incomplete)
+    good = not found.problems and (allow_incomplete or not found.is_incomplete)
     good = good and (looked is None or not looked.problems)
-    if print_findings(_findings(report, looked), wanted, folder):
-        sys.exit(Exit.GOOD if good else Exit.REFUSED)
-    if as_json:
-        print_json({**report.to_json(), "ok": good, **({} if looked is None else {"evidence": looked.to_json()})})
-    else:
-        _print_verified(report, looked)
-    sys.exit(Exit.GOOD if good else Exit.REFUSED)
+    data = {**found.to_json(), "ok": good, **({} if looked is None else {"evidence": looked.to_json()})}
+    code = Exit.GOOD if good else Exit.REFUSED
+    report(_findings(found, looked), wanted, folder, data, lambda: _print_verified(found, looked), code=code)
 
 
-def _print_verified(report: "graph.Verification", looked: "graph.EvidenceCheck | None") -> None:
+def _print_verified(found: "graph.Verification", looked: "graph.EvidenceCheck | None") -> None:
     for row in () if looked is None else looked.problems:
         click.echo(f"{row.path}: {row.code} {row.field}: {row.message}; found {row.found}, expected {row.expected}")
         click.echo(f"  fix: {row.fix}")
@@ -334,21 +329,21 @@ def _print_verified(report: "graph.Verification", looked: "graph.EvidenceCheck |
         copies = count(looked.objects, "copy", "copies")
         click.echo(f"evidence: {count(looked.files, 'file')} and {copies} compared, "
                    f"{len(looked.problems)} not what was judged")  # fmt: skip
-    for problem in report.problems:
+    for problem in found.problems:
         click.echo(f"{problem.location}: {problem.code} {problem.field}: {problem.message}; "
                    f"found {problem.found}, expected {problem.expected}")  # fmt: skip
         click.echo(f"  fix: {problem.fix}")
-    kinds = [count(number, kind) for number, kind in report.kinds] or ["no run"]
-    counts = f"{count(report.lines, 'line')}, {', '.join(kinds)}, {count(report.heads, 'head')} checked"
-    empty = report.verdict == "empty"
-    click.echo(f"{report.path}: " + ("nothing written yet" if empty else f"{report.verdict}; {counts}"))
-    for run, lines in report.beyond.items():
+    kinds = [count(number, kind) for number, kind in found.kinds] or ["no run"]
+    counts = f"{count(found.lines, 'line')}, {', '.join(kinds)}, {count(found.heads, 'head')} checked"
+    empty = found.verdict == "empty"
+    click.echo(f"{found.path}: " + ("nothing written yet" if empty else f"{found.verdict}; {counts}"))
+    for run, lines in found.beyond.items():
         click.echo(f"note: {run} is open, and has {count(lines, 'line')} after the head that was given")
-    if report.leases is not None:
-        leases = count(report.leases.leases, "lease")
-        click.echo(f"{report.store}: {leases} {_AGAINST_JOURNAL[report.leases.verdict]}")
-        if report.leases.missing:
-            click.echo(f"note: {count(report.leases.missing, 'event')} of the store in no journal here; "
+    if found.leases is not None:
+        leases = count(found.leases.leases, "lease")
+        click.echo(f"{found.store}: {leases} {_AGAINST_JOURNAL[found.leases.verdict]}")
+        if found.leases.missing:
+            click.echo(f"note: {count(found.leases.missing, 'event')} of the store in no journal here; "
                        "`interlock verify --commits RANGE` says which commits that concerns")  # fmt: skip
 
 

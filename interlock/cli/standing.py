@@ -257,7 +257,6 @@ def show_inbox(answer: Mapping[str, Any], me: str) -> None:
 
 
 def _body_lines(body: str) -> list[str]:
-    """Return a body as lines: the fields of a typed one, the text of any other."""
     try:
         value: object = json.loads(body)
     except (ValueError, RecursionError):

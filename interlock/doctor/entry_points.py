@@ -89,7 +89,6 @@ def client_hooks(client: str, scene: Scene) -> Report:
 
 
 def _main_worktree(scene: Scene) -> Path | None:
-    """Return the repository's main worktree, where this is a linked one."""
     common = Path(scene.place.common)
     main = common.parent
     return main if common.name == ".git" and main != Path(scene.place.root) else None

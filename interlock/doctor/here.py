@@ -4,11 +4,10 @@ import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from interlock import __version__
 from interlock.core.errors import InterlockError
@@ -188,8 +187,7 @@ def agent(scene: Scene) -> Report:
 
 def _known(env: Mapping[str, str], path: str) -> tuple[str, str]:
     """Return the name that a program with this environment finds, and by which rule."""
-    # Asking a store that is not there would make it.
-    store = SqliteStore(path) if Path(path).exists() else cast("SqliteStore", _Nothing())
+    store = SqliteStore(path if Path(path).exists() else ":memory:")  # one that is not there would be made
     try:
         found = identity.who(env, store)
     finally:
@@ -201,22 +199,6 @@ def _known(env: Mapping[str, str], path: str) -> tuple[str, str]:
     if found.kind == "person":
         return found.name, "user@host"
     return found.name, given or f"what the session stored for process {found.pid}"
-
-
-class _Nothing:
-    """A store that is not there: it knows no process."""
-
-    @contextmanager
-    def transaction(self) -> Generator["_Nothing"]:
-        """Yield what answers every question with nothing."""
-        yield self
-
-    def agent_of_process(self, host: str, pid: int, started: str) -> None:  # noqa: ARG002
-        """Know no process."""
-        return
-
-    def close(self) -> None:
-        """Have nothing to give back."""
 
 
 def _name(line: str) -> str:

@@ -291,7 +291,6 @@ def _handlers(data: dict[str, Any], name: str) -> list[Handler]:
 
 
 def _is_off(data: dict[str, Any]) -> bool:
-    """Return whether a client's settings switch all hooks off."""
     tables: list[object] = [data.get("hooksConfig"), data.get("hooks")]
     disabled = any(isinstance(each, dict) and cast("dict[str, Any]", each).get("enabled") is False for each in tables)
     return data.get("disableAllHooks") is True or disabled

@@ -73,7 +73,6 @@ def around(scene: Scene) -> Report:
 
 
 def _whole(path: str) -> Report:
-    """Check that a store is whole and of a known version."""
 
     def look(connection: sqlite3.Connection) -> Report:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -193,7 +192,6 @@ def ignored(scene: Scene) -> Report:
 
 
 def _said(scene: Scene, *words: str) -> bytes:
-    """Return what git answers; nothing where it has none."""
     done = subprocess.run(["git", *words], cwd=scene.root, capture_output=True, check=False, env=git.environment())
     return done.stdout
 

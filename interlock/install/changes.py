@@ -154,11 +154,7 @@ def _without(installation: Installation, row: Row, now: File, original: File | N
 
 
 def _first(root: Path, installation: Installation, row: Row, now: File) -> File | None:
-    """Return what stood in a file before init wrote to it; what was edited since without us is part of that.
-
-    Raises:
-        EditError: Our part cannot be taken out.
-    """
+    """Return what stood in a file before init wrote to it; what was edited since without us is part of that."""
     original = record.original(root, row)
     if record.digest(now) == row["after"]:
         return original
@@ -167,7 +163,6 @@ def _first(root: Path, installation: Installation, row: Row, now: File) -> File 
 
 
 def _same(text: str, other: str) -> bool:
-    """Return whether two texts are one JSON value, whatever the layout."""
     try:
         return json.loads(text) == json.loads(other)
     except ValueError:
@@ -175,11 +170,7 @@ def _same(text: str, other: str) -> bool:
 
 
 def _client_change(root: Path, row: Installation, entry: Entry, before: File | None, known: Row | None) -> Change:
-    """Return the change of a client's file.
-
-    Raises:
-        EditError: It cannot be edited.
-    """
+    """Return the change of a client's file."""
     text = "" if before is None else before.text
     added = row.add(text, entry, {} if known is None else known["entry"])
     there = row.find(text)

@@ -232,11 +232,7 @@ def _check_unchanged(there: object, entry: Entry) -> None:
 
 
 def _find_json(text: str) -> Entry | None:
-    """Return the entry of that name.
-
-    Raises:
-        EditError: It is no object, or `read_json` refuses the text.
-    """
+    """Return the entry of that name."""
     entry: object = table_of(read_json(text), _SERVERS).get(NAME)
     if entry is not None and not isinstance(entry, dict):
         found = f"`{json.dumps(entry)[:77]}`"

@@ -79,7 +79,6 @@ def commands(group: object) -> list[str]:
 
 
 def _entry(events: tuple[Event, ...], client: str, launch: Launch) -> Entry:
-    """Return each event with its group: one handler that runs the hook."""
     named = () if client == "claude" else ("--client", client)
     scale = 1000 if client == "gemini" else 1
     found: Entry = {}

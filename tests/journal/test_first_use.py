@@ -12,8 +12,9 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
+from interlock.core.finding import Finding
 from interlock.journal import MAX_LINE_BYTES, Entry, Head, Journal, JournalDamaged, log, verify
-from interlock.journal.line import START, Event, Flaw, Link, decode, make, skim
+from interlock.journal.line import START, Event, Link, decode, make, skim
 from tests.effort import examples
 
 AT = "2026-01-01T12:00:00.000000Z"
@@ -324,7 +325,7 @@ def test_the_first_use_reads_the_data_of_no_line(journal: Journal, monkeypatch: 
         journal.append("A", f"{number}/gate", "gate_passed", {"text": END.decode(), "nested": NESTED})
     read: list[bytes] = []
 
-    def watched(raw: bytes) -> Entry | Flaw:
+    def watched(raw: bytes) -> Entry | Finding:
         read.append(raw)
         return decode(raw)
 

@@ -234,7 +234,7 @@ def test_a_head_finds_a_run_that_is_missing_shorter_rewritten_or_longer(journal:
     }
     for code, known in cases.items():
         problems = verify(journal.path, known)
-        assert [(problem.code, problem.line, problem.run) for problem in problems] == [(code, 0, next(iter(known)))]
+        assert [(problem.code, problem.line, problem.field) for problem in problems] == [(code, 0, next(iter(known)))]
     assert verify(journal.path, {RUN: last}) == []
 
 
@@ -265,7 +265,7 @@ def test_harm_to_one_run_is_not_laid_on_another(journal: Journal) -> None:
     journal.path.write_bytes(
         b"".join(x for x in journal.path.read_bytes().splitlines(True) if b'"seq":2' not in x or b'"A"' in x)
     )
-    assert {problem.run for problem in verify(journal.path, heads)} == {"B"}
+    assert {problem.field for problem in verify(journal.path, heads)} == {"B"}
 
 
 def test_a_journal_that_is_not_there_does_not_verify(tmp_path: Path) -> None:
