@@ -59,10 +59,8 @@ class Verification:
     """What a verification found.
 
     Args:
-        path: The journal.
         problems: Everything wrong with it, in the order of the file; then with the ticket snapshots; then each run that
             cannot be read back. Each is at its file, and about a run or the reservations.
-        lines: How many lines it has.
         runs: How many runs of tasks it holds.
         tickets: How many runs of tickets it holds.
         heads: How many heads it was held against.

@@ -77,11 +77,7 @@ def list_runs(root: Path, kind: Kind) -> list[str]:
 def runs_of(root: Path, kind: Kind, name: str, likely: Callable[[str], bool] = lambda _run: True) -> list[str]:
     """Return the runs of a task or ticket, the newest first; one whose file cannot be read goes by its id.
 
-    Args:
-        root: The project's root.
-        kind: Of tasks or of tickets.
-        name: The task or ticket.
-        likely: Tells by its id whether a run can be one; the files of others are not read.
+    The files of runs that are not `likely` to be one, by their ids, are not read.
     """
     found = (folder for folder in _folders(root, kind) if likely(folder.name) and _name(folder) == name)
     return _by_age(found)[::-1]

@@ -32,15 +32,9 @@ Watcher: TypeAlias = Callable[[str, Mapping[str, Any]], None]
 class _Drive:
     """One drive of one run in a thread of its own.
 
-    Args:
-        run_id: The run.
-        answers: Responses by role that it hands in.
-        asks: The ask ids that they are for, by role.
-        patience_until: Until when it waits for another process that drives the run; monotonic seconds.
-        taken: The answers were handed in, or will not be.
-        halted: It has ended, or waits for files that others hold.
-        ended: It has ended.
-        queued: Who holds those files.
+    It hands in `answers` by role, each for its ask id in `asks`, and waits until `patience_until` (monotonic seconds)
+    for another process that drives the run. `taken` is set once the answers were handed in, or will not be; `halted`
+    while it has ended or waits for files that the holders of `queued` have.
     """
 
     run_id: str

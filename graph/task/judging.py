@@ -60,17 +60,10 @@ def judge(
     extract: bool = False,
     shared_only: bool = False,
 ) -> Reply:
-    """Hold one answer to the envelope's rules, the evidence's, and those of a run.
+    """Hold one answer of a role to the envelope's rules, the evidence's, and those of a run.
 
-    Args:
-        context: The task and its surroundings.
-        role: Who answered.
-        state: The run's state.
-        text: The answer.
-        worked: False when it is known that no tool was called for it.
-        opened: The files that the role was shown in this run; None when that is not known.
-        extract: Find the one envelope inside a message that wraps it; a run itself never does.
-        shared_only: As for `judge_response`; a run itself reads every file.
+    `worked` is False when it is known that no tool was called for it; `opened` are the files that the role was shown in
+    this run, None when that is not known. `extract` and `shared_only` are as for `judge_response`; a run has neither.
     """
     policy, tree = context.policy, context.tree()
     collection = own_collection(state, role.name)

@@ -230,15 +230,9 @@ def standing(
 ) -> Standing:
     """Return whether the verdicts of an attempt still carry the next move (Strict Envelope §4 and §5).
 
-    Args:
-        protocol: The tables.
-        required: The gates of the task.
-        verdicts: Verdicts by name; those of other attempts are passed over.
-        attempt: The present attempt.
-        handed_over: The digest of the scope at the hand-over.
-        present: The digest of the scope now.
-        swapped: Says whether any of these files is no longer the one that was judged.
-        last: The next move is APPROVED, so every required gate must be certified.
+    `handed_over` is the digest of the scope at the hand-over, `present` that of now. `swapped` says whether any of some
+    files is no longer the one that was judged. With `last` the next move is APPROVED, so every required gate must be
+    certified.
     """
     rows = {name: row for name, row in verdicts.items() if row["attempt"] == attempt}
     bad = [row for row in rows.values() if row["result"] != "PASS"]

@@ -19,15 +19,8 @@ def judge_by_run(
 ) -> Report | None:
     """Judge a response by the newest open run of its task: status, gates, collected evidence and policy are the run's.
 
-    What only the run can know of an answer, such as whether its agent called any tool, is left out.
-
-    Args:
-        text: The response.
-        expected: The agent that was asked and the task; default: those that the text names.
-        root: The project's root.
-        protocol: The project's tables, by which the task and the agent that the text names are told.
-        extract: Find the one envelope inside a message that wraps it.
-        shared_only: As for `judge_response`.
+    What only the run can know of an answer, such as whether its agent called any tool, is left out. Agent and task are
+    those of `expected`, else those that the text names; the other arguments are as for `judge_response`.
 
     Returns:
         What the run would find, or None where it has no open run of the task, or does not know the agent.

@@ -53,7 +53,6 @@ class Policy:
 
     Args:
         protocol: The roster of the task and every gate row.
-        agents: Settings by role name.
         max_reasks: How often an invalid answer is sent back.
         max_rework: How many rounds of work may follow a BLOCKED.
         max_progress: How many progress reports a hand-over may be preceded by in one round.
@@ -64,7 +63,6 @@ class Policy:
         look_seconds: How long a page is watched after it has loaded.
         limits: What all roles together may spend in the whole run.
         commands: argv by name: what agents may have run.
-        prices: What models cost, by `provider:model`.
         seals: How each sealed gate of the task is sealed, by gate id.
         sealing: What was frozen for them when the run was made; empty where nothing was.
     """

@@ -134,9 +134,6 @@ class Prepared:
     """A run as it would start: its task, and the policy that would be frozen.
 
     Args:
-        root: The project's root.
-        task: The task.
-        config: The project's configuration.
         whole: Every role and gate of the project.
         policy: What the run would be judged by; roles that nobody runs are in its roster.
         vacant: The roles that the task needs and nobody runs.

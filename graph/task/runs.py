@@ -294,11 +294,8 @@ def _leases(
 def keep_files(view: RunView, *, root: Path, worker: str | None = None, client: str = "mcp") -> None:
     """Renew what a run holds that waits for an answer; with a worker, give it into the hands of that agent.
 
-    Args:
-        view: Where the run stands.
-        root: The project's root.
-        worker: The agent that was given the ask; empty: the client of this process. None: nobody was.
-        client: The entry point of that client. A person at the command line may only be looking, and gets nothing.
+    The `worker` is the agent that was given the ask; empty is the client of this process, and None that nobody was. A
+    person at the entry point `cli` may only be looking, and gets nothing.
 
     Raises:
         LeasesError: The store cannot be used.

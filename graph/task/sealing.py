@@ -187,12 +187,8 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
 def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) -> Finding | None:
     """Return a fault for what decides a gate and is not as it was when this work began; None where all of it is.
 
-    An agent of an earlier run may have changed it, and what it changed becomes the base now.
-
-    Args:
-        base: The base of the run that begins.
-        earlier: The runs of the task since one was approved, newest first, each with its base.
-        task: The task.
+    An agent of an earlier run may have changed it, and what it changed becomes the `base` now. `earlier` are the runs
+    of the task since one was approved, newest first, each with its base.
     """
     rows = list(earlier)
     if not rows or rows[-1][1].digest == base.digest:

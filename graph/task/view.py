@@ -66,12 +66,8 @@ class RunView:
     """Where a run stands.
 
     Args:
-        run_id: The run.
-        task: Its frozen task.
-        policy: Its frozen policy.
         phase: `new` before its first node, `running` when a step was cut off, `waiting` for a remote answer, `done`.
         values: The state of the graph as last checkpointed.
-        next: The nodes that come next.
         waiting: The roles that it waits for.
         queued: Who holds the files that it waits for before it can go on; told by whoever drives it.
         again: The ids of the re-asks that are open or to come, by role; see `graph.task.view`.

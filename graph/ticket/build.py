@@ -75,12 +75,8 @@ def pipeline_graph(
     Without a checkpointer, a call begins with the state that the call before returned, and has the answer as its
     context: `invoke(state, context={"revision": …, "answer": {"payload": {…}}})`.
 
-    Args:
-        spec: The pipeline.
-        root: The project's root.
-        checkpointer: Where the state of the run is kept.
-        journal: The journal to write to; default: the root's.
-        snapshots: Where tickets are kept; default: the root's.
+    The state of the run is kept by the checkpointer; what happens goes into the journal, and each ticket into the
+    snapshots, by default those of the root.
     """
     folder = Path(root).resolve()
     journal, snapshots = journal or Journal(journal_path(folder)), snapshots or Journal(snapshots_path(folder))

@@ -147,7 +147,6 @@ class End:
 
     Args:
         kind: Why; see `EndKind`.
-        run_id: The run.
         reason: In one sentence; empty where the ticket says it.
         fix: What to do; empty where nothing is left.
         waiting: Task run and role of each answer that is waited for.

@@ -119,9 +119,7 @@ class Handler:
     """One command of ours in a client's hooks.
 
     Args:
-        event: The client's event.
         matcher: For which tools; empty for all.
-        command: The command line.
         path: The file that it stands in, as it is shown.
         blocks: The client refuses the call when the command cannot be run.
     """
@@ -149,12 +147,10 @@ class Hooks:
     """A client's hooks.
 
     Args:
-        client: Which.
         handlers: Those that call Interlock; of the plugin they have its `path`.
         off: Where the client is told to run no hooks; empty when it runs them.
         recorded: Init wrote them.
         plugin: The plugin, which brings hooks of its own; None where it is not switched on.
-        problems: Files that cannot be read.
     """
 
     client: str

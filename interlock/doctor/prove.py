@@ -74,7 +74,6 @@ class Scratch:
         root: Its checkout.
         home: The true project.
         file: The path that is held, relative to the checkout; it exists there, unchanged.
-        holder: Who holds it.
         env: The environment of the programs that are tried.
         named: What makes them those of somebody else in this checkout; no entry of a client may undo it.
     """
