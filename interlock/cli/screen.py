@@ -1,7 +1,7 @@
 """Live progress on stderr: one line for each step, and on a terminal below them who is at work, redrawn each second."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -119,12 +119,7 @@ class Screen:
         return text
 
     def _held(self, first: str, step: Mapping[str, Any]) -> Text:
-        text = Text(first, "yellow")
-        for row in step["blockers"][:3]:
-            text.append(f"\n{' ' * 12}{blocker_text(row)}", "default")
-        if len(step["blockers"]) > 3:
-            text.append(f"\n{' ' * 12}and {len(step['blockers']) - 3} more", "dim")
-        return text
+        return _with_rows(Text(first, "yellow"), map(blocker_text, step["blockers"]), "default")
 
     def _status(self, step: Mapping[str, Any]) -> Text:
         text = Text(step["to"], STYLES[step["to"]])
@@ -150,11 +145,7 @@ class Screen:
         count = len(step["files"])
         text = Text(f"  evidence for {step['gate']}: {count} file{'s' * (count != 1)}, ", "default")
         text.append("clean" if step["ok"] else "not met", "green" if step["ok"] else "red")
-        for item in step["findings"][:3]:
-            text.append(f"\n{' ' * 12}{item}", "dim")
-        if len(step["findings"]) > 3:
-            text.append(f"\n{' ' * 12}and {len(step['findings']) - 3} more", "dim")
-        return text
+        return _with_rows(text, step["findings"], "dim")
 
     def _gate(self, step: Mapping[str, Any]) -> None:
         """Show how far a gate is: in its row on a terminal, else by a line now and then."""
@@ -164,14 +155,11 @@ class Screen:
         self._awaited[step["gate"]].doing = step["line"]
 
     def _outside(self, step: Mapping[str, Any]) -> None:
-        rows = step["files"]
+        files = step["files"]
+        whose = [f"held by {row['holder']}" if row["holder"] else "unattributed" for row in files]
+        rows = [f"{row['kind']} {row['path']} ({who})" for row, who in zip(files, whose, strict=True)]
         text = Text(f"  {len(rows)} file{'s' * (len(rows) != 1)} changed outside the scope", "yellow")
-        for row in rows[:3]:
-            whose = f"held by {row['holder']}" if row["holder"] else "unattributed"
-            text.append(f"\n{' ' * 12}{row['kind']} {row['path']} ({whose})", "dim")
-        if len(rows) > 3:
-            text.append(f"\n{' ' * 12}and {len(rows) - 3} more", "dim")
-        self._line(text)
+        self._line(_with_rows(text, rows, "dim"))
 
     def _await(self, key: str, name: str, doing: str) -> None:
         self._awaited.setdefault(key, AtWork(name, self._clock(), doing))
@@ -192,6 +180,16 @@ class Screen:
     def _line(self, text: Text) -> None:
         seconds = self._clock() - self._started
         self._console.print(Text(f"{seconds:6.1f} s  ", "dim") + text)
+
+
+def _with_rows(text: Text, rows: Iterable[str], style: str) -> Text:
+    """Return a text with the first three of some rows below it, and how many more there are."""
+    listed = list(rows)
+    for row in listed[:3]:
+        text.append(f"\n{' ' * 12}{row}", style)
+    if len(listed) > 3:
+        text.append(f"\n{' ' * 12}and {len(listed) - 3} more", "dim")
+    return text
 
 
 def _codes(step: Mapping[str, Any]) -> str:

@@ -327,23 +327,24 @@ def _remove_toml(text: str, entry: Entry, original: str) -> str | None:  # noqa:
     return left if left.strip() else ""
 
 
+_JSON: Final = (_add_json, _remove_json, _find_json, _words, _json_by_hand)
+_TOML: Final = (_add_toml, _remove_toml, _find_toml, _words, _toml_by_hand)
+
 SERVERS: Final = (
     Installation(
-        "claude", "claude", "Claude Code", ".mcp.json", _plain, _add_json, _remove_json, _find_json, _words,
-        _json_by_hand, "restart it here and approve the server once.",
+        "claude", "claude", "Claude Code", ".mcp.json", _plain, *_JSON, "restart it here and approve the server once."
     ),
     Installation(
-        "codex", "codex", "Codex", ".codex/config.toml", _plain, _add_toml, _remove_toml, _find_toml, _words,
-        _toml_by_hand,
+        "codex", "codex", "Codex", ".codex/config.toml", _plain, *_TOML,
         "start it here and trust the folder, or it ignores this file. Or run: codex mcp add interlock -- {launch}",
     ),
     Installation(
-        "gemini", "gemini", "Gemini CLI", ".gemini/settings.json", _plain, _add_json, _remove_json, _find_json, _words,
-        _json_by_hand, "restart it here and trust the folder: in others it starts no server.",
+        "gemini", "gemini", "Gemini CLI", ".gemini/settings.json", _plain, *_JSON,
+        "restart it here and trust the folder: in others it starts no server.",
     ),
     Installation(
-        "cursor", "cursor", "Cursor", ".cursor/mcp.json", _rooted, _add_json, _remove_json, _find_json, _words,
-        _json_by_hand, "open its settings and switch the server on under MCP.",
+        "cursor", "cursor", "Cursor", ".cursor/mcp.json", _rooted, *_JSON,
+        "open its settings and switch the server on under MCP.",
     ),
 )  # fmt: skip
 """The entry of the server in each client's file."""

@@ -163,27 +163,18 @@ def _by_hand(text: str, entry: Entry) -> tuple[str, str]:
     return "in place of what it holds", f"{{{member}}}"
 
 
-def _row(client: str, title: str, path: str, events: tuple[Event, ...], after: str) -> Installation:
-    entry = partial(_entry, events, client)
-    return Installation(f"{client}-hooks", client, title, path, entry, _add, _remove, _find, _words, _by_hand, after)
+def _row(client: str, path: str, events: tuple[Event, ...], after: str = "") -> Installation:
+    server = next(row for row in SERVERS if row.client == client)
+    return Installation(
+        f"{client}-hooks", client, server.title, path, partial(_entry, events, client), _add, _remove, _find, _words,
+        _by_hand, after or server.after,
+    )  # fmt: skip
 
 
 HOOKS: Final = (
-    _row(
-        "claude",
-        "Claude Code",
-        ".claude/settings.json",
-        CLAUDE,
-        "restart it here and approve the server once.",
-    ),
-    _row("codex", "Codex", ".codex/hooks.json", CODEX, "trust the hooks once with /hooks: others are skipped."),
-    _row(
-        "gemini",
-        "Gemini CLI",
-        ".gemini/settings.json",
-        GEMINI,
-        "restart it here and trust the folder: in others it starts no server.",
-    ),
+    _row("claude", ".claude/settings.json", CLAUDE),
+    _row("codex", ".codex/hooks.json", CODEX, "trust the hooks once with /hooks: others are skipped."),
+    _row("gemini", ".gemini/settings.json", GEMINI),
 )
 """The hooks of each client that has such hooks."""
 
