@@ -23,6 +23,7 @@ from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated
 from interlock.graph.task.policy import spent_by
 from interlock.graph.task.state import Answered, Event, TaskState
 from interlock.graph.task.store import RunStore
+from interlock.redaction import Redactor
 
 _MAX_QUOTED_CHARS: Final = 32 * 1024
 
@@ -158,7 +159,7 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
         context.tape.answered(ask, answer)
     else:
         try:
-            answer = _kept(context, _brought(context, runner, ask))
+            answer = _kept(context, brought(runner, ask, context.redactor))
         except RunnerError as error:
             if error.spent is not None and error.spent.calls:
                 store.keep_failure(key, role.name, error.spent)
@@ -170,13 +171,17 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
     return answer.text
 
 
-def _brought(context: TaskContext, runner: Runner, ask: Ask) -> Answer:
-    """Return what a runner brings, with what it cost as it was measured here where the runner does not tell."""
+def brought(runner: Runner, ask: Ask, redactor: Redactor) -> Answer:
+    """Return what a runner brings, with what it cost as it was measured here where the runner does not tell.
+
+    Raises:
+        RunnerError: It brings nothing; a key that the error quotes is taken out.
+    """
     started = time.monotonic()
     try:
         brought = runner(ask)
     except RunnerError as error:
-        message, fix = context.redactor.text(error.message), context.redactor.text(error.fix)
+        message, fix = redactor.text(error.message), redactor.text(error.fix)
         if (message, fix) == (error.message, error.fix):
             raise
         raise RunnerError(message, fix, error.spent) from None

@@ -1,7 +1,6 @@
 """A ticket driven by a model: each stage is asked for its payload, and the pipeline alone says what that is worth."""
 
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from hashlib import sha256
@@ -15,6 +14,7 @@ from interlock.core.errors import InterlockError
 from interlock.core.files import write_atomically
 from interlock.graph.engine.folder import journal_run, runs_of
 from interlock.graph.errors import RunBusyError
+from interlock.graph.task.asking import brought
 from interlock.graph.ticket.contract import IssueRecord, TicketResponse
 from interlock.graph.ticket.spec import TICKET
 from interlock.graph.ticket.stage_ask import stage_ask
@@ -325,13 +325,7 @@ class ByModel:
             commands=self.commands, reserve=self.reserve, notice=lambda step: self.notice(self.redactor.value(step)),
         )  # fmt: skip
         self._writes = self._writes or bool(ask.agent)
-        started = time.monotonic()
-        try:
-            said = self.runner(ask)
-        except RunnerError as error:
-            raise RunnerError(self.redactor.text(error.message), self.redactor.text(error.fix)) from error
-        seconds = time.monotonic() - started
-        answer = said if isinstance(said, Answer) else Answer(said, Usage(calls=1, seconds=seconds, usd=None))
+        answer = brought(self.runner, ask, self.redactor)
         return self.answers.keep(state, replace(answer, text=self.redactor.text(answer.text)))
 
     # -- the pipeline ------------------------------------------------------------------------------------------------

@@ -203,12 +203,15 @@ class OpenRuns:
             )
         return self.specs[name]
 
+    def find(self, run_id: object) -> TicketStore | None:
+        """Return the files of a run, or None when there is no such run."""
+        store = TicketStore(self.root, cast("str", run_id)) if is_run_id(run_id) else None
+        return store if store is not None and store.exists() else None
+
     def pipeline(self, run_id: object) -> str | None:
         """Return the name of a run's pipeline, or None when there is no such run."""
-        if not is_run_id(run_id):
-            return None
-        store = TicketStore(self.root, cast("str", run_id))
-        return store.load().get("pipeline") if store.exists() else None
+        store = self.find(run_id)
+        return None if store is None else store.load().get("pipeline")
 
     def known(self, run_id: str) -> None:
         """Make sure that a run exists.
@@ -216,7 +219,7 @@ class OpenRuns:
         Raises:
             UnknownRunError: There is no such run.
         """
-        if not is_run_id(run_id) or not TicketStore(self.root, run_id).exists():
+        if self.find(run_id) is None:
             raise UnknownRunError(f"there is no ticket run `{str(run_id)[:80]}` here", "`interlock status` lists them.")
 
 

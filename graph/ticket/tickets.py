@@ -174,7 +174,7 @@ class Tickets:
 
     def status(self, run_id: str) -> RunStatus | TicketResponse:
         """Return where a run stands, without changing anything; for an unknown run, an answer that says so."""
-        if not is_run_id(run_id) or not TicketStore(self.root, run_id).exists():
+        if self.open_runs.find(run_id) is None:
             return answers.nowhere([unknown_run(run_id)], retry=False)
         return self.standing(self.open_runs.look(run_id))
 
@@ -241,12 +241,12 @@ class Tickets:
         self, given: Mapping[str, Any], caller: str, judge: "Callable[[OpenRun], TicketResponse | _ByTasks]"
     ) -> TicketResponse:
         run_id = given.get("run_id")
-        if not is_run_id(run_id) or not TicketStore(self.root, cast("str", run_id)).exists():
+        store = self.open_runs.find(run_id)
+        if store is None:
             named = run_id if "run_id" in given else given.get("ticket_id")
             near = [] if caller else self._near(named)
             finding = unknown_run(run_id, near=near) if "run_id" in given else no_run_id(given, near=near)
             return answers.nowhere([finding], retry=bool(near) or "run_id" not in given)
-        store = TicketStore(self.root, cast("str", run_id))
         try:
             with store.locked():
                 run = self.open_runs.open(store)
