@@ -41,7 +41,7 @@ class Chain:
         return entry, problems
 
     def fits(self, line: Entry | Link) -> bool:
-        """Tell whether `check` would have nothing against the place of the line; its form is another matter."""
+        """Return whether `check` would have nothing against the place of the line; its form is another matter."""
         head = self.heads.get(line.run, START)
         return (line.seq, line.prev) == (head.seq + 1, head.hash) and line.key not in self.places.get(line.run, ())
 

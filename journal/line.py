@@ -129,7 +129,7 @@ def canonical(value: object) -> bytes:
 
 
 def not_json(value: object, depth: int = 0) -> str:
-    """Say what in `value` would not come back from JSON as it went in; empty when all of it would."""
+    """Return what in `value` would not come back from JSON as it went in; empty when all of it would."""
     if depth > MAX_DEPTH:
         return f"it is nested deeper than {MAX_DEPTH} levels"
     # The commonest kinds stand first: every event that is written goes through here, value by value.

@@ -35,7 +35,7 @@ def state_dir(root: Path) -> Path:
 
 
 def journal_path(root: Path) -> Path:
-    """Return where the journal of a root stands."""
+    """Return the path of the journal of a root."""
     return root / "artifacts" / "interlock" / "events.jsonl"
 
 

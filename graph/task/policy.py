@@ -204,7 +204,7 @@ def left_for(policy: Policy, spent: Mapping[str, Mapping[str, Any]], role: str) 
 
 
 def spent_by(policy: Policy, spent: Mapping[str, Mapping[str, Any]], role: str) -> str:
-    """Say which budget is used up, so that a role is not asked any more; empty when something is left of each.
+    """Return which budget is used up, so that a role is not asked any more; empty when something is left of each.
 
     Roles that are asked side by side do not see what the others spend meanwhile.
     """

@@ -46,7 +46,7 @@ def lease_patterns(scope: Sequence[str], below: str = "") -> tuple[str, ...]:
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 LEASE_STEPS: Final = frozenset({"queued", "unqueued", "scope_lost", "leases_trouble"})
-"""The kinds of steps that are told here; all others are told by the graph itself."""
+"""The kinds of steps that are reported here; all others are reported by the graph itself."""
 
 SLICE_SECONDS: Final = 15.0
 """How long a run waits in the queue before it says again for whom."""
@@ -240,7 +240,7 @@ class ScopeLeases:
 
     @contextmanager
     def _told(self) -> Generator[None]:
-        """Tell what goes wrong with store or journal, where the work itself goes on or is done."""
+        """Report what goes wrong with store or journal, where the work itself goes on or is done."""
         try:
             yield
         except InterlockError as error:
@@ -273,7 +273,7 @@ def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> 
 
 
 def held_by(waiter: str, blockers: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
-    """Say who is in the way of a run and for how long, and what helps."""
+    """Return who is in the way of a run and for how long, and what helps."""
     rows = list(blockers)
     told = "; ".join(blocker_text(row) for row in rows[:3])
     more = f"; and {len(rows) - 3} more" if len(rows) > 3 else ""
@@ -290,7 +290,7 @@ def give_up(holder: str) -> str:
 
 
 def blocker_text(row: Mapping[str, Any]) -> str:
-    """Say in a few words who holds what, whether it still works, and until when."""
+    """Return in a few words who holds what, whether it still works, and until when."""
     if row["waiting"]:
         return f"{row['holder']} waits in front for `{row['held_pattern']}`"
     minutes = max(1, round(row["expires_in_seconds"] / 60))

@@ -245,7 +245,7 @@ def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "
 
 
 def _problem(item: Mapping[str, Any]) -> str:
-    """Say what is wrong with one key of a task file, what it should hold, and how to correct it."""
+    """Return what is wrong with one key of a task file, what it should hold, and how to correct it."""
     place = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
         model = _SECTIONS.get(str(item["loc"][0]), _TaskFile) if len(item["loc"]) > 1 else _TaskFile

@@ -69,7 +69,7 @@ class RunView:
         phase: `new` before its first node, `running` when a step was cut off, `waiting` for a remote answer, `done`.
         values: The state of the graph as last checkpointed.
         waiting: The roles that it waits for.
-        queued: Who holds the files that it waits for before it can go on; told by whoever drives it.
+        queued: Who holds the files that it waits for before it can go on, as far as this process drives it.
         again: The ids of the re-asks that are open or to come, by role; see `graph.task.view`.
         kept: Those of these roles whose answer is kept until it can be judged.
         abandoned: It was ended for good; it is `done`, wherever it was.

@@ -124,7 +124,7 @@ def attempt_answer(spec: PipelineSpec, ticket: Ticket, gate: Mapping[str, Any]) 
 
 
 def busy_answer(error: RunBusyError, *, minimal_too: bool) -> TicketResponse:
-    """Return the answer to a call that found no place: what it would be told by the run itself.
+    """Return the answer to a call that was not admitted: that of a run which is busy.
 
     With `minimal_too` it has the keys of both forms.
     """

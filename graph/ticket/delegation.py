@@ -58,7 +58,7 @@ class Delegation:
         self.drives = drives
 
     def trial(self, policy: TicketPolicy, ticket_id: str) -> Issue | None:
-        """Say why a plan could not be delegated, before a run begins; when it could, freeze what its gates mean."""
+        """Return why a plan cannot be delegated, before a run begins; when it can, freeze what its gates mean."""
         delegate = policy["delegate"]
         if delegate is None:
             return None
@@ -107,7 +107,7 @@ class Delegation:
         )  # fmt: skip
 
     def waiting(self, state: RunState) -> list[str]:
-        """Say what the tasks of a run wait for, one line each; empty before the first one starts."""
+        """Return what the tasks of a run wait for, one line each; empty before the first one starts."""
         from interlock.graph.task.runs import view_run  # noqa: PLC0415 - runs builds graphs, which few calls need
 
         lines: list[str] = []

@@ -103,7 +103,7 @@ class OpenRuns:
         return self._read(store, self._spec(store.load(), store))
 
     def begun(self, begun: OpenRun, caller: str, *, known: bool) -> str:
-        """Say that a run has begun, or was known, and which other run of its ticket, the caller's newest, can go on."""
+        """Return that a run has begun or was known, and the newest other run of its ticket and caller that is open."""
         run_id, ticket_id = begun.store.run_id, begun.state["ticket_id"]
         if known:
             return f"Run {run_id} exists and is in {begun.state['state']}."

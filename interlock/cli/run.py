@@ -139,7 +139,7 @@ def _open_run(folder: Path, task_id: str, but: str) -> str | None:
 
 
 def _changes(folder: Path, run_id: str) -> Iterator[str]:
-    """Say what is no longer as the run froze it when it began, and what holds for the run."""
+    """Yield what is no longer as the run froze it when it began, and what holds for the run."""
     _, policy, _ = graph.RunStore(folder, run_id).load()
     for row in graph.policy_changes(folder, policy.fingerprints):
         if row["what"] == "config":

@@ -67,7 +67,7 @@ class Change:
 
     @property
     def is_done(self) -> bool:
-        """Say that nothing needs to be written."""
+        """Whether nothing needs to be written."""
         return self.before == self.after
 
     def diff(self) -> str:
