@@ -340,16 +340,8 @@ def _unreadable(path: str, error: OSError, *, told: bool) -> FileResult:
     fix = FIXES.get(type(error), UNREADABLE.remedy)
     if not told:
         sys.stderr.write(f"validate-envelope: cannot read {path!r}: {reason}. {fix}\n")
-    finding = Finding(
-        code=UNREADABLE.code,
-        level=UNREADABLE.level,
-        field="",
-        message=f"The file cannot be read: {reason}.",
-        found=reason,
-        expected="a readable file",
-        fix=fix,
-        source=UNREADABLE.source,
-    )
+    row, message = UNREADABLE, f"The file cannot be read: {reason}."
+    finding = Finding(row.code, row.level, "", message, reason, "a readable file", fix, source=row.source)
     return FileResult(path, (finding,))
 
 

@@ -21,7 +21,7 @@ from interlock.graph.engine.folder import (
 from interlock.graph.errors import RunAbandonedError, RunDamagedError, UnknownRunError
 from interlock.graph.ticket.build import Nodes, PipelineGraph, compiled
 from interlock.graph.ticket.contract import Ticket
-from interlock.graph.ticket.machine import Rebuilder
+from interlock.graph.ticket.machine import rebuild
 from interlock.graph.ticket.spec import SPECS, PipelineSpec
 from interlock.graph.ticket.state import RunInput, RunState, issue_ticket, terminal
 from interlock.graph.ticket.store import TicketStore, may_be_of
@@ -229,15 +229,12 @@ def fold(store: TicketStore, entries: Iterable[Entry], specs: Mapping[str, Pipel
     Raises:
         RunDamagedError: They do not follow from one another.
     """
-    rebuilder = Rebuilder(specs)
     try:
-        for entry in entries:
-            rebuilder.take(entry)
+        return rebuild(entries, specs).get(store.run_id)
     except ValueError as error:
         raise RunDamagedError(
             f"the journal lines of ticket run {store.run_id} do not follow from one another: {error}", _RESTORE
         ) from error
-    return rebuilder.states.get(store.run_id)
 
 
 def _check_head(store: TicketStore, head: HeadRecord | None, entry: Entry | None) -> None:

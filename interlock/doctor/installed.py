@@ -17,7 +17,7 @@ from interlock.install.hooks import commands, is_ours
 from interlock.install.record import recorded
 
 FIX: Final = "Install it again and restart the client: claude plugin install {}"
-_ROOT: Final = "${CLAUDE_PLUGIN_ROOT}"
+_ROOT: Final = b"${CLAUDE_PLUGIN_ROOT}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,7 @@ class Plugin:
 
     def load(self, name: str) -> dict[str, Any]:
         """Return a JSON file of the plugin, empty where there is none; the plugin's folder is filled in."""
-        if self.folder is None:
-            return {}
-        try:
-            text = (self.folder / name).read_text()
-            data: object = json.loads(text.replace(_ROOT, json.dumps(str(self.folder))[1:-1]))
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        return {} if self.folder is None else _settings(self.folder / name, [], json.dumps(str(self.folder))[1:-1])
 
 
 def find_plugin(root: Path, settings: Mapping[str, Mapping[str, Any]]) -> Plugin | None:
@@ -262,9 +255,9 @@ def _all_settings(root: Path, client: str, problems: list[str]) -> dict[str, dic
     return {name: _settings(path, problems) for name, path in names.items()}
 
 
-def _settings(path: Path, problems: list[str]) -> dict[str, Any]:
+def _settings(path: Path, problems: list[str], root: str = "") -> dict[str, Any]:
     try:
-        data: object = json.loads(path.read_bytes())
+        data: object = json.loads(path.read_bytes().replace(_ROOT, root.encode()) if root else path.read_bytes())
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
