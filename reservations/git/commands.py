@@ -212,15 +212,9 @@ def stashed_paths(here: str, stash: str, *, in_hook: bool = False) -> list[str]:
     return paths + [path for new_files in parents[2:] for path in between(here, None, new_files, in_hook=in_hook)]
 
 
-def patched_paths(
-    here: str, path: str, *, options: Sequence[str] = (), data: bytes = b"", in_hook: bool = False
-) -> list[str]:
-    """Return the paths that a patch changes, both ends of a rename.
-
-    Args:
-        path: The patch; `-` for the data.
-    """
-    fields = ask(here, ["apply", "--numstat", "-z", *options, "--", path], data=data, in_hook=in_hook)
+def patched_paths(here: str, path: str, options: Sequence[str] = (), *, in_hook: bool = False) -> list[str]:
+    """Return the paths that a patch changes, both ends of a rename."""
+    fields = ask(here, ["apply", "--numstat", "-z", *options, "--", path], in_hook=in_hook)
     paths: list[str] = []
     ends = 0
     for item in names(fields):

@@ -59,8 +59,7 @@ class Walk(Commands):
             root = parse(command)
             for _ in range(MAX_ROUNDS):
                 before = self._state()
-                self.begin()
-                self.later = []
+                self.made, self.fetched, self.calm, self.later = "", False, True, []
                 self._parts(root, (self.cwd,), None)
                 for spot, text in self.later:
                     for folder in tuple(self.seen):
@@ -205,7 +204,7 @@ class Walk(Commands):
                 for word in self.fields(node.children[-1], spot) if ">" in sign and sign not in {">&-", "<&-"} else ():
                     if sign != ">&" or not (word.text.rstrip("-").isdigit() or word.text == "-"):
                         self.files(spot, f"> {text_of(node.children[-1])}", [word], follow=True)
-                        self.wrote |= not word.text.startswith("/dev/")
+                        self.calm &= word.text.startswith("/dev/")
         return Ends(folders, folders)
 
     def _command(self, node: Node, folders: Folders, feed: Feed) -> Ends:
