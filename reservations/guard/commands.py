@@ -375,6 +375,7 @@ class Commands(Judge):
 
     def _meant(self, spot: Spot, name: str, rest: Sequence[Word], aliased: int) -> None:
         """Judge what an alias stands for; another subcommand is a program of its own."""
+        self.count("git commands", spot.node)
         meaning = asked(spot.here or self.cwd, "config", "--get", f"alias.{name}").strip()
         if (meaning and not all(word.known for word in rest)) or aliased > MAX_ALIASES:
             self.plainly(spot, f"git {name}", "git's own subcommand, with arguments that are spelled out")
