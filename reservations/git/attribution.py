@@ -125,13 +125,5 @@ def _others(
 
 def _changed_by(root: str, commit: str) -> list[str]:
     """Return what a commit changed, relative to the root; of one that is not here any more, nothing."""
-    try:
-        return commands.names(
-            commands.ask(
-                root, ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
-            )
-        )
-    except commands.GitError as error:
-        if error.status is None:
-            raise
-        return []
+    wanted = ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
+    return commands.names(commands.answer(root, wanted) or b"")

@@ -99,6 +99,16 @@ def ask(
     return done.stdout
 
 
+def answer(root: str, arguments: Sequence[str], *, in_hook: bool = False) -> bytes | None:
+    """Return the same; None where git ends with an error."""
+    try:
+        return ask(root, arguments, in_hook=in_hook)
+    except GitError as error:
+        if error.status is None:
+            raise
+        return None
+
+
 def names(output: bytes) -> list[str]:
     """Return the paths of an answer in which each ends with a NUL byte."""
     return [os.fsdecode(item) for item in output.split(b"\0") if item]
@@ -165,13 +175,8 @@ def commit_of(root: str, name: str, *, in_hook: bool = False) -> str | None:
     """Return the id of the commit that a name stands for; None without one."""
     if name.startswith("-"):
         return None
-    try:
-        output = ask(root, ["rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], in_hook=in_hook)
-    except GitError as error:
-        if error.status is None:
-            raise
-        return None
-    return output.decode().strip() or None
+    output = answer(root, ["rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], in_hook=in_hook)
+    return (output or b"").decode().strip() or None
 
 
 def between(root: str, old: str | None, new: str, *, in_hook: bool = False) -> list[str]:

@@ -177,11 +177,8 @@ def _judged(ctx: Context, made: partial_commit.Made, paths: Sequence[str]) -> Co
 
 def _where(root: str) -> tuple[str, str] | None:
     """Return git's folder of this checkout and the one that all worktrees share; None outside of a checkout's top."""
-    try:
-        output = commands.ask(root, ["rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-cdup"])
-    except commands.GitError as error:
-        if error.status is None:
-            raise
+    output = commands.answer(root, ["rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-cdup"])
+    if output is None:
         return None
     folder, common, up = (os.fsdecode(output) + "\n").split("\n")[:3]
     return None if up else (folder, os.path.join(root, common))

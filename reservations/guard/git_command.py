@@ -197,12 +197,7 @@ class Call(NamedTuple):
 
 def asked(here: str, *arguments: str) -> str:
     """Return git's answer; empty where it says no."""
-    try:
-        return os.fsdecode(commands.ask(here, arguments)).removesuffix("\n")
-    except commands.GitError as error:
-        if error.status is None:
-            raise
-        return ""
+    return os.fsdecode(commands.answer(here, arguments) or b"").removesuffix("\n")
 
 
 def arguments(name: str, words: Sequence[Word]) -> tuple[Given, list[Word], list[Word] | None]:
