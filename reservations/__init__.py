@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from interlock.reservations.status import leave_queue
     from interlock.reservations.store.migrations import SCHEMA_STEPS
     from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events, journal_of
-    from interlock.reservations.store.readonly import to_read
     from interlock.reservations.store.records import Agent, Lease, Message, Negotiation, Waiter, key_of, replace
-    from interlock.reservations.store.sqlite import FIRST_SOUND_WAL, SqliteStore, journal_mode
+    from interlock.reservations.store.sqlite import FIRST_SOUND_WAL, SqliteStore, journal_mode, to_read
     from interlock.reservations.store.sqlite_rows import Transaction
     from interlock.reservations.ticket_files import is_ticket_file
     from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases
@@ -82,9 +81,8 @@ __getattr__ = lazy_exports(
         "store.sqlite_rows": "Transaction",
         "store.migrations": "SCHEMA_STEPS",
         "store.outbox": "JOURNAL_RUN drain_events journal_of",
-        "store.readonly": "to_read",
         "store.records": "Agent Lease Message Negotiation Waiter key_of replace",
-        "store.sqlite": "FIRST_SOUND_WAL SqliteStore journal_mode",
+        "store.sqlite": "FIRST_SOUND_WAL SqliteStore journal_mode to_read",
         "ticket_files": "is_ticket_file",
         "truncation": "MAX_ANSWER_BYTES bounded page_of_agents page_of_leases",
     },

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from interlock.reservations import identity, place
 from interlock.reservations.git import checkouts, commands
-from interlock.reservations.git.lease_history import leases_by_path, read_history
+from interlock.reservations.git.journal_check import leases_by_path, read_history
 from interlock.reservations.leases.marks import GRAIN_SECONDS, edited_at, time_of
 from interlock.reservations.rules import shown
 from interlock.reservations.store.history import Held, History

@@ -43,7 +43,7 @@ def check_command(
     is_free = not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds)
     if is_free and (worlds.at(cwd).opened is None or not _may_call_hook(command)):
         return None
-    from interlock.reservations.guard.refusals import OWN_HOOKS, WHEEL, RefusedError  # noqa: PLC0415 - not for a quick yes
+    from interlock.reservations.guard.effects import OWN_HOOKS, WHEEL, RefusedError  # noqa: PLC0415 - not for a quick yes
 
     try:
         try:

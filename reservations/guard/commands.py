@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Final
 
 from interlock.reservations import place
 from interlock.reservations.git import commands
-from interlock.reservations.guard import git_verbs, listings, refusals
+from interlock.reservations.guard import effects, git_verbs, listings
+from interlock.reservations.guard.effects import RefusedError
 from interlock.reservations.guard.git_command import Call, arguments, asked
 from interlock.reservations.guard.judge import Feed, Judge, Spot, shown
 from interlock.reservations.guard.prefilter import CODE, LANGUAGES, NAMES, OUTPUTS, RUN, names
@@ -26,7 +27,6 @@ from interlock.reservations.guard.programs import (
     plain,
     written,
 )
-from interlock.reservations.guard.refusals import RefusedError
 from interlock.reservations.guard.syntax import UnreadableError, text_of
 from interlock.reservations.guard.words import UNKNOWN, Word
 from interlock.reservations.process import SHELLS
@@ -135,7 +135,7 @@ class Commands(Judge):
         """Judge words that hold the name of a variable that says who is who, where they are no text to look for."""
         said = next((each for word in words for each in sorted(NAMES) if each in word.text), "")
         if said and (name not in SEARCHES or (name == "printf" and words[0].text == "-v")):
-            self.anything(f"{name} {said}", refusals.PERSON, spot.here, refusals.AROUND)
+            self.anything(f"{name} {said}", effects.PERSON, spot.here, effects.AROUND)
 
     def _write(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         self._code(spot, name, rest)
@@ -165,7 +165,7 @@ class Commands(Judge):
                         raise
             world = self.worlds.at(spot.here or self.cwd)
             if place.inside(world.store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
-                self.anything(f"{name} {word.text}", refusals.STORE, spot.here, "may take away what guards")
+                self.anything(f"{name} {word.text}", effects.STORE, spot.here, "may take away what guards")
 
     def _code(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge code of another language: the files that it names and may write, and commands in it."""
@@ -300,7 +300,7 @@ class Commands(Judge):
         for word in plain(rest):
             path = os.path.realpath(os.path.join(spot.here or self.cwd, word.text))
             if self.worlds.at(os.path.dirname(path)).guards(path, above=False):
-                self.anything("chmod", refusals.HOOKS, spot.here, "would take away what guards")
+                self.anything("chmod", effects.HOOKS, spot.here, "would take away what guards")
 
     def _interlock(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge our own commands: nobody is left without a guard, and hooks are not called by hand."""
@@ -308,10 +308,10 @@ class Commands(Judge):
         if verb == "hook":
             world = self.worlds.at(spot.here or self.cwd)
             if world.opened is not None:
-                hits, fix = world.all(), refusals.OWN_HOOKS
-                raise RefusedError("interlock hook", hits, fix, world, verb=refusals.AROUND, asks=False)
+                hits, fix = world.all(), effects.OWN_HOOKS
+                raise RefusedError("interlock hook", hits, fix, world, verb=effects.AROUND, asks=False)
         if verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest)):
-            self.anything(f"interlock {verb}", refusals.PERSON, spot.here, refusals.AROUND)
+            self.anything(f"interlock {verb}", effects.PERSON, spot.here, effects.AROUND)
 
     def _gh(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge GitHub's program where it switches or moves the branch that is checked out."""
@@ -336,7 +336,7 @@ class Commands(Judge):
         spot = spot._replace(here=here)
         if name not in git_verbs.READS and name != "config":
             for path in odd:
-                self.anything(f"git {name}", refusals.TREE, path)
+                self.anything(f"git {name}", effects.TREE, path)
         hooks = self.env.get("INTERLOCK_HOOKS", "") != "off"
         call = Call(here, self.worlds.at(here), name, rest, *arguments(name, rest), self.made, self.fetched, self.calm,
                     hooks)  # fmt: skip
@@ -400,7 +400,7 @@ class Commands(Judge):
         """Judge `git -c NAME=VALUE`."""
         key, _, value = setting.partition("=")
         if _ODD_SETTINGS.match(key):
-            self.anything(f"git -c {key}", refusals.TREE, spot.here)
+            self.anything(f"git -c {key}", effects.TREE, spot.here)
         elif re.search(_RUN_SETTINGS, key.lower()):
             self.text(spot, value.removeprefix("!"))
 

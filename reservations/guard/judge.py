@@ -10,11 +10,10 @@ from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from interlock.core.project import PROJECT
 from interlock.reservations import identity
-from interlock.reservations.guard import listings, refusals
-from interlock.reservations.guard.effects import Worlds
+from interlock.reservations.guard import effects, listings
+from interlock.reservations.guard.effects import RefusedError, Worlds
 from interlock.reservations.guard.prefilter import NAMES, names
 from interlock.reservations.guard.programs import Run
-from interlock.reservations.guard.refusals import RefusedError
 from interlock.reservations.guard.syntax import Node, is_quoted, row_of, text_of
 from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings
 from interlock.reservations.store.records import key_of
@@ -74,7 +73,7 @@ class Judge:
             world = next((each for each in self.worlds.folders.values() if each.held), world)
         place = f"line {row}"
         raise RefusedError(
-            action, world.all(), refusals.LITERAL, world, asks=False, found=found, expected=expected, place=place
+            action, world.all(), effects.LITERAL, world, asks=False, found=found, expected=expected, place=place
         )
 
     def plainly(self, spot: Spot, action: str, expected: str) -> NoReturn:
@@ -111,8 +110,8 @@ class Judge:
             world, hits, shared = met
             if shared:
                 verb = "would change git's own files or the store, which guard"
-                raise RefusedError(action, hits, refusals.STORE, world, verb=verb, asks=False)
-            raise RefusedError(action, hits, refusals.FILE, world)
+                raise RefusedError(action, hits, effects.STORE, world, verb=verb, asks=False)
+            raise RefusedError(action, hits, effects.FILE, world)
 
     def fields(self, node: Node, spot: Spot) -> list[Word]:
         """Return the words that a node becomes."""
@@ -157,7 +156,7 @@ class Judge:
             PROJECT: os.path.realpath(os.path.join(spot.here or self.cwd, text)) == world.root,
         }
         if not (text and own.get(name)):
-            self.anything(f"{name}={text}" if text else name, refusals.PERSON, spot.here, refusals.AROUND)
+            self.anything(f"{name}={text}" if text else name, effects.PERSON, spot.here, effects.AROUND)
 
     def assign(self, node: Node, here: str | None, *, known: bool = True) -> None:
         """Note what `NAME=VALUE` gives a variable."""
