@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from interlock.core.finding import Finding
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, index_prefix, matches
+from interlock.reservations.patterns import FOLD_CASE, canonical, matches
 
 LIMIT_SECONDS: Final = 20.0
 """A question to git takes milliseconds; one that takes this long has met a hanging disk or a prompt."""
@@ -139,7 +139,7 @@ def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
         return answer
     try:
         below = os.fsdecode(ask(root, ["rev-parse", "--show-prefix"])).removesuffix("\n")
-        found = changed(root, [beginning(pattern) for pattern in known.values()])
+        found = changed(root, [beginning(pattern.prefix) for pattern in known.values()])
     except GitError:
         return answer
     paths = [path[len(below) :].removesuffix("/") for path in found if path.startswith(below)]
@@ -148,9 +148,8 @@ def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
     return answer
 
 
-def beginning(pattern: Pattern) -> str:
-    """Return where to look for a pattern's files; everywhere, where a name may be spelled in several ways."""
-    prefix = index_prefix(pattern)
+def beginning(prefix: str) -> str:
+    """Return where to look for the files of a pattern; everywhere, where a name may be spelled in several ways."""
     return "" if FOLD_CASE or not prefix.isascii() else prefix
 
 

@@ -11,7 +11,7 @@ from interlock.reservations.git import commands
 from interlock.reservations.guard import effects, git_verbs, listings
 from interlock.reservations.guard.effects import RefusedError
 from interlock.reservations.guard.git_command import Call, arguments, asked
-from interlock.reservations.guard.judge import Feed, Judge, Spot, shown
+from interlock.reservations.guard.judge import SUBSCRIPT, Feed, Judge, Spot, shown
 from interlock.reservations.guard.prefilter import CODE, LANGUAGES, NAMES, OUTPUTS, RUN, names
 from interlock.reservations.guard.programs import (
     FILES,
@@ -95,8 +95,8 @@ class Commands(Judge):
             return  # its body is judged with what is run later, in every folder of the line
         if name.startswith("git-") and name[4:] in git_verbs.VERBS:
             name, rest = "git", [Word(name[4:]), *rest]
-        if name in _EVALUATING:
-            self.evaluated(spot, name, rest)
+        if name in _EVALUATING and any(SUBSCRIPT.search(word.text) for word in rest):
+            self.plainly(spot, name, "a text without commands in a subscript")
         if name == "git":
             self.git(spot, rest)
         elif name in FILES:
@@ -232,35 +232,33 @@ class Commands(Judge):
 
     def _trap(self, spot: Spot, rest: Sequence[Word]) -> None:
         words = [word for word in rest if word.text != "--"]
-        if len(words) > 1 and words[0].text != "-":
-            self._run_later(spot, "trap", words[0])
+        self._run_later(spot, "trap", words[: len(words) > 1 and words[0].text != "-"])
 
     def _alias(self, spot: Spot, rest: Sequence[Word]) -> None:
-        for word in rest:
-            self._run_later(spot, "alias", Word(word.partition("=")[2] if word.known else word))
+        self._run_later(spot, "alias", [Word(word.partition("=")[2] if word.known else word) for word in rest])
 
-    def _run_later(self, spot: Spot, name: str, text: Word) -> None:
-        if not text.literal:
-            self.plainly(spot, name, _SPELLED)
-        self.later.append((spot, text.text))
+    def _run_later(self, spot: Spot, name: str, texts: Sequence[Word]) -> None:
+        for text in texts:
+            if not text.literal:
+                self.plainly(spot, name, _SPELLED)
+            self.later.append((spot, text.text))
 
     def _read(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Note what `read`, `mapfile` and `getopts` give variables."""
         given, names = options(rest)
         if has(given, "-C"):
             self.plainly(spot, "mapfile", "no callback")
-        fed = self._fed_words(spot)
-        for word in names or [Word("MAPFILE")]:
-            if not word.literal:
-                self.plainly(spot, "read", "the name of the variable spelled out")
-            for each in fed:
-                self.set(spot, word.text, each)
+        self._fill(spot, names or [Word("MAPFILE")], self._fed_words(spot))
 
     def _printf(self, spot: Spot, rest: Sequence[Word]) -> None:
-        if len(rest) > 1 and rest[0].text == "-v":
-            if not rest[1].literal:
-                self.plainly(spot, "printf", "the name of the variable spelled out")
-            self.set(spot, rest[1].text, UNKNOWN)
+        self._fill(spot, rest[1:2] if rest and rest[0].text == "-v" else [], [UNKNOWN])
+
+    def _fill(self, spot: Spot, names: Sequence[Word], values: Sequence[Word]) -> None:
+        for name in names:
+            if not name.literal:
+                self.plainly(spot, "read", "the name of the variable spelled out")
+            for value in values:
+                self.set(spot, name.text, value)
 
     def _set(self, spot: Spot, rest: Sequence[Word]) -> None:
         words = list(rest)
@@ -269,7 +267,7 @@ class Commands(Judge):
 
     def _hash(self, spot: Spot, rest: Sequence[Word]) -> None:
         if rest:
-            self.plainly(spot, "hash, enable, bind or complete", "the program itself")
+            self.plainly(spot, "let, hash, enable, bind or complete", "the program itself, and numbers as `$((…))`")
 
     def _find(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge `find … -delete`, `find … -exec PROGRAM` and `fd … -x PROGRAM`."""
@@ -431,8 +429,8 @@ class Commands(Judge):
             raise RefusedError(action, hits, verdict[1], call.world, verb=verb, why=why)
 
     _rows: ClassVar[dict[str, Callable[[Any, Spot, Sequence[Word]], None]]] = {
-        "eval": _eval, "source .": _script, "trap": _trap, "alias": _alias, "let": Judge.numeric,
-        "read mapfile readarray getopts": _read, "printf": _printf, "set": _set, "hash enable bind complete": _hash,
+        "eval": _eval, "source .": _script, "trap": _trap, "alias": _alias,
+        "read mapfile readarray getopts": _read, "printf": _printf, "set": _set, "let hash enable bind complete": _hash,
         "find fd fdfind": _find, "patch": _patch, "chmod chown chgrp setfacl chattr": _modes, "interlock": _interlock,
         "gh": _gh,
     }  # fmt: skip

@@ -15,7 +15,7 @@ from interlock.reservations.hooks import client_hook, client_input
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases import calls, marks
 from interlock.reservations.leases.runtime import Context, Entry
-from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical
+from interlock.reservations.patterns import Pattern, canonical
 from interlock.reservations.patterns.prefix_index import Near
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import Lease, key_of
@@ -61,17 +61,14 @@ def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tu
     """
     if found.common:
         near = Near((lease.pattern, lease.prefix, lease) for lease in held)
-        paths = commands.changed(found.root, {_beginning(lease) for lease in held} if len(held) <= MAX_ASKED else ())
+        paths = commands.changed(
+            found.root, {commands.beginning(lease.prefix) for lease in held} if len(held) <= MAX_ASKED else ()
+        )
         pairs = [(path, lease) for path in paths for lease in near.covering(path)]
     else:
         rows = ((canonical(lease.pattern), lease) for lease in held)
         pairs = [(row.path, lease) for row, lease in rows if isinstance(row, Pattern) and row.literal]
     return [(path, lease) for path, lease in pairs if marks.time_of(os.path.join(found.root, path)) >= since]
-
-
-def _beginning(lease: Lease) -> str:
-    """Return where to look for a lease's files; everywhere, where a name may be spelled in several ways."""
-    return "" if FOLD_CASE or not lease.prefix.isascii() else lease.prefix
 
 
 def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
