@@ -192,7 +192,6 @@ def _ps(*arguments: str) -> str:
 
 
 def _is_ours(pid: int) -> bool:
-    """Return whether a process is one of our own programs, started by Python."""
     if _ON_LINUX:
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:

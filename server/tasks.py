@@ -271,7 +271,6 @@ def _digest(text: str) -> str:
 
 
 def _own_role(root: Path, role: str | None, caller: str) -> str | None:
-    """Return the role that a call is for: a known caller acts as itself alone."""
     if caller and role not in (None, caller):
         _, protocol = tables(root)
         raise CallError(
@@ -285,7 +284,6 @@ def _own_role(root: Path, role: str | None, caller: str) -> str | None:
 
 
 def _no_role(caller: str, roles: Iterable[str], role: str | None = None) -> str:
-    """Return what a caller can do whose token stands for no role."""
     named = [name for name in roles if name not in RESERVED]
     wanted = role if role in named else "ROLE"
     which = "" if wanted == role else f", with one of {', '.join(named)}"

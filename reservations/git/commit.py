@@ -102,7 +102,6 @@ def commit(
 
 
 def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release: bool, anyway: bool) -> CommitAnswer:
-    """Commit while no other commit of ours is at work."""
     named = {*paths}
     changed = {path: state for path, state in commands.changed(ctx.caller.root).items()
                if not path.startswith(f"{OWN_FOLDER}/") or named & {path, OWN_FOLDER}}  # fmt: skip
@@ -201,7 +200,6 @@ def _runs_hooks(root: str) -> bool:
 
 
 def _named(root: str, changed: Mapping[str, str], paths: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the changed files that paths name, and the paths that name nothing at all."""
     found: set[str] = set()
     missing: list[str] = []
     for path in paths:

@@ -59,7 +59,6 @@ def _in_checkout(tree: str, patterns: Sequence[str], seconds: float | None) -> d
 
 
 def _reaches(pattern: Pattern, link: str) -> bool:
-    """Return whether a pattern may cover a file of a submodule."""
     below = canonical(f"{quote(link)}/**")
     return isinstance(below, Finding) or matches(pattern, link) or overlaps(pattern, below)
 

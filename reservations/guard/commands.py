@@ -118,7 +118,6 @@ class Commands(Judge):
             self._run_text(spot, run.name or "…", text)
 
     def _feed(self, spot: Spot, run: Run) -> None:
-        """Give a program the words that `xargs` gives it."""
         words = [UNKNOWN]
         if run.name in FILES or run.name == "git":
             words = [word if set("'\"\\").isdisjoint(word) else UNKNOWN for word in self._fed_words(spot)]
@@ -196,7 +195,6 @@ class Commands(Judge):
             pass
 
     def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
-        """Judge `sh -c TEXT`, and a shell that reads a here-document or a pipe."""
         words, is_text, is_input = list(rest), False, False
         while words and words[0].text[:1] in {"-", "+"} and words[0].text not in {"-", "--"}:
             option = words.pop(0).text
@@ -219,7 +217,6 @@ class Commands(Judge):
         self.text(spot, text.text, spot.feed)
 
     def _script(self, spot: Spot, words: Sequence[Word], name: str = "source") -> None:
-        """Judge a file that a shell reads, or its standard input."""
         if words and (not words[0].literal or words[0].text.startswith(("/dev/fd/6", "/proc/"))):
             self.plainly(spot, name, "a script that is spelled out")
         if spot.feed is not None and (not words or words[0].text in _STDIN):
@@ -244,7 +241,6 @@ class Commands(Judge):
             self.later.append((spot, text.text))
 
     def _read(self, spot: Spot, rest: Sequence[Word]) -> None:
-        """Note what `read`, `mapfile` and `getopts` give variables."""
         given, names = options(rest)
         if has(given, "-C"):
             self.plainly(spot, "mapfile", "no callback")
@@ -270,7 +266,6 @@ class Commands(Judge):
             self.plainly(spot, "let, hash, enable, bind or complete", "the program itself, and numbers as `$((…))`")
 
     def _find(self, spot: Spot, rest: Sequence[Word]) -> None:
-        """Judge `find … -delete`, `find … -exec PROGRAM` and `fd … -x PROGRAM`."""
         names = listings.found_by_find(rest)
         words = iter(rest)
         for word in words:
@@ -312,7 +307,6 @@ class Commands(Judge):
             self.anything(f"interlock {verb}", effects.PERSON, spot.here, effects.AROUND)
 
     def _gh(self, spot: Spot, rest: Sequence[Word]) -> None:
-        """Judge GitHub's program where it switches or moves the branch that is checked out."""
         said = " ".join(word.text for word in rest)
         if re.fullmatch(r"(co\b|pr checkout\b).*|repo sync( (-b|--branch|-s|--source) \S+| -\S+)*", said, re.DOTALL):
             self.anything("gh pr checkout" if said[:4] != "repo" else "gh repo sync", git_verbs.WAIT, spot.here)
@@ -387,7 +381,6 @@ class Commands(Judge):
             self.git(spot, [*map(Word, shlex.split(meaning)), *rest], aliased + 1)
 
     def _known(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
-        """Refuse arguments that are not known, but for messages."""
         if name == "branch" and {"-d", "-D", "--delete"}.intersection(word.text for word in words):
             return  # never the branch that is checked out
         for before, word in pairwise([Word(), *words]):
@@ -395,7 +388,6 @@ class Commands(Judge):
                 self.plainly(spot, f"git {name}", "arguments that are spelled out")
 
     def _setting(self, spot: Spot, setting: str) -> None:
-        """Judge `git -c NAME=VALUE`."""
         key, _, value = setting.partition("=")
         if _ODD_SETTINGS.match(key):
             self.anything(f"git -c {key}", effects.TREE, spot.here)
@@ -403,7 +395,6 @@ class Commands(Judge):
             self.text(spot, value.removeprefix("!"))
 
     def _note(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
-        """Note what a command makes for those behind it."""
         if name == "config" and any(word.text.lower().startswith("alias.") for word in words):
             self.set(spot, "GIT_CONFIG", Word())
         if name in _MAKERS and (
@@ -413,7 +404,6 @@ class Commands(Judge):
         self.fetched |= name in _FETCHERS
 
     def _verb(self, spot: Spot, call: Call) -> None:
-        """Judge one git subcommand in its checkout, and note what it makes."""
         self.count("git commands", spot.node)
         try:
             verdict = git_verbs.judge(call)

@@ -224,7 +224,6 @@ def _patch(call: Call) -> Verdict | None:
 
 
 def _worktree(call: Call) -> Verdict | None:
-    """Judge the removal of a worktree with what is not saved in it."""
     if [word.text for word in call.rest[:1]] != ["remove"] or not call.has("-f", "--force"):
         return None
     from interlock.reservations.git import checkouts  # noqa: PLC0415 - few lines remove a worktree

@@ -87,14 +87,12 @@ def _name(folds: str, name: str) -> str:
 
 
 def _grep(words: list[Word]) -> list[Word]:
-    """Return the files in which `grep -l` looks."""
     given, rest = options(words, _GREP_VALUED)
     named = rest if has(given, "-e", "-f", "--regexp", "--file", "--files") else rest[1:]
     return (named or [Word(".")]) if has(given, "-l", "-L", *_LISTS) else [UNKNOWN]
 
 
 def _printf(words: list[Word]) -> list[Word]:
-    """Return what `printf` writes when its form is a plain one."""
     form, rest = (words[0].text, words[1:]) if words and words[0].literal else ("%", [])
     if not form.replace("%s", "").replace("\\n", "").replace("\\0", "").strip():
         return rest
@@ -103,7 +101,6 @@ def _printf(words: list[Word]) -> list[Word]:
 
 
 def _git(words: list[Word]) -> list[Word]:
-    """Return what `git ls-files PATHS` lists, and the name of a commit."""
     texts = [word.text for word in words]
     if texts[:1] == ["ls-files"]:
         return [_below(word) for word in plain(words[1:])] or [glob("**")]
@@ -121,7 +118,6 @@ def _below(word: Word) -> Word:
 
 
 def _ls(words: list[Word]) -> list[Word]:
-    """Return what `ls` lists: the names in one folder, or what wildcards stand for."""
     named = plain(words)
     if len(named) < 2 and not any(word.pattern for word in named):
         options = "".join(word.text for word in words if word not in named)

@@ -131,7 +131,6 @@ class Run:
         return True
 
     def _apply(self, name: str, given: Given) -> None:
-        """Note what the options of a wrapper say."""
         for option, word in given:
             match (name, option):
                 case "env", "-u" | "--unset":
@@ -149,7 +148,6 @@ class Run:
 
 
 def _split(given: Given, rest: list[Word]) -> tuple[list[Word], Word | None]:
-    """Return the sources and the destination of a copy."""
     into = values(given, "-t", "--target-directory")[-1:] or (rest[-1:] if len(rest) > 1 else [])
     return (rest if has(given, "-t", "--target-directory") else rest[: max(1, len(rest) - 1)]), next(iter(into), None)
 
@@ -167,7 +165,6 @@ def _target(given: Given, rest: list[Word], here: str) -> list[Word]:
 
 
 def _sync(given: Given, rest: list[Word], _here: str) -> list[Word]:
-    """Return what `rsync` writes: the destination, with everything below it."""
     if len(rest) < 2 or has(given, "-n", "--dry-run"):
         return []
     removed = rest[:-1] if has(given, "--remove-source-files") else []
@@ -175,7 +172,6 @@ def _sync(given: Given, rest: list[Word], _here: str) -> list[Word]:
 
 
 def _in_place(given: Given, rest: list[Word], _here: str) -> list[Word]:
-    """Return the files that `sed -i` and `perl -pi -e` change."""
     has_script = has(given, "-e", "-f", "--expression", "--file")
     return rest[not has_script :] if has(given, "-i", "--in-place") else []
 
@@ -189,7 +185,6 @@ def _tar(given: Given, rest: list[Word], here: str) -> list[Word]:
 
 
 def _seven(given: Given, rest: list[Word], here: str) -> list[Word]:
-    """Return what `7z` writes: the folder that it unpacks into, or the archive, and with `-sdel` what it packs."""
     verb = "".join(rest[:1])
     if verb in {"x", "e"}:
         return _into(given, rest, here)
@@ -202,7 +197,6 @@ def _into(given: Given, _rest: list[Word], _here: str) -> list[Word]:
 
 
 def _named(given: Given, _rest: list[Word], _here: str) -> list[Word]:
-    """Return the file that a program's one option with a value names."""
     return [value for _, value in given if value and value.text != "-"]
 
 

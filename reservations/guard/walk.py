@@ -121,7 +121,6 @@ class Walk(Commands):
         return Ends(folders, folders)
 
     def _apart(self, node: Node, folders: Folders, feed: Feed) -> Ends:
-        """Judge what runs in a shell of its own."""
         self._parts(node, folders, feed)
         return Ends(folders, folders)
 
@@ -190,7 +189,6 @@ class Walk(Commands):
         return ends
 
     def _redirect(self, node: Node, folders: Folders, feed: Feed) -> Ends:
-        """Judge the file that a redirection writes, and what stands in a here-document."""
         quoted = is_quoted(node)
         for child in node.children:
             if child.type in _WORDS or (child.type == "heredoc_body" and not quoted):
@@ -213,7 +211,6 @@ class Walk(Commands):
     def _simple(
         self, node: Node, folders: Folders, feed: Feed, more: Sequence[Node], redirects: Sequence[Node]
     ) -> Ends:
-        """Judge one simple command, wherever it may run and whatever its variables may hold."""
         for child in (*node.children, *more):
             if child.is_named:
                 self._visit(child, folders, feed)
@@ -235,7 +232,6 @@ class Walk(Commands):
         return Ends(done, failed)
 
     def _moved(self, spot: Spot, run: Run, *, plainly: bool) -> Ends:
-        """Return where what comes after a command runs."""
         stay: Folders = (spot.here,)
         name, rest = run.name, run.words[1:]
         if name in self.functions:
@@ -270,7 +266,6 @@ class Walk(Commands):
 
 
 def _joined(*rows: Folders) -> Folders:
-    """Return folders of several ends, each once."""
     return tuple(dict.fromkeys(folder for row in rows for folder in row))
 
 

@@ -48,7 +48,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 
 def _idle(entry: Entry, since: float) -> list[Lease]:
-    """Return the leases of others whose holder gave no sign of work on them since a time."""
     me = key_of(entry.agent.name)
     idle = (lease for lease in entry.tx.leases() if max(lease.granted_at, lease.renewed_at) < since)
     return [lease for lease in idle if key_of(lease.agent) != me]
