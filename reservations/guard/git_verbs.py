@@ -53,6 +53,8 @@ def judge(call: Call) -> Verdict | None:
         return None
     if call.has("--pathspec-from-file"):
         return call.files(), LIST
+    if call.name in UNDERWAY and call.has("--abort", "--continue", "--skip", "--quit", "--resolved"):
+        return None if call.has("--quit") else (call.staged() if call.has("--continue") else call.changed(), WAIT)
     try:
         return row(call)
     except NotYetError:
@@ -166,8 +168,6 @@ def _stash(call: Call) -> Verdict | None:
 
 
 def _merge(call: Call) -> Verdict | None:
-    if call.has("--abort", "--continue", "--quit"):
-        return None if call.has("--quit") else (call.staged(), WAIT)
     aside = call.changed() if call.sets_aside() else []
     head = call.commit("HEAD")
     tips = [tip for name in [word.text for word in call.rest] or ["@{upstream}"] if (tip := call.commit(name))]
@@ -186,20 +186,14 @@ def _pull(call: Call) -> Verdict | None:
 
 
 def _rebase(call: Call) -> Verdict | None:
-    if call.has("--quit", "--show-current-patch", "--edit-todo"):
+    if call.has("--show-current-patch", "--edit-todo"):
         return None
-    if call.has("--abort", "--skip", "--continue"):
-        return (call.staged() if call.has("--continue") else call.changed()), WAIT
     names = [word.text for word in (*(call.rest or [Word("@{upstream}")]), *call.values("--onto"))]
     paths = commands.rebased_paths(call.here, [call.commit(name) or name for name in names])
     return (call.all() if paths is None else [*call.among(paths), *call.changed()]), WAIT
 
 
 def _pick(call: Call) -> Verdict | None:
-    if call.has("--quit"):
-        return None
-    if call.has("--abort", "--skip", "--continue"):
-        return call.staged(), WAIT
     names = [word.text for word in call.rest]
     if not names or any(part and not call.commit(part) for name in names for part in re.split(r"\.{2,3}|^\^", name)):
         return None
@@ -211,8 +205,6 @@ def _pick(call: Call) -> Verdict | None:
 def _patch(call: Call) -> Verdict | None:
     if call.has("--check", "--stat", "--numstat", "--summary") and not call.has("--apply"):
         return None
-    if call.has("--abort", "--skip", "--continue", "--quit", "--resolved", "-r"):
-        return None if call.has("--quit") else (call.changed(), WAIT)
     if not call.specs or any(word.text == "-" or word.pattern for word in call.specs):
         return call.all(), PATCH
     if not call.calm:
@@ -284,6 +276,9 @@ def _verbs(harmless: str) -> Callable[[Call], Verdict | None]:
 
 GUARDED: Final = frozenset({"core.hookspath", "core.worktree"})
 """What is set in a repository's configuration alone decides which hooks run, and where."""
+
+UNDERWAY: Final = frozenset({"merge", "rebase", "cherry-pick", "revert", "am"})
+"""Subcommands that stop half way, and are ended or taken up again by an option."""
 
 VERBS: Final[dict[str, Callable[[Call], Verdict | None]]] = {
     **dict.fromkeys(("add", "stage"),
