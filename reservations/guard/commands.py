@@ -1,5 +1,6 @@
 """Programs on a command line: what runs a text, what writes files, and what else may run either."""
 
+import contextlib
 import os.path
 import re
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from typing import Any, ClassVar, Final
 from interlock.reservations import place
 from interlock.reservations.git import commands
 from interlock.reservations.guard import effects, git_verbs, listings
-from interlock.reservations.guard.effects import RefusedError
+from interlock.reservations.guard.effects import UnreadError
 from interlock.reservations.guard.git_command import Call, arguments, asked
 from interlock.reservations.guard.judge import SUBSCRIPT, Feed, Judge, Spot, shown
 from interlock.reservations.guard.prefilter import CODE, LANGUAGES, NAMES, OUTPUTS, RUN, names
@@ -157,11 +158,8 @@ class Commands(Judge):
         for at, word in enumerate(rest):
             said = set(map(os.path.basename, _PROGRAM.findall(word.text)))
             if word.literal and not RUN.isdisjoint(said if " " in word.text else {os.path.basename(word.text)}):
-                try:
+                with contextlib.suppress(UnreadError):
                     self.program(spot, Run(rest[at:])) if " " not in word.text else self.loosely(spot, word.text)
-                except RefusedError as error:
-                    if not error.found:
-                        raise
             world = self.worlds.at(spot.here or self.cwd)
             if place.inside(world.store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
                 self.anything(f"{name} {word.text}", effects.STORE, spot.here, "may take away what guards")
@@ -186,13 +184,8 @@ class Commands(Judge):
 
     def loosely(self, spot: Spot, text: str) -> None:
         """Judge a text that may be a command: refused for what it would touch, not for what cannot be read."""
-        try:
+        with contextlib.suppress(UnreadError, UnreadableError):
             self.text(spot, text)
-        except RefusedError as error:
-            if not error.found:
-                raise
-        except UnreadableError:
-            pass
 
     def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         words, is_text, is_input = list(rest), False, False
@@ -302,7 +295,7 @@ class Commands(Judge):
             world = self.worlds.at(spot.here or self.cwd)
             if world.opened is not None:
                 hits, fix = world.all(), effects.OWN_HOOKS
-                raise RefusedError("interlock hook", hits, fix, world, verb=effects.AROUND, asks=False)
+                raise effects.touching("interlock hook", hits, fix, world, effects.AROUND)
         if verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest)):
             self.anything(f"interlock {verb}", effects.PERSON, spot.here, effects.AROUND)
 
@@ -416,7 +409,7 @@ class Commands(Judge):
         if verdict is not None and verdict[0]:
             hits, why = call.ordered(verdict[0])
             action, verb = shown(f"git {call.name}", call.words), "may touch" if why else "would touch"
-            raise RefusedError(action, hits, verdict[1], call.world, verb=verb, why=why)
+            raise effects.touching(action, hits, verdict[1], call.world, verb, why, asks=True)
 
     _rows: ClassVar[dict[str, Callable[[Any, Spot, Sequence[Word]], None]]] = {
         "eval": _eval, "source .": _script, "trap": _trap, "alias": _alias,

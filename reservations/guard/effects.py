@@ -96,6 +96,11 @@ class Worlds:
             self.folders[folder] = World(found, *self.stores[found.store_path])
         return self.folders[folder]
 
+    def holding(self, folder: str) -> World:
+        """Return the checkout around a folder, or another one of the line where nothing is held in that."""
+        first = self.at(folder)
+        return next((world for world in (first, *self.folders.values()) if world.held), first)
+
     def met(self, word: Word, here: str, *, follow: bool) -> tuple[World, list[Hit], bool] | None:
         """Return what is held of the files that a word names, and whether it is what all agents share.
 
@@ -175,43 +180,45 @@ class RefusedError(Exception):
     Args:
         action: The command, as far as it may be shown.
         fix: How it is done safely.
+        text: The refusal: the rule, the place, what was found, what is expected, and the fix.
+    """
+
+    def __init__(self, action: str, hits: Sequence[Hit], fix: str, world: World, text: str) -> None:
+        super().__init__(text)
+        self.action, self.hits, self.fix, self.world, self.text = action, hits, fix, world, text
+
+
+class UnreadError(RefusedError):
+    """A command may not run since it does not say what it does (RSV215); otherwise it is RSV207."""
+
+
+def touching(
+    action: str, hits: Sequence[Hit], fix: str, world: World, verb: str = "would touch", why: str = "",
+    *, asks: bool = False,
+) -> RefusedError:  # fmt: skip
+    """Return the refusal of a command for what it would touch.
+
+    Args:
         verb: What the command would do to what others hold.
         why: Why it is refused though nothing of theirs has changed.
         asks: Having these paths would let it pass.
-        found: What cannot be read, for RSV215; empty for RSV207.
-        expected: What would be read there.
-        place: Where it is: `line 2`.
     """
+    text = explain(f"`{shown(action)}` {verb}", hits, fix, why=why, asks=asks)
+    return RefusedError(action, hits, fix, world, text)
 
-    def __init__(
-        self,
-        action: str,
-        hits: Sequence[Hit],
-        fix: str,
-        world: World,
-        *,
-        verb: str = "would touch",
-        why: str = "",
-        asks: bool = True,
-        found: str = "",
-        expected: str = "",
-        place: str = "line 1",
-    ) -> None:
-        super().__init__(action)
-        self.action, self.hits, self.fix, self.world = action, hits, fix, world
-        self.verb, self.why, self.asks = verb, why, asks
-        self.found, self.expected, self.place = found, expected, place
 
-    def explained(self) -> str:
-        """Return the refusal as text: the rule, the place, what was found, what is expected, and the fix."""
-        if not self.found:
-            return explain(f"`{shown(self.action)}` {self.verb}", self.hits, self.fix, why=self.why, asks=self.asks)
-        holders = sorted({hit["holder"] for _, hit in self.hits})
-        return "\n".join([
-            f"interlock RSV215: `{shown(self.action)}` cannot be read, and other agents hold files.",
-            f"  place: {self.place}",
-            f"  found: {shown(self.found)}",
-            f"  expected: {self.expected}",
-            f"  held: {len(self.hits)} by {', '.join(map(shown, holders[:3]))}",
-            f"  fix: {self.fix}",
-        ])  # fmt: skip
+def unread(
+    action: str, found: str, expected: str, world: World, place: str = "line 1", fix: str = LITERAL
+) -> UnreadError:
+    """Return the refusal of a command that cannot be read."""
+    hits = world.all()
+    holders = sorted({hit["holder"] for _, hit in hits})
+    text = "\n".join([
+        f"interlock RSV215: `{shown(action)}` cannot be read, and other agents hold files.",
+        f"  place: {place}",
+        f"  found: {shown(found)}",
+        f"  expected: {expected}",
+        f"  held: {len(hits)} by {', '.join(map(shown, holders[:3]))}",
+        f"  fix: {fix}",
+    ])  # fmt: skip
+    return UnreadError(action, hits, fix, world, text)

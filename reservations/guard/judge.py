@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, NoReturn, TypeAlias
 from interlock.core.project import PROJECT
 from interlock.reservations import identity
 from interlock.reservations.guard import effects, listings
-from interlock.reservations.guard.effects import RefusedError, Worlds
+from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.prefilter import NAMES, names
 from interlock.reservations.guard.programs import Run
 from interlock.reservations.guard.syntax import Node, is_quoted, row_of, text_of
@@ -68,13 +68,7 @@ class Judge:
 
     def unread(self, action: str, found: str, expected: str, row: int, here: str | None = None) -> NoReturn:
         """Refuse what cannot be read: a line is judged only where others hold something."""
-        world = self.worlds.at(here or self.cwd)
-        if not world.held:
-            world = next((each for each in self.worlds.folders.values() if each.held), world)
-        place = f"line {row}"
-        raise RefusedError(
-            action, world.all(), effects.LITERAL, world, asks=False, found=found, expected=expected, place=place
-        )
+        raise effects.unread(action, found, expected, self.worlds.holding(here or self.cwd), f"line {row}")
 
     def plainly(self, spot: Spot, action: str, expected: str) -> NoReturn:
         """Refuse a command that is not spelled out; see `unread`."""
@@ -84,7 +78,7 @@ class Judge:
         """Refuse what may touch anything, where others hold something there."""
         world = self.worlds.at(here or self.cwd)
         if world.held:
-            raise RefusedError(action, world.all(), fix, world, verb=verb, asks=False)
+            raise effects.touching(action, world.all(), fix, world, verb)
 
     def count(self, what: str, node: Node) -> None:
         """Count what is looked at, and refuse too much."""
@@ -110,8 +104,8 @@ class Judge:
             world, hits, shared = met
             if shared:
                 verb = "would change git's own files or the store, which guard"
-                raise RefusedError(action, hits, effects.STORE, world, verb=verb, asks=False)
-            raise RefusedError(action, hits, effects.FILE, world)
+                raise effects.touching(action, hits, effects.STORE, world, verb)
+            raise effects.touching(action, hits, effects.FILE, world, asks=True)
 
     def fields(self, node: Node, spot: Spot) -> list[Word]:
         """Return the words that a node becomes."""
