@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from interlock.reservations.git.foreign_leases import Hit
 from interlock.reservations.leases import calls, marks
 from interlock.reservations.leases.runtime import Context
-from interlock.reservations.rules import shown
+from interlock.reservations.rules import shown, some
 from interlock.reservations.store.records import SYSTEM
 
 TOPIC: Final = "surprise-write"
@@ -45,8 +45,7 @@ def tell(ctx: Context, hits: Sequence[Hit], when: str, tool: str) -> None:
         # A lease of a project around this one stands in another store.
         new = [hit for hit in hits if entry.tx.lease(hit[1]["reservation_id"]) is not None]
         for holder in dict.fromkeys(row["holder"] for _, row in new):
-            paths = [shown(path) for path, row in new if row["holder"] == holder]
-            named = ", ".join(paths[:MAX_NAMED]) + (f" and {len(paths) - MAX_NAMED} more" if paths[MAX_NAMED:] else "")
+            named = some((path for path, row in new if row["holder"] == holder), MAX_NAMED)
             entry.tell(
                 holder,
                 TOPIC,
