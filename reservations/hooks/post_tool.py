@@ -23,7 +23,6 @@ from interlock.reservations.store.records import Lease, key_of
 MAX_SHOWN: Final = 10
 MAX_ASKED: Final = 500
 """For more leases than these git is asked about the whole checkout: its command line has an end."""
-TOPIC: Final = "surprise-write"
 
 
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
@@ -74,8 +73,10 @@ def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
     """Tell the holders, and return what to tell the writer: what is not yet known alone."""
     with calls.entered(ctx) as entry:
         new = [hit for hit in hits if marks.once(entry, f"surprise {hit[1].reservation_id} {hit[0]}")]
-        for path, lease in new:
-            _tell(entry, call, path, lease)
+        if new:
+            from interlock.reservations.git import overwritten  # noqa: PLC0415 - few tools surprise anybody
+
+            overwritten.tell_of(entry, new, f"while {shown(call.tool)} of {entry.agent.name} ran", call.tool)
     if not new:
         return ""
     lines = [
@@ -87,16 +88,3 @@ def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
         *lines,
         "If it was this command, tell the holder what you changed with send_message, and undo it unless you agree.",
     ])  # fmt: skip
-
-
-def _tell(entry: Entry, call: Call, path: str, lease: Lease) -> None:
-    entry.tell(
-        lease.agent,
-        TOPIC,
-        f"{shown(path)}, which you hold ({lease.reservation_id}), changed on the disk while {shown(call.tool)} of "
-        f"{entry.agent.name} ran. Read it again and look at the difference before you go on.",
-    )
-    entry.event(
-        "surprise_write", agent=entry.agent.name, holder=lease.agent, reservation_id=lease.reservation_id,
-        pattern=lease.pattern, path=shown(path), tool=call.tool,
-    )  # fmt: skip
