@@ -11,7 +11,7 @@ from interlock.reservations import place
 from interlock.reservations.git import commands
 from interlock.reservations.guard import effects, git_verbs, listings
 from interlock.reservations.guard.effects import UnreadError
-from interlock.reservations.guard.git_command import Call, arguments, asked
+from interlock.reservations.guard.git_command import LONG_OPTIONS, Call, arguments, asked
 from interlock.reservations.guard.judge import SUBSCRIPT, Feed, Judge, Spot, shown
 from interlock.reservations.guard.prefilter import CODE, LANGUAGES, NAMES, OUTPUTS, RUN, names
 from interlock.reservations.guard.programs import (
@@ -63,6 +63,8 @@ _RUN_SETTINGS: Final = (
 )
 """Settings whose value is run."""
 _VALUED: Final = names("-C -c --git-dir --work-tree --namespace --config-env --super-prefix --attr-source")
+_SHORTENED: Final = re.compile("--[a-z]{1,2}")
+"""So short a beginning of an option may mean one or another."""
 _MESSAGES: Final = names("-m --message --author --date --trailer --into-name --reason -am -qm -qam -sm")
 """Options whose value names no file and no commit, so that it need not be known."""
 
@@ -222,7 +224,8 @@ class Commands(Judge):
 
     def _trap(self, spot: Spot, rest: Sequence[Word]) -> None:
         words = [word for word in rest if word.text != "--"]
-        self._run_later(spot, "trap", words[: len(words) > 1 and words[0].text != "-"])
+        if len(words) > 1 and words[0].text != "-":
+            self._run_later(spot, "trap", words[:1])
 
     def _alias(self, spot: Spot, rest: Sequence[Word]) -> None:
         self._run_later(spot, "alias", [Word(word.partition("=")[2] if word.known else word) for word in rest])
@@ -323,8 +326,9 @@ class Commands(Judge):
             for path in odd:
                 self.anything(f"git {name}", effects.TREE, path)
         hooks = self.env.get("INTERLOCK_HOOKS", "") != "off"
-        call = Call(here, self.worlds.at(here), name, rest, *arguments(name, rest), self.made, self.fetched, self.calm,
-                    hooks)  # fmt: skip
+        known = ("--output",) if name in git_verbs.READS else LONG_OPTIONS
+        sorted_ones = arguments(name, rest, known)
+        call = Call(here, self.worlds.at(here), name, rest, *sorted_ones, self.made, self.fetched, self.calm, hooks)
         self.files(spot, f"git {name}", git_verbs.written(call), follow=True)
         for text in git_verbs.commands_of(call):
             if not text.known:
@@ -377,6 +381,8 @@ class Commands(Judge):
         if name == "branch" and {"-d", "-D", "--delete"}.intersection(word.text for word in words):
             return  # never the branch that is checked out
         for before, word in pairwise([Word(), *words]):
+            if _SHORTENED.fullmatch(word.text):
+                self.plainly(spot, f"git {name}", "options in full")
             if not word.known and not (before.text in _MESSAGES and word.single):
                 self.plainly(spot, f"git {name}", "arguments that are spelled out")
 

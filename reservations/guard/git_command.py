@@ -16,9 +16,8 @@ from interlock.reservations.guard.words import Word
 from interlock.reservations.patterns import canonical, matches, quote
 
 LONG_OPTIONS: Final = (
-    "--output", "--exec", "--extcmd", "--upload-pack", "--receive-pack", "--open-files-in-pager",
     "--hard", "--all", "--update", "--patch", "--interactive", "--include", "--discard-changes", "--orphan",
-    "--pathspec-from-file", "--keep", "--soft", "--merge", "--autostash", "--no-verify",
+    "--pathspec-from-file", "--keep", "--soft", "--merge", "--autostash", "--no-verify", "--exec",
 )  # fmt: skip
 """Options that do harm, which git knows by their beginnings too."""
 _SHORT_VALUED: Final = {
@@ -200,11 +199,15 @@ def asked(here: str, *arguments: str) -> str:
     return os.fsdecode(commands.answer(here, arguments) or b"").removesuffix("\n")
 
 
-def arguments(name: str, words: Sequence[Word]) -> tuple[Given, list[Word], list[Word] | None]:
-    """Sort the arguments of a subcommand into options with their values, and what is before and behind `--`."""
+def arguments(name: str, words: Sequence[Word], known: Sequence[str]) -> tuple[Given, list[Word], list[Word] | None]:
+    """Sort the arguments of a subcommand into options with their values, and what is before and behind `--`.
+
+    Args:
+        known: Options that are known by their beginnings too.
+    """
     end = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
     valued = _LONG_VALUED.union(f"-{letter}" for letter in _SHORT_VALUED.get(name, ""))
-    return *options(words[:end], valued, LONG_OPTIONS), list(words[end + 1 :]) if end < len(words) else None
+    return *options(words[:end], valued, known), list(words[end + 1 :]) if end < len(words) else None
 
 
 def _is_ours(path: str, name: str) -> bool:

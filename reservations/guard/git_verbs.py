@@ -66,15 +66,15 @@ def written(call: Call) -> list[Word]:
     """Return the files that a reading git command writes because an option or its first argument names them."""
     if call.name not in READS:
         return []
-    short = ["-o"] if call.name == "archive" else []
-    return [*call.rest[1 : 2 * (call.name == "bundle")], *call.values("--output", "--output-directory", *short)]
+    named = call.rest[1:2] if call.name == "bundle" else []
+    return [*named, *call.values("--output", "--output-directory", "-o" if call.name == "archive" else "--output")]
 
 
 def commands_of(call: Call) -> list[Word]:
     """Return the command lines that a git command runs."""
     short = {"rebase": "-x", "difftool": "-x", "mergetool": "-x", "grep": "-O"}.get(call.name, "--exec")
     found = call.values("--exec", "--extcmd", "--open-files-in-pager", "--upload-pack", "--receive-pack", short)
-    found += [Word(word[5:]) for word in call.rest if word.startswith("ext::")]
+    found += [Word(word[5:]) for word in call.specs if word.startswith("ext::")]
     verb = {"bisect": "run", "submodule": "foreach"}.get(call.name, "")
     if verb and call.rest and call.rest[0].text == verb:
         after = call.words[[word.text for word in call.words].index(verb) + 1 :]

@@ -139,9 +139,9 @@ class Run:
                     self.words = [Word(" ".join([word, *self.words, ""]))]
                 case ("env", "-C") | ("sudo", "-D") | (_, "--chdir"):
                     self.folder = word
-                case "xargs", "-I" | "--replace":
+                case "xargs", "-I" | "--replace" if word.literal:
                     self.fed = word.text or "{}"
-                case "xargs", "-i":
+                case "xargs", "-I" | "--replace" | "-i":
                     self.words = [UNKNOWN]
                 case _:
                     pass
@@ -173,7 +173,8 @@ def _sync(given: Given, rest: list[Word], _here: str) -> list[Word]:
 
 def _in_place(given: Given, rest: list[Word], _here: str) -> list[Word]:
     has_script = has(given, "-e", "-f", "--expression", "--file")
-    return rest[not has_script :] if has(given, "-i", "--in-place") else []
+    files = rest if has_script else rest[1:]
+    return files if any(option == "-i" or option.startswith("--i") for option, _ in given) else []
 
 
 def _tar(given: Given, rest: list[Word], here: str) -> list[Word]:
@@ -193,7 +194,7 @@ def _seven(given: Given, rest: list[Word], here: str) -> list[Word]:
 
 def _into(given: Given, _rest: list[Word], _here: str) -> list[Word]:
     """Return the folder that a program fills: that of its one option with a value, by default the present one."""
-    return [value for option, value in given if value and option not in {"-f", "--file"}] or [Word(".")]
+    return [value for option, value in given if value and option not in {"-f", "--file", "-I"}] or [Word(".")]
 
 
 def _named(given: Given, _rest: list[Word], _here: str) -> list[Word]:
@@ -221,7 +222,7 @@ _ROWS: Final[dict[str, tuple[str, Row]]] = {
     "rename": ("", lambda _, rest, __: rest[1:]), "second": ("", lambda _, rest, __: rest[1:2]),
     "dump": ("", lambda _, rest, __: [Word(word[3:]) for word in rest if word[:3] == "of="]),
     "pack": ("", lambda given, rest, _: [] if has(given, *_KEEPING) else rest), "sync": ("", _sync),
-    "tar": ("-C --directory -f --file", _tar), "7z": ("-o", _seven),
+    "tar": ("-C --directory -f --file -I", _tar), "7z": ("-o", _seven),
     "unzip": ("-d --exdir", lambda given, rest, here: [] if has(given, *_LISTING) else _into(given, rest, here)),
     "cpio": ("-D --directory", lambda given, rest, here: _into(given, rest, here) if has(given, *_OUT) else []),
     "rewrite": ("", _rewriting()), "rewrite -i": ("", _rewriting("-i", "--in-place", "--inplace")),
