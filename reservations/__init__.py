@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from interlock.reservations.status import leave_queue
     from interlock.reservations.store.migrations import SCHEMA_STEPS
     from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events, journal_of
-    from interlock.reservations.store.readonly import to_read
     from interlock.reservations.store.records import Agent, Lease, Message, Negotiation, Waiter, key_of, replace
-    from interlock.reservations.store.sqlite import FIRST_SOUND_WAL, SqliteStore, journal_mode
+    from interlock.reservations.store.sqlite import FIRST_SOUND_WAL, SqliteStore, journal_mode, to_read
     from interlock.reservations.store.sqlite_rows import Transaction
     from interlock.reservations.ticket_files import is_ticket_file
     from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases

@@ -191,7 +191,6 @@ def _place(root: str, common: str) -> Place:
 
 
 def _folder(path: str) -> str:
-    """Return the nearest folder that exists."""
     while not os.path.isdir(path):
         path = os.path.dirname(path)
     return path
@@ -238,7 +237,6 @@ def _shared(git: str) -> str:
 
 
 def _git_folder(root: str) -> str:
-    """Return what `.git` is or points to, or nothing."""
     git = os.path.join(root, ".git")
     if os.path.isdir(git):
         return git
@@ -260,7 +258,6 @@ def _worktree_of(common: str) -> str:
 
 
 def _line(path: str) -> str:
-    """Return the text of a small file without the newline, or nothing when there is none."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read(_MAX_POINTER_BYTES).rstrip("\n")

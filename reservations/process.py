@@ -21,7 +21,7 @@ PREFIXES: Final[dict[str, str]] = {
     "flock": "-w --timeout --wait -E --conflict-exit-code", "strace": "-o -e -p -s -u -E -a -I -O -S -X -P -b",
     "ltrace": "-o -e -p -s -u -a -l -n -x -S -F", "chrt": "-T -P -D -p", "taskset": "-p", "watch": "-n --interval",
     "parallel": "-j --jobs -a -S",
-    "xargs": "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs --replace --max-lines",
+    "xargs": "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs",
 }  # fmt: skip
 """Programs that run the words behind their own, and their options that take the next word."""
 WRAPPERS: Final = frozenset({
@@ -192,7 +192,6 @@ def _ps(*arguments: str) -> str:
 
 
 def _is_ours(pid: int) -> bool:
-    """Return whether a process is one of our own programs, started by Python."""
     if _ON_LINUX:
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:

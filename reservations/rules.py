@@ -1,5 +1,6 @@
 """The rules that a call can break, one row each, and how a refusal is made from a row."""
 
+from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from interlock.core import text as core
@@ -83,6 +84,13 @@ def shown(value: object) -> str:
     """Return a value as one short line of printable ASCII and letters."""
     text = value if isinstance(value, str) else _ascii(value)
     return core.shown(text, MAX_SHOWN - 1)
+
+
+def some(texts: Iterable[str], most: int = 4, more: int = 0) -> str:
+    """Return the first of some texts as one line, and how many more there are, `more` besides."""
+    rows = [*map(shown, texts)]
+    more += max(0, len(rows) - most)
+    return ", ".join(rows[:most]) + (f" and {more} more" if more else "")
 
 
 def _ascii(value: object) -> str:

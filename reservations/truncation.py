@@ -97,7 +97,6 @@ def _token(row: LeaseInfo) -> int:
 
 
 def _page(answer: AnswerT, name: str, tool: str, cursor_of: Callable[[list[Any]], int]) -> AnswerT:
-    """Return the first rows of a list as far as they fit, with the call that goes on."""
     told = _fitted(answer, {name: _List(f"Call {tool} with cursor {_MOST}.")})
     if (rest := told.get("rest")) is not None:
         rest[name]["how"] = f"Call {tool} with cursor {cursor_of(told[name])}."

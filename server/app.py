@@ -322,7 +322,6 @@ def _protocol_error(error: Mapping[str, Any]) -> MCPError:
 
 @contextmanager
 def _told(what: str) -> Generator[None]:
-    """Turn an error into one of the protocol that says what to do."""
     try:
         yield
     except MCPError:

@@ -88,7 +88,6 @@ _NAMES: Final = {
 
 
 def _wanted(schema: Mapping[str, Any]) -> str:
-    """Return in words what a schema asks for."""
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_wanted(each) for each in schema["anyOf"] if each.get("type") != "null"))
     if "enum" in schema:

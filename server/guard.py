@@ -71,7 +71,6 @@ def read_message(raw: bytes) -> dict[str, Any] | BadMessage:
 
 
 def _marks(text: bytes) -> tuple[int, int]:
-    """Return how many objects and arrays begin, and how many commas there are."""
     return text.count(b"[") + text.count(b"{"), text.count(b",")
 
 
@@ -91,8 +90,6 @@ def _crowded() -> Finding:
 
 
 class _Twice(dict[str, Any]):
-    """An object with keys that stand in it more than once."""
-
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         self.names = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
@@ -171,12 +168,10 @@ def _members(item: dict[str, Any] | list[Any]) -> Iterator[tuple[str | int, Any]
 
 
 def _place(path: Sequence[str | int]) -> str:
-    """Return a path as it is shown, such as `params.arguments.rows[3]`."""
     return cut("".join(f"[{part}]" if isinstance(part, int) else f".{cut(part)}" for part in path).lstrip("."))
 
 
 def _not_rpc(value: Any) -> Finding | None:
-    """Return why a value is not one JSON-RPC message."""
     if not isinstance(value, dict):
         return problem("MCP108", "The message is not an object.", found=kind(value))
     return _not_message(cast("dict[str, Any]", value))
@@ -207,7 +202,6 @@ def _not_message(value: dict[str, Any]) -> Finding | None:
 
 
 def _id_of(value: Any) -> RequestId | None:
-    """Return the id of a request, or None when there is none that can be answered to."""
     if not isinstance(value, dict) or (isinstance(value, _Twice) and "id" in value.names):
         return None
     match cast("dict[str, Any]", value).get("id"):

@@ -150,7 +150,6 @@ def judged(view: "graph.RunView", root: Path, role: str, ask_id: str | None) -> 
 
 
 def _place_of(view: "graph.RunView", role: str, ask_id: str) -> tuple[int, ...] | None:
-    """Return attempt, turn and re-ask of an ask id; None for one that no ask of this role has."""
     name = re.escape(f"{view.run_id}/{view.task.task_id}/{role}/")
     found = re.fullmatch(name + r"(\d{1,5})\.(\d{1,5})/(\d{1,5})", ask_id, re.ASCII)
     return found and tuple(map(int, found.groups()))

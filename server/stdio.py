@@ -81,8 +81,6 @@ async def _call_on_signal(end: Callable[[], None]) -> None:
 
 
 class _Sink:
-    """Where messages are written, a whole one at a time."""
-
     def __init__(self, descriptor: int, gone: Callable[[], None]) -> None:
         self._descriptor = descriptor
         self._gone = gone
@@ -135,7 +133,6 @@ class _Sink:
 
 
 async def _messages(source: int, sink: _Sink, leaving: Callable[[], None]) -> AsyncIterator[str]:
-    """Yield each line that is a message; answer each that is refused; at the end wait for what is under way."""
     async for line in _lines(source):
         if not line.strip():
             continue

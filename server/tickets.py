@@ -91,7 +91,6 @@ def register(server: InterlockServer, *, single: bool = False) -> None:
 
 
 def _run_of(ticket: object) -> str:
-    """Return the run that a ticket names; nothing when it names none."""
     if isinstance(ticket, str):
         try:
             ticket = json.loads(ticket)

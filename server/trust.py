@@ -115,7 +115,6 @@ def own_inputs(root: Path, text: str, known: Container[str]) -> None:
 
 
 def _told_of(root: Path, place: str, paths: Sequence[str]) -> None:
-    """Refuse paths that a caller with a token is not told of."""
     plain = {path: normpath(path) if path else path for path in paths}
     told = shared(root, plain.values())
     for path, name in plain.items():

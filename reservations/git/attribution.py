@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from interlock.reservations import identity, place
 from interlock.reservations.git import checkouts, commands
-from interlock.reservations.git.lease_history import leases_by_path, read_history
+from interlock.reservations.git.journal_check import leases_by_path, read_history
 from interlock.reservations.leases.marks import GRAIN_SECONDS, edited_at, time_of
 from interlock.reservations.rules import shown
 from interlock.reservations.store.history import Held, History
@@ -125,13 +125,5 @@ def _others(
 
 def _changed_by(root: str, commit: str) -> list[str]:
     """Return what a commit changed, relative to the root; of one that is not here any more, nothing."""
-    try:
-        return commands.names(
-            commands.ask(
-                root, ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
-            )
-        )
-    except commands.GitError as error:
-        if error.status is None:
-            raise
-        return []
+    wanted = ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
+    return commands.names(commands.answer(root, wanted) or b"")

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from interlock.core.finding import Finding
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, index_prefix, matches
+from interlock.reservations.patterns import FOLD_CASE, canonical, matches
 
 LIMIT_SECONDS: Final = 20.0
 """A question to git takes milliseconds; one that takes this long has met a hanging disk or a prompt."""
@@ -99,6 +99,16 @@ def ask(
     return done.stdout
 
 
+def answer(root: str, arguments: Sequence[str], *, in_hook: bool = False) -> bytes | None:
+    """Return the same; None where git ends with an error."""
+    try:
+        return ask(root, arguments, in_hook=in_hook)
+    except GitError as error:
+        if error.status is None:
+            raise
+        return None
+
+
 def names(output: bytes) -> list[str]:
     """Return the paths of an answer in which each ends with a NUL byte."""
     return [os.fsdecode(item) for item in output.split(b"\0") if item]
@@ -129,7 +139,7 @@ def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
         return answer
     try:
         below = os.fsdecode(ask(root, ["rev-parse", "--show-prefix"])).removesuffix("\n")
-        found = changed(root, [beginning(pattern) for pattern in known.values()])
+        found = changed(root, [beginning(pattern.prefix) for pattern in known.values()])
     except GitError:
         return answer
     paths = [path[len(below) :].removesuffix("/") for path in found if path.startswith(below)]
@@ -138,9 +148,8 @@ def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
     return answer
 
 
-def beginning(pattern: Pattern) -> str:
-    """Return where to look for a pattern's files; everywhere, where a name may be spelled in several ways."""
-    prefix = index_prefix(pattern)
+def beginning(prefix: str) -> str:
+    """Return where to look for the files of a pattern; everywhere, where a name may be spelled in several ways."""
     return "" if FOLD_CASE or not prefix.isascii() else prefix
 
 
@@ -165,13 +174,8 @@ def commit_of(root: str, name: str, *, in_hook: bool = False) -> str | None:
     """Return the id of the commit that a name stands for; None without one."""
     if name.startswith("-"):
         return None
-    try:
-        output = ask(root, ["rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], in_hook=in_hook)
-    except GitError as error:
-        if error.status is None:
-            raise
-        return None
-    return output.decode().strip() or None
+    output = answer(root, ["rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], in_hook=in_hook)
+    return (output or b"").decode().strip() or None
 
 
 def between(root: str, old: str | None, new: str, *, in_hook: bool = False) -> list[str]:
@@ -212,15 +216,9 @@ def stashed_paths(here: str, stash: str, *, in_hook: bool = False) -> list[str]:
     return paths + [path for new_files in parents[2:] for path in between(here, None, new_files, in_hook=in_hook)]
 
 
-def patched_paths(
-    here: str, path: str, *, options: Sequence[str] = (), data: bytes = b"", in_hook: bool = False
-) -> list[str]:
-    """Return the paths that a patch changes, both ends of a rename.
-
-    Args:
-        path: The patch; `-` for the data.
-    """
-    fields = ask(here, ["apply", "--numstat", "-z", *options, "--", path], data=data, in_hook=in_hook)
+def patched_paths(here: str, path: str, options: Sequence[str] = (), *, in_hook: bool = False) -> list[str]:
+    """Return the paths that a patch changes, both ends of a rename."""
+    fields = ask(here, ["apply", "--numstat", "-z", *options, "--", path], in_hook=in_hook)
     paths: list[str] = []
     ends = 0
     for item in names(fields):

@@ -102,7 +102,6 @@ def commit(
 
 
 def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release: bool, anyway: bool) -> CommitAnswer:
-    """Commit while no other commit of ours is at work."""
     named = {*paths}
     changed = {path: state for path, state in commands.changed(ctx.caller.root).items()
                if not path.startswith(f"{OWN_FOLDER}/") or named & {path, OWN_FOLDER}}  # fmt: skip
@@ -177,11 +176,8 @@ def _judged(ctx: Context, made: partial_commit.Made, paths: Sequence[str]) -> Co
 
 def _where(root: str) -> tuple[str, str] | None:
     """Return git's folder of this checkout and the one that all worktrees share; None outside of a checkout's top."""
-    try:
-        output = commands.ask(root, ["rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-cdup"])
-    except commands.GitError as error:
-        if error.status is None:
-            raise
+    output = commands.answer(root, ["rev-parse", "--absolute-git-dir", "--git-common-dir", "--show-cdup"])
+    if output is None:
         return None
     folder, common, up = (os.fsdecode(output) + "\n").split("\n")[:3]
     return None if up else (folder, os.path.join(root, common))
@@ -204,7 +200,6 @@ def _runs_hooks(root: str) -> bool:
 
 
 def _named(root: str, changed: Mapping[str, str], paths: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the changed files that paths name, and the paths that name nothing at all."""
     found: set[str] = set()
     missing: list[str] = []
     for path in paths:

@@ -12,7 +12,7 @@ from interlock.reservations import place, settings
 from interlock.reservations.answers import iso
 from interlock.reservations.git import checkouts
 from interlock.reservations.git.commit_range import Commit, CommitsUnreadError, read_commits
-from interlock.reservations.git.lease_history import leases_by_path, read_history
+from interlock.reservations.git.journal_check import leases_by_path, read_history
 from interlock.reservations.git.merges import Discarded, discarded
 from interlock.reservations.rules import RULES, shown
 from interlock.reservations.store.history import Held, History, Made

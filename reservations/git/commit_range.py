@@ -47,22 +47,14 @@ def read_commits(start: str, root: str, wanted: str) -> list[Commit]:
     )
     if wanted.startswith("-"):
         raise wrong
-    try:
-        output = commands.ask(start, ["rev-parse", "--show-toplevel", "--is-shallow-repository"])
-    except commands.GitError as error:
-        if error.status is None:
-            raise
+    output = commands.answer(start, ["rev-parse", "--show-toplevel", "--is-shallow-repository"])
+    if output is None:
         raise CommitsUnreadError(
             f"there is no git checkout at {start}", "Run it in the one whose commits are to be checked."
-        ) from None
+        )
     top, shallow = os.fsdecode(output).removesuffix("\n").rsplit("\n", 1)
-    try:
-        ids = commands.ask(start, ["--no-replace-objects", "rev-list", wanted, "--"])
-    except commands.GitError as error:
-        if error.status is None:
-            raise
-        raise wrong from None
-    if not ids and ".." not in wanted:
+    ids = commands.answer(start, ["--no-replace-objects", "rev-list", wanted, "--"])
+    if ids is None or (not ids and ".." not in wanted):
         raise wrong
     if shallow == "true":
         raise CommitsUnreadError(

@@ -1,8 +1,8 @@
-"""Whether the leases of a store are those that the journals of its checkouts give."""
+"""What stores and journals tell of the leases of a project: read together, looked up by path, and compared."""
 
 import os.path
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Final, Literal
 from interlock.reservations import place
 from interlock.reservations.answers import iso
 from interlock.reservations.git import checkouts
-from interlock.reservations.store.history import Happened, Held, from_journal, from_queue, history_of
-from interlock.reservations.store.readonly import to_read
+from interlock.reservations.patterns import Pattern, canonical
+from interlock.reservations.patterns.prefix_index import Near
+from interlock.reservations.rules import shown
+from interlock.reservations.store.history import (
+    Happened,
+    Held,
+    History,
+    HistoryUnreadableError,
+    from_journal,
+    from_queue,
+    history_of,
+)
 from interlock.reservations.store.records import Event, Lease, key_of
-from interlock.reservations.store.sqlite import SqliteStore
+from interlock.reservations.store.sqlite import SqliteStore, to_read
 
 if TYPE_CHECKING:
     from interlock.journal import Entry
@@ -147,3 +157,38 @@ def _words(lease: Lease | Held | None) -> str:
         return "no such lease"
     right = "exclusive" if lease.exclusive else "shared"
     return f"{lease.agent}, {lease.pattern}, {right}, token {lease.token}, until {iso(lease.expires_at)}"
+
+
+def leases_by_path(history: History) -> Near[Held]:
+    """Return the leases of a history, to be found by the paths that they ever covered.
+
+    Raises:
+        HistoryUnreadableError: A lease has a pattern that cannot be read.
+    """
+    return Near((held.pattern, _pattern(held).prefix, held) for held in history.leases)
+
+
+def read_history(store_path: str, roots: Sequence[str], journals: Sequence[str]) -> History:
+    """Read what the journals tell, what still waits in the store, and how many events that ever had.
+
+    Args:
+        store_path: The store; it need not be there.
+    """
+    waiting: list[Happened] = []
+    counts: dict[str, int] = {}
+    if os.path.exists(store_path):
+        with to_read(store_path) as path, closing(SqliteStore(path)) as store:
+            # Before the journals: an event leaves the queue when it stands there.
+            seen = look(store, roots)
+            waiting, counts = list(from_queue(seen.store, seen.queue)), {seen.store: seen.events}
+    return history_of([*waiting, *from_journal(checkouts.told(journals))], counts)
+
+
+def _pattern(held: Held) -> Pattern:
+    found = canonical(held.pattern)
+    if isinstance(found, Pattern):
+        return found
+    raise HistoryUnreadableError(
+        f"the lease {held.reservation_id} in the journal has the pattern {shown(held.pattern)}: {found.message}",
+        "Upgrade interlock if a newer version wrote it; else restore the journal from a copy.",
+    )

@@ -9,7 +9,7 @@ from interlock.reservations.leases import calls, grant_log
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import lasting
 from interlock.reservations.patterns import quote
-from interlock.reservations.rules import refuse, shown
+from interlock.reservations.rules import refuse, shown, some
 
 MAX_LEFT: Final = 50
 """So many paths that a commit leaves alone are named."""
@@ -93,12 +93,6 @@ def _others(ctx: Context, others: Sequence[Owned], nobody: Sequence[str]) -> Ref
     answer = _refused(f"None of the changed files is yours: {told}.", found, fix, first.conflict)
     arguments = {"file": quote(first.path), "reason": "WHY"}
     return {**answer, "next": {"tool": "negotiate_release", "arguments": arguments}}
-
-
-def some(paths: Sequence[str]) -> str:
-    """Return some paths as words, and how many more there are."""
-    more = f" and {len(paths) - MAX_NAMED} more" if paths[MAX_NAMED:] else ""
-    return ", ".join(map(shown, paths[:MAX_NAMED])) + more
 
 
 def _refused(message: str, found: str, fix: str, conflict: Conflict | None = None) -> Refusal:

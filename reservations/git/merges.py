@@ -65,20 +65,8 @@ def _is_missing(before: bytes | None, brought: bytes | None, kept: bytes | None)
 
 
 def _blob(start: str, commit: str, path: str) -> bytes | None:
-    """Return a file as a commit has it, or None where it has none."""
-    try:
-        return commands.ask(start, ["--no-replace-objects", "cat-file", "blob", f"{commit}:{path}"])
-    except commands.GitError as error:
-        if error.status is None:
-            raise
-        return None
+    return commands.answer(start, ["--no-replace-objects", "cat-file", "blob", f"{commit}:{path}"])
 
 
 def _ids(start: str, *arguments: str) -> list[str]:
-    """Return the commits that git names; none where it finds none."""
-    try:
-        return commands.ask(start, ["--no-replace-objects", *arguments]).decode().split()
-    except commands.GitError as error:
-        if error.status is None:
-            raise
-        return []
+    return (commands.answer(start, ["--no-replace-objects", *arguments]) or b"").decode().split()

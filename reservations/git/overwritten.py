@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 
 from interlock.reservations.git.foreign_leases import Hit
 from interlock.reservations.leases import calls, marks
-from interlock.reservations.leases.runtime import Context
-from interlock.reservations.rules import shown
-from interlock.reservations.store.records import SYSTEM
+from interlock.reservations.leases.runtime import Context, Entry
+from interlock.reservations.rules import shown, some
+from interlock.reservations.store.records import SYSTEM, Lease
 
 TOPIC: Final = "surprise-write"
 MAX_NAMED: Final = 8
@@ -43,21 +43,25 @@ def tell(ctx: Context, hits: Sequence[Hit], when: str, tool: str) -> None:
     """
     with calls.entered(ctx) as entry:
         # A lease of a project around this one stands in another store.
-        new = [hit for hit in hits if entry.tx.lease(hit[1]["reservation_id"]) is not None]
-        for holder in dict.fromkeys(row["holder"] for _, row in new):
-            paths = [shown(path) for path, row in new if row["holder"] == holder]
-            named = ", ".join(paths[:MAX_NAMED]) + (f" and {len(paths) - MAX_NAMED} more" if paths[MAX_NAMED:] else "")
-            entry.tell(
-                holder,
-                TOPIC,
-                f"What you hold changed on the disk {when}: {named}. Unless it was you, work in it may be gone: read "
-                "it again and look at the difference before you go on.",
-            )
-        for path, row in new:
-            entry.event(
-                "surprise_write", agent=entry.agent.name, holder=row["holder"], reservation_id=row["reservation_id"],
-                pattern=row["held_pattern"], path=shown(path), tool=tool,
-            )  # fmt: skip
+        found = ((path, entry.tx.lease(row["reservation_id"])) for path, row in hits)
+        tell_of(entry, [(path, lease) for path, lease in found if lease is not None], when, tool)
+
+
+def tell_of(entry: Entry, rows: Sequence[tuple[str, Lease]], when: str, tool: str) -> None:
+    """Do the same inside a call, of files each with its lease."""
+    for holder in dict.fromkeys(lease.agent for _, lease in rows):
+        named = some((path for path, lease in rows if lease.agent == holder), MAX_NAMED)
+        entry.tell(
+            holder,
+            TOPIC,
+            f"What you hold changed on the disk {when}: {named}. Unless it was you, work in it may be gone: read "
+            "it again and look at the difference before you go on.",
+        )
+    for path, lease in rows:
+        entry.event(
+            "surprise_write", agent=entry.agent.name, holder=lease.agent, reservation_id=lease.reservation_id,
+            pattern=lease.pattern, path=shown(path), tool=tool,
+        )  # fmt: skip
 
 
 def unread(ctx: Context, paths: Iterable[str]) -> list[str]:

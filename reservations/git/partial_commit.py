@@ -69,13 +69,7 @@ def undo(root: str, made: Made) -> bool:
     """Take a commit back, and say whether that was possible: nothing has come after it, and git's hooks agree."""
     assert made.commit is not None
     to = ["HEAD", made.parent, made.commit] if made.parent else ["-d", "HEAD", made.commit]
-    try:
-        commands.ask(root, ["update-ref", "-m", "interlock commit: undone", *to])
-    except commands.GitError as error:
-        if error.status is None:
-            raise
-        return False
-    return True
+    return commands.answer(root, ["update-ref", "-m", "interlock commit: undone", *to]) is not None
 
 
 def _marked(root: str, mark: str) -> str | None:

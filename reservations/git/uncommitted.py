@@ -43,7 +43,7 @@ def _in_checkout(tree: str, patterns: Sequence[str], seconds: float | None) -> d
     inner = {text: found for text, pattern in read.items() if (found := place.nested(tree, pattern.prefix))}
     seen = commands.dirty(tree, patterns)
     is_git = bool(place.at(tree).common)
-    beginnings = [commands.beginning(pattern) for text, pattern in read.items() if text not in inner]
+    beginnings = [commands.beginning(pattern.prefix) for text, pattern in read.items() if text not in inner]
     links = commands.links(tree, beginnings) if is_git and beginnings else []
     for text, pattern in read.items():
         if (found := inner.get(text)) is not None:
@@ -59,7 +59,6 @@ def _in_checkout(tree: str, patterns: Sequence[str], seconds: float | None) -> d
 
 
 def _reaches(pattern: Pattern, link: str) -> bool:
-    """Return whether a pattern may cover a file of a submodule."""
     below = canonical(f"{quote(link)}/**")
     return isinstance(below, Finding) or matches(pattern, link) or overlaps(pattern, below)
 

@@ -43,7 +43,7 @@ def check_command(
     is_free = not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds)
     if is_free and (worlds.at(cwd).opened is None or not _may_call_hook(command)):
         return None
-    from interlock.reservations.guard.refusals import OWN_HOOKS, WHEEL, RefusedError  # noqa: PLC0415 - not for a quick yes
+    from interlock.reservations.guard.effects import OWN_HOOKS, WHEEL, RefusedError, unread  # noqa: PLC0415 - not for a quick yes
 
     try:
         try:
@@ -51,11 +51,8 @@ def check_command(
         except ImportError as error:
             if is_free or "git" not in prefilter.unquoted(command):
                 return None
-            world = next((row for row in worlds.folders.values() if row.held), worlds.at(cwd))
             needed = "tree-sitter and tree-sitter-bash installed"
-            raise RefusedError(
-                "git …", world.all(), WHEEL, world, found=str(error), expected=needed, asks=False
-            ) from None
+            raise unread("git …", str(error), needed, worlds.holding(cwd), fix=WHEEL) from None
         Walk(worlds, env, cwd).judge(command)
     except RefusedError as refusal:
         if is_free and refusal.fix != OWN_HOOKS:
@@ -64,7 +61,7 @@ def check_command(
             # The program and its subcommand, or the name of a variable: what follows may be secret.
             words = refusal.action.split(" ")[: 2 if refusal.action.startswith("git ") else 1]
             note(refusal.world.opened, "bash", " ".join(words).partition("=")[0], refusal.hits)
-        return refusal.explained()
+        return refusal.text
     return None
 
 

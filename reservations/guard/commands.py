@@ -1,5 +1,6 @@
 """Programs on a command line: what runs a text, what writes files, and what else may run either."""
 
+import contextlib
 import os.path
 import re
 from collections.abc import Callable, Sequence
@@ -7,9 +8,11 @@ from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 from interlock.reservations import place
-from interlock.reservations.guard import git_verbs, listings, refusals
-from interlock.reservations.guard.git_lines import GitLines
-from interlock.reservations.guard.judge import Spot, shown
+from interlock.reservations.git import commands
+from interlock.reservations.guard import effects, git_verbs, listings
+from interlock.reservations.guard.effects import UnreadError
+from interlock.reservations.guard.git_command import LONG_OPTIONS, Call, arguments, asked
+from interlock.reservations.guard.judge import SUBSCRIPT, Feed, Judge, Spot, shown
 from interlock.reservations.guard.prefilter import CODE, LANGUAGES, NAMES, OUTPUTS, RUN, names
 from interlock.reservations.guard.programs import (
     FILES,
@@ -18,11 +21,13 @@ from interlock.reservations.guard.programs import (
     RUNS,
     SEARCHES,
     WRITES,
+    Given,
     Run,
-    is_short,
+    has,
+    options,
     plain,
+    written,
 )
-from interlock.reservations.guard.refusals import RefusedError
 from interlock.reservations.guard.syntax import UnreadableError, text_of
 from interlock.reservations.guard.words import UNKNOWN, Word
 from interlock.reservations.process import SHELLS
@@ -42,10 +47,37 @@ _WRITING: Final = re.compile(
 """What code says that may write a file, or run a command."""
 _OPENS: Final = r"[ugoa]*\+r?w?x"
 """A mode that turns no hook off."""
+MAX_ALIASES: Final = 5
+_FETCHERS: Final = frozenset({"fetch", "pull", "remote", "submodule"})
+_MAKERS: Final = _FETCHERS | {"branch", "tag", "worktree", "update-ref", "push", "checkout", "switch"}
+"""Subcommands after which names may stand for other commits."""
+_ODD: Final = re.compile(
+    r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|EXEC_PATH|CONFIG\w*|\w+_PATHSPECS)"
+)
+"""Variables by which git works on another repository or working tree, by other settings, or reads paths differently."""
+_ODD_OPTIONS: Final = re.compile(r"--(?:git-dir|work-tree|exec-path|config-env|\w+-pathspecs)")
+_ODD_SETTINGS: Final = re.compile(r"(?i)include|alias\.|core\.(?:worktree|hookspath)$|\w+\.autostash$")
+_RUN_SETTINGS: Final = (
+    r"^pager\.|(?:editor|pager|sshcommand|external|fsmonitor|command|cmd|textconv|clean|smudge|process|driver|helper|"
+    r"askpass|program|uploadpack|receivepack|proxy)$"
+)
+"""Settings whose value is run."""
+_VALUED: Final = names("-C -c --git-dir --work-tree --namespace --config-env --super-prefix --attr-source")
+_SHORTENED: Final = re.compile("--[a-z]{1,2}")
+"""So short a beginning of an option may mean one or another."""
+_MESSAGES: Final = names("-m --message --author --date --trailer --into-name --reason -am -qm -qam -sm")
+"""Options whose value names no file and no commit, so that it need not be known."""
 
 
-class Commands(GitLines):
-    """Judges programs."""
+class Commands(Judge):
+    """Judges programs, and git's commands."""
+
+    made, fetched, calm = "", False, True
+    """What makes branches and tags was given, whether anything was fetched, and whether nothing was written."""
+
+    def text(self, spot: Spot, text: str, feed: Feed = None) -> None:
+        """Judge a command line inside the command line."""
+        raise NotImplementedError
 
     def program(self, spot: Spot, run: Run) -> None:
         """Judge one program with its arguments."""
@@ -66,8 +98,8 @@ class Commands(GitLines):
             return  # its body is judged with what is run later, in every folder of the line
         if name.startswith("git-") and name[4:] in git_verbs.VERBS:
             name, rest = "git", [Word(name[4:]), *rest]
-        if name in _EVALUATING:
-            self.evaluated(spot, name, rest)
+        if name in _EVALUATING and any(SUBSCRIPT.search(word.text) for word in rest):
+            self.plainly(spot, name, "a text without commands in a subscript")
         if name == "git":
             self.git(spot, rest)
         elif name in FILES:
@@ -77,7 +109,6 @@ class Commands(GitLines):
         elif (row := self.PROGRAMS.get(name)) is not None:
             row(self, spot, rest)
         elif name not in READERS:
-            self.wrote = True
             self._other(spot, name, rest)
 
     def _wrapped(self, spot: Spot, run: Run) -> None:
@@ -90,21 +121,14 @@ class Commands(GitLines):
             self._run_text(spot, run.name or "…", text)
 
     def _feed(self, spot: Spot, run: Run) -> None:
-        """Give a program the words that `xargs` gives it."""
-        words = [word if set("'\"\\").isdisjoint(word) else UNKNOWN for word in self._fed_words(spot)]
-        if not run.words:
-            # Without a program, `xargs` writes what it reads; another wrapper behind it runs that.
-            run.words = [] if run.wrappers[-1:] == ["xargs"] else [UNKNOWN]
-            return
-        if run.name not in FILES and run.name != "git":
-            words = [UNKNOWN]
-        if not run.fed:
-            run.words += words
-            return
-        new = [UNKNOWN if run.fed in run.words[0] else run.words[0]]
-        for word in run.words[1:]:
-            new += [Word(word.replace(run.fed, each)) for each in words] if run.fed in word else [word]
-        run.words = new
+        words = [UNKNOWN]
+        if run.name in FILES or run.name == "git":
+            words = [word if set("'\"\\").isdisjoint(word) else UNKNOWN for word in self._fed_words(spot)]
+        place, given = run.fed, run.words
+        rows = (
+            [Word(word.replace(place, each)) for each in words] if place and place in word else [word] for word in given
+        )
+        run.words = [word for row in rows for word in row] if place else [*given, *words]
 
     def _fed_words(self, spot: Spot) -> list[Word]:
         return [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
@@ -113,15 +137,14 @@ class Commands(GitLines):
         """Judge words that hold the name of a variable that says who is who, where they are no text to look for."""
         said = next((each for word in words for each in sorted(NAMES) if each in word.text), "")
         if said and (name not in SEARCHES or (name == "printf" and words[0].text == "-v")):
-            self.anything(f"{name} {said}", refusals.PERSON, spot.here, refusals.AROUND)
+            self.anything(f"{name} {said}", effects.PERSON, spot.here, effects.AROUND)
 
     def _write(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         self._code(spot, name, rest)
-        (way, row), said = FILES[name], [word.text for word in rest if word.known]
-        written = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
-        written += row(rest, spot.here or self.cwd) if rest else []
-        self.files(spot, shown(name, rest), written, follow=way in FOLLOWING)
-        self.wrote = True
+        way, said = FILES[name], [word.text for word in rest if word.known]
+        files = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
+        files += written(way, rest, spot.here or self.cwd) if rest else []
+        self.files(spot, shown(name, rest), files, follow=way in FOLLOWING)
         for match in (each for text in said for each in re.finditer(RUNS[way], text)) if way in RUNS else ():
             self.loosely(spot, match[match.lastindex or 0])
 
@@ -129,22 +152,19 @@ class Commands(GitLines):
         """Judge a program that is in no table: what it is given may be a command, or the store."""
         self._code(spot, name, rest)
         texts = [word.text for word in rest]
-        written = [after for option, after in pairwise(rest) if option.text in OUTPUTS and after.known]
-        written += [Word(word.partition("=")[2]) for word in rest if word.known and word.startswith("--output=")]
-        self.files(spot, name, written, follow=True)
+        outputs = [after for option, after in pairwise(rest) if option.text in OUTPUTS and after.known]
+        outputs += [Word(word.partition("=")[2]) for word in rest if word.known and word.startswith("--output=")]
+        self.files(spot, name, outputs, follow=True)
         if name.startswith("python") and ["-m", "interlock"] in (texts[at : at + 2] for at in range(len(texts))):
             self._interlock(spot, rest[texts.index("interlock") + 1 :])
         for at, word in enumerate(rest):
             said = set(map(os.path.basename, _PROGRAM.findall(word.text)))
             if word.literal and not RUN.isdisjoint(said if " " in word.text else {os.path.basename(word.text)}):
-                try:
+                with contextlib.suppress(UnreadError):
                     self.program(spot, Run(rest[at:])) if " " not in word.text else self.loosely(spot, word.text)
-                except RefusedError as error:
-                    if not error.found:
-                        raise
             world = self.worlds.at(spot.here or self.cwd)
             if place.inside(world.store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
-                self.anything(f"{name} {word.text}", refusals.STORE, spot.here, "may take away what guards")
+                self.anything(f"{name} {word.text}", effects.STORE, spot.here, "may take away what guards")
 
     def _code(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge code of another language: the files that it names and may write, and commands in it."""
@@ -166,16 +186,10 @@ class Commands(GitLines):
 
     def loosely(self, spot: Spot, text: str) -> None:
         """Judge a text that may be a command: refused for what it would touch, not for what cannot be read."""
-        try:
+        with contextlib.suppress(UnreadError, UnreadableError):
             self.text(spot, text)
-        except RefusedError as error:
-            if not error.found:
-                raise
-        except UnreadableError:
-            pass
 
     def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
-        """Judge `sh -c TEXT`, and a shell that reads a here-document or a pipe."""
         words, is_text, is_input = list(rest), False, False
         while words and words[0].text[:1] in {"-", "+"} and words[0].text not in {"-", "--"}:
             option = words.pop(0).text
@@ -198,7 +212,6 @@ class Commands(GitLines):
         self.text(spot, text.text, spot.feed)
 
     def _script(self, spot: Spot, words: Sequence[Word], name: str = "source") -> None:
-        """Judge a file that a shell reads, or its standard input."""
         if words and (not words[0].literal or words[0].text.startswith(("/dev/fd/6", "/proc/"))):
             self.plainly(spot, name, "a script that is spelled out")
         if spot.feed is not None and (not words or words[0].text in _STDIN):
@@ -212,33 +225,32 @@ class Commands(GitLines):
     def _trap(self, spot: Spot, rest: Sequence[Word]) -> None:
         words = [word for word in rest if word.text != "--"]
         if len(words) > 1 and words[0].text != "-":
-            self._run_later(spot, "trap", words[0])
+            self._run_later(spot, "trap", words[:1])
 
     def _alias(self, spot: Spot, rest: Sequence[Word]) -> None:
-        for word in rest:
-            self._run_later(spot, "alias", Word(word.partition("=")[2] if word.known else word))
+        self._run_later(spot, "alias", [Word(word.partition("=")[2] if word.known else word) for word in rest])
 
-    def _run_later(self, spot: Spot, name: str, text: Word) -> None:
-        if not text.literal:
-            self.plainly(spot, name, _SPELLED)
-        self.later.append((spot, text.text))
+    def _run_later(self, spot: Spot, name: str, texts: Sequence[Word]) -> None:
+        for text in texts:
+            if not text.literal:
+                self.plainly(spot, name, _SPELLED)
+            self.later.append((spot, text.text))
 
     def _read(self, spot: Spot, rest: Sequence[Word]) -> None:
-        """Note what `read`, `mapfile` and `getopts` give variables."""
-        if any(is_short(word) and "C" in word.text for word in rest):
+        given, names = options(rest)
+        if has(given, "-C"):
             self.plainly(spot, "mapfile", "no callback")
-        fed = self._fed_words(spot)
-        for word in plain(rest) or [Word("MAPFILE")]:
-            if not word.literal:
-                self.plainly(spot, "read", "the name of the variable spelled out")
-            for each in fed:
-                self.set(spot, word.text, each)
+        self._fill(spot, names or [Word("MAPFILE")], self._fed_words(spot))
 
     def _printf(self, spot: Spot, rest: Sequence[Word]) -> None:
-        if len(rest) > 1 and rest[0].text == "-v":
-            if not rest[1].literal:
-                self.plainly(spot, "printf", "the name of the variable spelled out")
-            self.set(spot, rest[1].text, UNKNOWN)
+        self._fill(spot, rest[1:2] if rest and rest[0].text == "-v" else [], [UNKNOWN])
+
+    def _fill(self, spot: Spot, names: Sequence[Word], values: Sequence[Word]) -> None:
+        for name in names:
+            if not name.literal:
+                self.plainly(spot, "read", "the name of the variable spelled out")
+            for value in values:
+                self.set(spot, name.text, value)
 
     def _set(self, spot: Spot, rest: Sequence[Word]) -> None:
         words = list(rest)
@@ -247,10 +259,9 @@ class Commands(GitLines):
 
     def _hash(self, spot: Spot, rest: Sequence[Word]) -> None:
         if rest:
-            self.plainly(spot, "hash, enable, bind or complete", "the program itself")
+            self.plainly(spot, "let, hash, enable, bind or complete", "the program itself, and numbers as `$((…))`")
 
     def _find(self, spot: Spot, rest: Sequence[Word]) -> None:
-        """Judge `find … -delete`, `find … -exec PROGRAM` and `fd … -x PROGRAM`."""
         names = listings.found_by_find(rest)
         words = iter(rest)
         for word in words:
@@ -267,18 +278,9 @@ class Commands(GitLines):
                 self.program(spot._replace(feed=None), Run([*words, UNKNOWN]))
 
     def _patch(self, spot: Spot, rest: Sequence[Word]) -> None:
-        """Judge `patch -p1 < FILE` and `patch -p1 -i FILE` as git reads the same patch."""
-        said = " ".join(word.text for word in rest)
-        form = re.fullmatch(r"((?:-[NflsRst]+|--\w+) )*-p ?(\d)(?: (?:-i|--input) ?(\S+)| -[NflsR]+)*", said)
-        inputs = [*self.read_files(spot), *([Word(form[3])] if form and form[3] else [])]
-        if "--dry-run" in said:
-            return
-        if form is None or spot.here is None or not all(word.known for word in (*rest, *inputs)):
-            self.plainly(spot, "patch", "`patch -p1 -i FILE`, or `git apply FILE`")
-        root = self.worlds.at(spot.here).root
-        told = [Word(f"-p{form[2]}"), Word("--directory"), Word(os.path.relpath(os.path.realpath(spot.here), root))]
-        files = [Word(os.path.join(spot.here, word.text)) for word in inputs]
-        self.verb(spot._replace(here=root), "apply", told if told[2].text != "." else told[:1], files, said="patch")
+        """Refuse `patch`, which finds its files by its own rules; git says of a patch which files it changes."""
+        if all(word.text != "--dry-run" for word in rest):
+            self.plainly(spot, "patch", "`git apply FILE`")
 
     def _modes(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge what takes the execute bit from git's hooks; a mode of a folder around everything is everyday work."""
@@ -287,7 +289,7 @@ class Commands(GitLines):
         for word in plain(rest):
             path = os.path.realpath(os.path.join(spot.here or self.cwd, word.text))
             if self.worlds.at(os.path.dirname(path)).guards(path, above=False):
-                self.anything("chmod", refusals.HOOKS, spot.here, "would take away what guards")
+                self.anything("chmod", effects.HOOKS, spot.here, "would take away what guards")
 
     def _interlock(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge our own commands: nobody is left without a guard, and hooks are not called by hand."""
@@ -295,13 +297,12 @@ class Commands(GitLines):
         if verb == "hook":
             world = self.worlds.at(spot.here or self.cwd)
             if world.opened is not None:
-                hits, fix = world.all(), refusals.OWN_HOOKS
-                raise RefusedError("interlock hook", hits, fix, world, verb=refusals.AROUND, asks=False)
+                hits, fix = world.all(), effects.OWN_HOOKS
+                raise effects.touching("interlock hook", hits, fix, world, effects.AROUND)
         if verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest)):
-            self.anything(f"interlock {verb}", refusals.PERSON, spot.here, refusals.AROUND)
+            self.anything(f"interlock {verb}", effects.PERSON, spot.here, effects.AROUND)
 
     def _gh(self, spot: Spot, rest: Sequence[Word]) -> None:
-        """Judge GitHub's program where it switches or moves the branch that is checked out."""
         said = " ".join(word.text for word in rest)
         if re.fullmatch(r"(co\b|pr checkout\b).*|repo sync( (-b|--branch|-s|--source) \S+| -\S+)*", said, re.DOTALL):
             self.anything("gh pr checkout" if said[:4] != "repo" else "gh repo sync", git_verbs.WAIT, spot.here)
@@ -309,9 +310,116 @@ class Commands(GitLines):
             fix = "merge it without `-d`; `git push origin --delete BRANCH` deletes the branch on the server."
             self.anything("gh pr merge -d", fix, spot.here)
 
+    def git(self, spot: Spot, given: Sequence[Word], aliased: int = 0) -> None:
+        """Judge a git command: its own options, then the subcommand or what its alias stands for."""
+        own, words = options(given, _VALUED, stop=True)
+        here, odd = self._options(spot, own)
+        name, rest = (words[0].text if words and words[0].literal else ""), words[1:]
+        if not words or (here is None and name in git_verbs.READS):
+            return
+        if not name or here is None:
+            self.plainly(spot, "git …", "a subcommand that is spelled out, in a folder that is")
+        if not os.path.isdir(here):
+            return
+        spot = spot._replace(here=here)
+        if name not in git_verbs.READS and name != "config":
+            for path in odd:
+                self.anything(f"git {name}", effects.TREE, path)
+        hooks = self.env.get("INTERLOCK_HOOKS", "") != "off"
+        known = ("--output",) if name in git_verbs.READS else LONG_OPTIONS
+        sorted_ones = arguments(name, rest, known)
+        call = Call(here, self.worlds.at(here), name, rest, *sorted_ones, self.made, self.fetched, self.calm, hooks)
+        self.files(spot, f"git {name}", git_verbs.written(call), follow=True)
+        for text in git_verbs.commands_of(call):
+            if not text.known:
+                self.plainly(spot, f"git {name}", "a command that is spelled out")
+            for folder in (here, None) if name == "submodule" else (here,):
+                self.text(spot._replace(here=folder), text.text)
+        if name in git_verbs.VERBS:
+            self._known(spot, name, rest)
+            if call.world.held:
+                self._verb(spot, call)
+        elif name in git_verbs.READS:
+            self._note(spot, name, rest)
+        else:
+            self._meant(spot, name, rest, aliased)
+
+    def _options(self, spot: Spot, given: Given) -> tuple[str | None, list[str]]:
+        """Judge git's own options; return its folder, and the folders that an odd option or variable is about."""
+        here, odd = spot.here, [""][:0]
+        told = [word for name in self.values if _ODD.fullmatch(name) for row in self.values[name] for word in row]
+        for option, value in given:
+            if not value.literal:
+                self.plainly(spot, "git …", "git's own options spelled out")
+            if option == "-C":
+                here = None if here is None else os.path.normpath(os.path.join(here, value.text))
+            elif option == "-c":
+                self._setting(spot, value.text)
+            elif _ODD_OPTIONS.fullmatch(option) and (value or option != "--exec-path"):
+                told.append(value)
+        for word in told:
+            path = os.path.realpath(os.path.join(here or self.cwd, word.text))
+            odd += [here or self.cwd, path, os.path.dirname(path)]
+        return here, odd
+
+    def _meant(self, spot: Spot, name: str, rest: Sequence[Word], aliased: int) -> None:
+        """Judge what an alias stands for; another subcommand is a program of its own."""
+        self.count("git commands", spot.node)
+        meaning = asked(spot.here or self.cwd, "config", "--get", f"alias.{name}").strip()
+        if (meaning and not all(word.known for word in rest)) or aliased > MAX_ALIASES:
+            self.plainly(spot, f"git {name}", "git's own subcommand, with arguments that are spelled out")
+        if meaning.startswith("!"):
+            root = self.worlds.at(spot.here or self.cwd).root
+            text = f"{meaning[1:]} {git_verbs.quoted([word.text for word in rest])}".rstrip()
+            self.text(spot._replace(here=root), text)
+        elif meaning:
+            import shlex  # noqa: PLC0415 - few lines have an alias
+
+            self.git(spot, [*map(Word, shlex.split(meaning)), *rest], aliased + 1)
+
+    def _known(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
+        if name == "branch" and {"-d", "-D", "--delete"}.intersection(word.text for word in words):
+            return  # never the branch that is checked out
+        for before, word in pairwise([Word(), *words]):
+            if _SHORTENED.fullmatch(word.text):
+                self.plainly(spot, f"git {name}", "options in full")
+            if not word.known and not (before.text in _MESSAGES and word.single):
+                self.plainly(spot, f"git {name}", "arguments that are spelled out")
+
+    def _setting(self, spot: Spot, setting: str) -> None:
+        key, _, value = setting.partition("=")
+        if _ODD_SETTINGS.match(key):
+            self.anything(f"git -c {key}", effects.TREE, spot.here)
+        elif re.search(_RUN_SETTINGS, key.lower()):
+            self.text(spot, value.removeprefix("!"))
+
+    def _note(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
+        if name == "config" and any(word.text.lower().startswith("alias.") for word in words):
+            self.set(spot, "GIT_CONFIG", Word())
+        if name in _MAKERS and (
+            name not in {"checkout", "switch"} or any(word.text[:2].lower() in {"-b", "-c"} for word in words)
+        ):
+            self.made += " ".join(["", *(word.text for word in words), "FETCH_HEAD" if name in _FETCHERS else ""])
+        self.fetched |= name in _FETCHERS
+
+    def _verb(self, spot: Spot, call: Call) -> None:
+        self.count("git commands", spot.node)
+        try:
+            verdict = git_verbs.judge(call)
+        except commands.GitError as error:
+            if error.status is None:
+                raise
+            # Git does not find what is named, and will not find it when the command runs.
+            return
+        self._note(spot, call.name, call.words)
+        if verdict is not None and verdict[0]:
+            hits, why = call.ordered(verdict[0])
+            action, verb = shown(f"git {call.name}", call.words), "may touch" if why else "would touch"
+            raise effects.touching(action, hits, verdict[1], call.world, verb, why, asks=True)
+
     _rows: ClassVar[dict[str, Callable[[Any, Spot, Sequence[Word]], None]]] = {
-        "eval": _eval, "source .": _script, "trap": _trap, "alias": _alias, "let": GitLines.numeric,
-        "read mapfile readarray getopts": _read, "printf": _printf, "set": _set, "hash enable bind complete": _hash,
+        "eval": _eval, "source .": _script, "trap": _trap, "alias": _alias,
+        "read mapfile readarray getopts": _read, "printf": _printf, "set": _set, "let hash enable bind complete": _hash,
         "find fd fdfind": _find, "patch": _patch, "chmod chown chgrp setfacl chattr": _modes, "interlock": _interlock,
         "gh": _gh,
     }  # fmt: skip

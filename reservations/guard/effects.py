@@ -1,19 +1,20 @@
-"""What a command would do to what others hold: the checkouts that it reaches, and which held files a word names."""
+"""What a command would do to what others hold: the checkouts that it reaches, the held files, and the refusal."""
 
 import os
 import os.path
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Final, NamedTuple
 
 from interlock.reservations import place, shared_files
 from interlock.reservations.git import foreign_leases as holding
-from interlock.reservations.git.foreign_leases import Held, Hit, overlapping
+from interlock.reservations.git.foreign_leases import Held, Hit, explain, overlapping
 from interlock.reservations.guard.words import Word
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.patterns import quote
+from interlock.reservations.rules import shown
 
 _SET: Final = re.compile(r"\[[A-Za-z0-9]+\]", re.ASCII)
 """What the shell and our patterns read alike."""
@@ -95,6 +96,11 @@ class Worlds:
             self.folders[folder] = World(found, *self.stores[found.store_path])
         return self.folders[folder]
 
+    def holding(self, folder: str) -> World:
+        """Return the checkout around a folder, or another one of the line where nothing is held in that."""
+        first = self.at(folder)
+        return next((world for world in (first, *self.folders.values()) if world.held), first)
+
     def met(self, word: Word, here: str, *, follow: bool) -> tuple[World, list[Hit], bool] | None:
         """Return what is held of the files that a word names, and whether it is what all agents share.
 
@@ -151,3 +157,68 @@ def _pattern(inside: str) -> str:
         start = re.split(r"[*?\[{]", inside)[0]
         return "/".join([*start.split("/")[:-1], "**"])
     return inside
+
+
+FILE: Final = "work on files of your own, or ask for this one first."
+STORE: Final = (
+    "name your own files, so that `.git` is left out (`find FOLDER -name …`); the store is for "
+    "`interlock status` and `interlock release`."
+)
+PERSON: Final = "leave that to a person."
+OWN_HOOKS: Final = "clients and git call it; `interlock reserve`, `release` and `status` are for you."
+HOOKS: Final = "leave git's hooks as they are; `interlock uninstall` takes them out when nobody holds anything."
+TREE: Final = "run git in the checkout that it is about, by the settings that it has: `git -C FOLDER …`."
+LITERAL: Final = "write the command plainly: spell out the program, its subcommand and the files that it changes."
+WHEEL: Final = "install Interlock again (`pip install ./interlock`), which brings `tree-sitter` and `tree-sitter-bash`."
+
+AROUND: Final = "would bypass the guard of"
+
+
+class RefusedError(Exception):
+    """A command may not run while others hold files.
+
+    Args:
+        action: The command, as far as it may be shown.
+        fix: How it is done safely.
+        text: The refusal: the rule, the place, what was found, what is expected, and the fix.
+    """
+
+    def __init__(self, action: str, hits: Sequence[Hit], fix: str, world: World, text: str) -> None:
+        super().__init__(text)
+        self.action, self.hits, self.fix, self.world, self.text = action, hits, fix, world, text
+
+
+class UnreadError(RefusedError):
+    """A command may not run since it does not say what it does (RSV215); otherwise it is RSV207."""
+
+
+def touching(
+    action: str, hits: Sequence[Hit], fix: str, world: World, verb: str = "would touch", why: str = "",
+    *, asks: bool = False,
+) -> RefusedError:  # fmt: skip
+    """Return the refusal of a command for what it would touch.
+
+    Args:
+        verb: What the command would do to what others hold.
+        why: Why it is refused though nothing of theirs has changed.
+        asks: Having these paths would let it pass.
+    """
+    text = explain(f"`{shown(action)}` {verb}", hits, fix, why=why, asks=asks)
+    return RefusedError(action, hits, fix, world, text)
+
+
+def unread(
+    action: str, found: str, expected: str, world: World, place: str = "line 1", fix: str = LITERAL
+) -> UnreadError:
+    """Return the refusal of a command that cannot be read."""
+    hits = world.all()
+    holders = sorted({hit["holder"] for _, hit in hits})
+    text = "\n".join([
+        f"interlock RSV215: `{shown(action)}` cannot be read, and other agents hold files.",
+        f"  place: {place}",
+        f"  found: {shown(found)}",
+        f"  expected: {expected}",
+        f"  held: {len(hits)} by {', '.join(map(shown, holders[:3]))}",
+        f"  fix: {fix}",
+    ])  # fmt: skip
+    return UnreadError(action, hits, fix, world, text)

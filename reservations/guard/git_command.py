@@ -11,25 +11,28 @@ from interlock.reservations.git import commands
 from interlock.reservations.git.foreign_leases import Hit, overlapping, touched
 from interlock.reservations.guard.effects import World
 from interlock.reservations.guard.prefilter import names
+from interlock.reservations.guard.programs import Given, has, options, values
 from interlock.reservations.guard.words import Word
 from interlock.reservations.patterns import canonical, matches, quote
 
 LONG_OPTIONS: Final = (
     "--hard", "--all", "--update", "--patch", "--interactive", "--include", "--discard-changes", "--orphan",
-    "--pathspec-from-file", "--keep", "--soft", "--merge", "--autostash", "--no-verify",
+    "--pathspec-from-file", "--keep", "--soft", "--merge", "--autostash", "--no-verify", "--exec",
 )  # fmt: skip
 """Options that do harm, which git knows by their beginnings too."""
 _SHORT_VALUED: Final = {
     "commit": "mFCct", "checkout": "bB", "switch": "cC", "restore": "s", "stash": "m", "clean": "e", "merge": "mFsX",
     "rebase": "sXxC", "cherry-pick": "mX", "revert": "mX", "am": "pC", "apply": "pC", "branch": "u", "worktree": "bB",
-    "tag": "mFu", "fetch": "oj", "pull": "ojsX", "update-ref": "m",
+    "tag": "mFu", "fetch": "oj", "pull": "ojsX", "update-ref": "m", "archive": "o", "grep": "O", "difftool": "x",
+    "mergetool": "x",
 }  # fmt: skip
 _LONG_VALUED: Final = names(
     "--message --file --author --date --template --cleanup --source --conflict --strategy --strategy-option --onto "
-    "--exec --mainline --directory --exclude --whitespace --prefix --stage --chmod --reason --fixup --squash --trailer "
+    "--exec --mainline --directory --exclude --whitespace --prefix --stage --chmod --reason --fixup --trailer "
     "--orphan --create --force-create --reuse-message --reedit-message --set-upstream-to --into-name --patch-format "
     "--depth "
-    "--pathspec-from-file --shallow-since --filter --refmap --jobs"
+    "--pathspec-from-file --shallow-since --filter --refmap --jobs --output --output-directory --extcmd "
+    "--open-files-in-pager --upload-pack --receive-pack"
 )
 """The options that take the next word as their value: short ones by subcommand, long ones for all."""
 _SWEEPS: Final = frozenset({"reset", "checkout", "restore", "stash", "clean"})
@@ -51,38 +54,34 @@ class Call(NamedTuple):
 
     Args:
         here: The folder that git works in, absolute.
-        flags: Its options without values; short ones one by one.
-        values: Its options with values.
+        words: Its arguments as they are given.
+        given: Its options, each with its value, which may be empty; short ones one by one.
         paths: Those after `--`; None without one.
-        patches: The files that its standard input comes from.
-        body: The text that it reads; None when it is not on the line.
         made: The arguments of the commands before it that make or move branches and tags.
-        fetched: What stands on remotes, and names that are not there yet, may be anything by now.
-        wrote: Something ran before it that may have written files.
+        fetched: What is on remotes, and names that are not there yet, may be anything by now.
+        calm: Nothing ran before it that may have written files.
         hooks: Git's hooks are not turned off.
     """
 
     here: str
     world: World
     name: str
-    flags: set[str]
-    values: dict[str, str]
+    words: Sequence[Word]
+    given: Given
     rest: list[Word]
     paths: list[Word] | None
-    patches: Sequence[Word]
-    body: str | None
     made: str
     fetched: bool
-    wrote: bool
+    calm: bool
     hooks: bool
 
-    def has(self, *options: str) -> bool:
+    def has(self, *wanted: str) -> bool:
         """Return whether one of the options is given, with or without a value."""
-        return any(option in self.flags or option in self.values for option in options)
+        return has(self.given, *wanted)
 
-    def value(self, *options: str) -> str:
-        """Return the value of the first of some options that is given; empty without one."""
-        return next((self.values[option] for option in options if option in self.values), "")
+    def values(self, *wanted: str) -> list[Word]:
+        """Return the values that some options are given."""
+        return values(self.given, *wanted)
 
     @property
     def specs(self) -> list[Word]:
@@ -197,43 +196,18 @@ class Call(NamedTuple):
 
 def asked(here: str, *arguments: str) -> str:
     """Return git's answer; empty where it says no."""
-    try:
-        return os.fsdecode(commands.ask(here, arguments)).removesuffix("\n")
-    except commands.GitError as error:
-        if error.status is None:
-            raise
-        return ""
+    return os.fsdecode(commands.answer(here, arguments) or b"").removesuffix("\n")
 
 
-def arguments(name: str, words: Sequence[Word]) -> tuple[set[str], dict[str, str], list[Word], list[Word] | None]:
-    """Sort the arguments of a subcommand into flags, options with values, and what stands before and behind `--`."""
-    flags: set[str] = set()
-    values: dict[str, str] = {}
-    before: list[Word] = []
-    paths: list[Word] | None = None
-    rest = iter(words)
-    for word in rest:
-        text = word.text
-        if paths is not None:
-            paths.append(word)
-        elif text == "--":
-            paths = []
-        elif text.startswith("--"):
-            option, sign, value = text.partition("=")
-            option = _whole(option)
-            if option in _LONG_VALUED or sign:
-                values[option] = value if sign else next(rest, Word()).text
-            else:
-                flags.add(option)
-        elif text.startswith("-") and text != "-":
-            for at, letter in enumerate(text[1:], 2):
-                if letter in _SHORT_VALUED.get(name, ""):
-                    values[f"-{letter}"] = text[at:] or next(rest, Word()).text
-                    break
-                flags.add(f"-{letter}")
-        else:
-            before.append(word)
-    return flags, values, before, paths
+def arguments(name: str, words: Sequence[Word], known: Sequence[str]) -> tuple[Given, list[Word], list[Word] | None]:
+    """Sort the arguments of a subcommand into options with their values, and what is before and behind `--`.
+
+    Args:
+        known: Options that are known by their beginnings too.
+    """
+    end = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
+    valued = _LONG_VALUED.union(f"-{letter}" for letter in _SHORT_VALUED.get(name, ""))
+    return *options(words[:end], valued, known), list(words[end + 1 :]) if end < len(words) else None
 
 
 def _is_ours(path: str, name: str) -> bool:
@@ -247,8 +221,3 @@ def _is_ours(path: str, name: str) -> bool:
 def _is_within(pattern: str, path: str) -> bool:
     found = canonical(pattern)
     return isinstance(found, Finding) or matches(found, path)
-
-
-def _whole(option: str) -> str:
-    """Return an option in full where it is the beginning of one that does harm."""
-    return next((full for full in LONG_OPTIONS if full.startswith(option)), option)

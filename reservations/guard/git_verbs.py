@@ -7,7 +7,7 @@ has changed; what takes unsaved work away is judged by what is held, since a hol
 import os.path
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import dropwhile
 from typing import Final, TypeAlias
 
 from interlock.reservations.git import commands
@@ -53,6 +53,8 @@ def judge(call: Call) -> Verdict | None:
         return None
     if call.has("--pathspec-from-file"):
         return call.files(), LIST
+    if call.name in UNDERWAY and call.has("--abort", "--continue", "--skip", "--quit", "--resolved"):
+        return None if call.has("--quit") else (call.staged() if call.has("--continue") else call.changed(), WAIT)
     try:
         return row(call)
     except NotYetError:
@@ -60,34 +62,24 @@ def judge(call: Call) -> Verdict | None:
         return None if hooked else (call.files(), LATER)
 
 
-def written(name: str, words: Sequence[Word]) -> list[Word]:
+def written(call: Call) -> list[Word]:
     """Return the files that a reading git command writes because an option or its first argument names them."""
-    if name not in READS:
+    if call.name not in READS:
         return []
-    found = [word for word in words[1:] if not word.startswith("-")][:1] if name == "bundle" else []
-    for word, after in pairwise([*words, Word()]):
-        option, sign, value = word.partition("=")
-        if (option.startswith("--o") and "--output".startswith(option)) or option == "--output-directory":
-            found.append(Word(value) if sign else after)
-        elif name == "archive" and option.startswith("-o"):
-            found.append(Word(word[2:]) or after)
-    return found
+    named = call.rest[1:2] if call.name == "bundle" else []
+    return [*named, *call.values("--output", "--output-directory", "-o" if call.name == "archive" else "--output")]
 
 
-def commands_of(name: str, words: Sequence[Word]) -> list[Word]:
+def commands_of(call: Call) -> list[Word]:
     """Return the command lines that a git command runs."""
-    rest = [word for word in words if not word.startswith("-")]
-    if (name, rest[0].text if rest else "") in {("bisect", "run"), ("submodule", "foreach")}:
-        texts = (words if name == "bisect" else rest)[1:]
-        return [Word(quoted(texts) if name == "bisect" or len(texts) > 1 else "".join(texts))]
-    short = {"rebase": "-x", "difftool": "-x", "mergetool": "-x", "grep": "-O"}.get(name, "--exec")
-    found = [Word(word[5:]) for word in words if word.startswith("ext::")]
-    for word, after in pairwise([*words, Word()]):
-        option, sign, value = word.partition("=")
-        if option in {"--exec", "--extcmd", "--open-files-in-pager", "--upload-pack", "--receive-pack"}:
-            found.append(Word(value) if sign else after)
-        elif word.startswith(short) and short != "--exec":
-            found.append(Word(word[2:]) or after)
+    short = {"rebase": "-x", "difftool": "-x", "mergetool": "-x", "grep": "-O"}.get(call.name, "--exec")
+    found = call.values("--exec", "--extcmd", "--open-files-in-pager", "--upload-pack", "--receive-pack", short)
+    found += [Word(word[5:]) for word in call.specs if word.startswith("ext::")]
+    verb = {"bisect": "run", "submodule": "foreach"}.get(call.name, "")
+    if verb and call.rest and call.rest[0].text == verb:
+        after = call.words[[word.text for word in call.words].index(verb) + 1 :]
+        texts = list(dropwhile(lambda word: word.startswith("-"), after))
+        found.append(Word(quoted(texts) if len(texts) > 1 else "".join(texts)))
     return found
 
 
@@ -130,7 +122,7 @@ def _reset(call: Call) -> Verdict | None:
 def _checkout(call: Call) -> Verdict | None:
     if call.has("--orphan"):
         return call.files(), WAIT
-    made = call.value("-b", "-B", "-c", "-C", "--create", "--force-create")
+    made = call.values("-b", "-B", "-c", "-C", "--create", "--force-create")
     if call.paths:
         return (call.below(call.paths, None) if call.rest else call.under(call.paths)), NAME
     if not call.rest:
@@ -170,21 +162,12 @@ def _stash(call: Call) -> Verdict | None:
         stash = call.commit(f"stash@{{{name}}}" if name.isdigit() else name)
         return None if stash is None else (call.among(commands.stashed_paths(call.here, stash)), WAIT)
     if verb == "clear":
-        return _of_stashes(call), WAIT
+        return call.all(), WAIT
     specs = [*call.rest[1:], *(call.paths or [])] if verb == "push" else []
     return (call.under(specs) if specs else call.files()), STASH
 
 
-def _of_stashes(call: Call) -> list[Hit]:
-    """Return what is held and set aside in any stash."""
-    last = commands.commit_of(call.here, "refs/stash") or ""
-    stashes = {last, *asked(call.here, "stash", "list", "--format=%H").split()} - {""}
-    return call.among([path for stash in stashes for path in commands.stashed_paths(call.here, stash)])
-
-
 def _merge(call: Call) -> Verdict | None:
-    if call.has("--abort", "--continue", "--quit"):
-        return None if call.has("--quit") else (call.staged(), WAIT)
     aside = call.changed() if call.sets_aside() else []
     head = call.commit("HEAD")
     tips = [tip for name in [word.text for word in call.rest] or ["@{upstream}"] if (tip := call.commit(name))]
@@ -203,21 +186,14 @@ def _pull(call: Call) -> Verdict | None:
 
 
 def _rebase(call: Call) -> Verdict | None:
-    if call.has("--quit", "--show-current-patch", "--edit-todo"):
+    if call.has("--show-current-patch", "--edit-todo"):
         return None
-    if call.has("--abort", "--skip", "--continue"):
-        return (call.staged() if call.has("--continue") else call.changed()), WAIT
-    names = [word.text for word in call.rest] or ["@{upstream}"]
-    names += [call.values["--onto"]] if "--onto" in call.values else []
+    names = [word.text for word in (*(call.rest or [Word("@{upstream}")]), *call.values("--onto"))]
     paths = commands.rebased_paths(call.here, [call.commit(name) or name for name in names])
     return (call.all() if paths is None else [*call.among(paths), *call.changed()]), WAIT
 
 
 def _pick(call: Call) -> Verdict | None:
-    if call.has("--quit"):
-        return None
-    if call.has("--abort", "--skip", "--continue"):
-        return call.staged(), WAIT
     names = [word.text for word in call.rest]
     if not names or any(part and not call.commit(part) for name in names for part in re.split(r"\.{2,3}|^\^", name)):
         return None
@@ -229,40 +205,24 @@ def _pick(call: Call) -> Verdict | None:
 def _patch(call: Call) -> Verdict | None:
     if call.has("--check", "--stat", "--numstat", "--summary") and not call.has("--apply"):
         return None
-    if call.has("--abort", "--skip", "--continue", "--quit", "--resolved", "-r"):
-        return None if call.has("--quit") else (call.changed(), WAIT)
-    files = [word for word in (*call.specs, *call.patches) if call.body is None or word.text != "-"]
-    if any(word.text == "-" or word.pattern for word in files) or not (files or call.body):
+    if not call.specs or any(word.text == "-" or word.pattern for word in call.specs):
         return call.all(), PATCH
-    paths = [] if files else _of_patch(call, "-", call.body or "")
-    for path in (os.path.normpath(os.path.join(call.here, word.text)) for word in files):
-        if call.wrote:
-            raise NotYetError
-        paths += _of_patch(call, path)
-    return call.among(paths), WAIT
-
-
-def _of_patch(call: Call, path: str, text: str = "") -> list[str]:
-    options = [f"-p{call.values.get('-p', '1')}"]
-    options += [f"--directory={call.values['--directory']}"] if "--directory" in call.values else []
-    try:
-        return commands.patched_paths(call.here, path, options=options, data=os.fsencode(text))
-    except commands.GitError as error:
-        if error.status is None or not (text or os.path.isfile(path)):
-            raise
-        # `patch` is less strict than git: what git cannot read may still be applied.
-        raise NotYetError from None
+    if not call.calm:
+        raise NotYetError
+    options = [f"-p{word.text}" for word in call.values("-p")]
+    options += [f"--directory={word.text}" for word in call.values("--directory")]
+    files = [os.path.normpath(os.path.join(call.here, word.text)) for word in call.specs]
+    return call.among([path for file in files for path in commands.patched_paths(call.here, file, options)]), WAIT
 
 
 def _worktree(call: Call) -> Verdict | None:
-    """Judge the removal of a worktree with what is not saved in it."""
     if [word.text for word in call.rest[:1]] != ["remove"] or not call.has("-f", "--force"):
         return None
     from interlock.reservations.git import checkouts  # noqa: PLC0415 - few lines remove a worktree
 
     # Git knows a worktree by the end of its path too.
-    ends = [end for word in call.rest[1:]
-            for end in (os.path.realpath(os.path.join(call.here, word.text)), f"/{word.text.strip('/')}")]  # fmt: skip
+    ends = [os.path.realpath(os.path.join(call.here, word.text)) for word in call.rest[1:]]
+    ends += [f"/{word.text.strip('/')}" for word in call.rest[1:]]
     trees = [tree for tree in checkouts.roots_of(call.world.place) if tree.endswith(tuple(ends))]
     return call.among([path for tree in trees for path in commands.changed(tree)]), REMOVE
 
@@ -316,6 +276,9 @@ def _verbs(harmless: str) -> Callable[[Call], Verdict | None]:
 
 GUARDED: Final = frozenset({"core.hookspath", "core.worktree"})
 """What is set in a repository's configuration alone decides which hooks run, and where."""
+
+UNDERWAY: Final = frozenset({"merge", "rebase", "cherry-pick", "revert", "am"})
+"""Subcommands that stop half way, and are ended or taken up again by an option."""
 
 VERBS: Final[dict[str, Callable[[Call], Verdict | None]]] = {
     **dict.fromkeys(("add", "stage"),

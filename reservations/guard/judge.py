@@ -10,11 +10,10 @@ from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from interlock.core.project import PROJECT
 from interlock.reservations import identity
-from interlock.reservations.guard import listings, refusals
+from interlock.reservations.guard import effects, listings
 from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.prefilter import NAMES, names
 from interlock.reservations.guard.programs import Run
-from interlock.reservations.guard.refusals import RefusedError
 from interlock.reservations.guard.syntax import Node, is_quoted, row_of, text_of
 from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings
 from interlock.reservations.store.records import key_of
@@ -28,7 +27,7 @@ _RUN_AS_TEXT: Final = names(
 )
 """Variables whose value is run."""
 _NUMERIC: Final = r"(?a)[\w\s+\-*/%<>=!&|^~?:(),.]*"
-_SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
+SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
 """A subscript in a text: bash runs the commands in it where the text is read as a number or names a variable."""
 _ASSIGNS: Final = r"(?<![=!<>])=(?!=)|\+\+|--"
 MAX_STEPS: Final = {"commands": 5000, "files": 2000, "git commands": 60, "texts inside texts": 300}
@@ -69,13 +68,7 @@ class Judge:
 
     def unread(self, action: str, found: str, expected: str, row: int, here: str | None = None) -> NoReturn:
         """Refuse what cannot be read: a line is judged only where others hold something."""
-        world = self.worlds.at(here or self.cwd)
-        if not world.held:
-            world = next((each for each in self.worlds.folders.values() if each.held), world)
-        place = f"line {row}"
-        raise RefusedError(
-            action, world.all(), refusals.LITERAL, world, asks=False, found=found, expected=expected, place=place
-        )
+        raise effects.unread(action, found, expected, self.worlds.holding(here or self.cwd), f"line {row}")
 
     def plainly(self, spot: Spot, action: str, expected: str) -> NoReturn:
         """Refuse a command that is not spelled out; see `unread`."""
@@ -85,7 +78,7 @@ class Judge:
         """Refuse what may touch anything, where others hold something there."""
         world = self.worlds.at(here or self.cwd)
         if world.held:
-            raise RefusedError(action, world.all(), fix, world, verb=verb, asks=False)
+            raise effects.touching(action, world.all(), fix, world, verb)
 
     def count(self, what: str, node: Node) -> None:
         """Count what is looked at, and refuse too much."""
@@ -111,8 +104,8 @@ class Judge:
             world, hits, shared = met
             if shared:
                 verb = "would change git's own files or the store, which guard"
-                raise RefusedError(action, hits, refusals.STORE, world, verb=verb, asks=False)
-            raise RefusedError(action, hits, refusals.FILE, world)
+                raise effects.touching(action, hits, effects.STORE, world, verb)
+            raise effects.touching(action, hits, effects.FILE, world, asks=True)
 
     def fields(self, node: Node, spot: Spot) -> list[Word]:
         """Return the words that a node becomes."""
@@ -133,7 +126,7 @@ class Judge:
             if not value[0].known:
                 self.plainly(spot, name, "a command that is spelled out")
             self.later.append((spot, f': "{value[0].text}"' if name.startswith("PS") else value[0].text))
-        if any(_SUBSCRIPT.search(word.text) for word in value):
+        if any(SUBSCRIPT.search(word.text) for word in value):
             self.plainly(spot, name, "a value without commands in a subscript")
         rows = self.values.setdefault(name, {})
         small = len(rows) < MAX_KEPT and sum(map(len, value)) < MAX_TEXT
@@ -157,9 +150,9 @@ class Judge:
             PROJECT: os.path.realpath(os.path.join(spot.here or self.cwd, text)) == world.root,
         }
         if not (text and own.get(name)):
-            self.anything(f"{name}={text}" if text else name, refusals.PERSON, spot.here, refusals.AROUND)
+            self.anything(f"{name}={text}" if text else name, effects.PERSON, spot.here, effects.AROUND)
 
-    def assign(self, node: Node, here: str | None, *, known: bool = True) -> None:
+    def assign(self, node: Node, here: str | None) -> None:
         """Note what `NAME=VALUE` gives a variable."""
         target, sign = node.children[0], node.children[1].type
         given = node.children[2] if len(node.children) > 2 else None
@@ -172,8 +165,7 @@ class Judge:
             rows = [self.expander.fields(part, binding, here) for part in nodes]
             # An assignment does not split what it is given, and makes no files of wildcards.
             words = [word for row in rows for word in (row if is_array else [Word(" ".join(row))])]
-            whole = known and (sign == "=" or is_array)
-            self.set(spot, name, *((words or [Word()]) if whole else [UNKNOWN]))
+            self.set(spot, name, *((words or [Word()]) if sign == "=" or is_array else [UNKNOWN]))
 
     def declare(self, node: Node, here: str | None) -> None:
         """Note what `export`, `declare`, `unset` and so on say of variables."""
@@ -181,19 +173,18 @@ class Judge:
         named = [child for child in node.children[1:] if child.is_named]
         options = "".join(text_of(child) for child in named if text_of(child).startswith("-"))
         spot = Spot(node, here)
-        if ("n" in options and program != "export") or _SUBSCRIPT.search(text_of(node)):
+        if not set(options) <= set("-xgraApfFv") or SUBSCRIPT.search(text_of(node)):
             self.plainly(spot, program, "a variable that stands for no other one, and values without commands in them")
-        plain = set(options) <= set("-xgraAp")
         for child in named:
             if child.type == "variable_assignment":
-                self.assign(child, here, known=plain)
+                self.assign(child, here)
             elif not text_of(child).startswith("-"):
                 for word in self.each_field([child], here):
                     name, sign, value = word.text.partition("=")
                     if not word.known or not name.isidentifier():
                         self.plainly(spot, program, "the name of the variable spelled out")
                     if sign:
-                        self.set(spot, name, Word(value) if plain else UNKNOWN)
+                        self.set(spot, name, Word(value))
                     elif program != "export" and name in NAMES:
                         self._named(spot, name, "")
 
@@ -212,23 +203,10 @@ class Judge:
             said = text_of(part)
             values = [word.text for value in self.values.get(said, ()) for word in value]
             numeric = all(re.fullmatch(_NUMERIC, text) for text in values)
-            if _SUBSCRIPT.search(said) or not (is_test or numeric):
+            if SUBSCRIPT.search(said) or not (is_test or numeric):
                 self.plainly(spot, "arithmetic", "numbers, and variables that hold numbers")
             if is_set and part.is_named and said.isidentifier():
                 self.set(spot, said, NAME)
-
-    def numeric(self, spot: Spot, words: Sequence[Word]) -> None:
-        """Judge the arguments of `let`."""
-        for word in words:
-            if not word.known or re.fullmatch(_NUMERIC, word.text) is None:
-                self.plainly(spot, "let", "numbers, and variables that hold numbers")
-            for name in re.findall(r"[A-Za-z_]\w*", word.text):
-                self.set(spot, name, NAME)
-
-    def evaluated(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
-        """Judge the arguments of a builtin that reads the subscripts in them."""
-        if any(_SUBSCRIPT.search(word.text) for word in words):
-            self.plainly(spot, name, "a text without commands in a subscript")
 
     def written(self, stages: Sequence[Node], binding: Binding, here: str | None) -> list[Word]:
         """Return what the last of some stages of a pipe writes, past mere filters."""

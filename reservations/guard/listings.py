@@ -5,12 +5,13 @@ than what is written may be returned, never less.
 """
 
 import os.path
+import re
 from collections.abc import Callable, Sequence
 from itertools import dropwhile, takewhile
 from typing import Final
 
 from interlock.reservations.guard.prefilter import names
-from interlock.reservations.guard.programs import plain
+from interlock.reservations.guard.programs import has, options, plain
 from interlock.reservations.guard.words import NAME, UNKNOWN, Word, glob
 
 MADE: Final = os.path.join(os.sep, "tmp", "made-by-mktemp")
@@ -20,15 +21,22 @@ FILTERS: Final = {"grep": 1, "egrep": 1, "head": 0, "tail": 0, "sort": 0, "uniq"
 
 _NAMES: Final = names("date nproc id whoami hostname uname seq wc expr bc getconf arch uuidgen")
 """Programs that write numbers and names; none with a `/`, unless their arguments have one."""
-_FIND_ACTIONS: Final = frozenset({"-print", "-print0", "-delete", "-exec", "-execdir", "-ok", "-okdir"})
-_FIND_PLAIN: Final = names(
-    "-type -maxdepth -mindepth -newer -mtime -mmin -size -perm -user -path -wholename -ipath -regex"
+_ONE: Final = r"[^\n]*\n"
+_TEST: Final = (
+    rf"(?:-(?:type|maxdepth|mindepth|newer|mtime|mmin|size|perm|user|path|wholename|regex)\n{_ONE}"
+    rf"|-(?:empty|depth|xdev|mount)\n|(?:!|-not)\n-\w+\n{_ONE})"
 )
+_NAMED: Final = re.compile(
+    rf"(?:(?:(?!-print|-delete|-exec|-ok){_ONE})*-prune\n-o\n(?=(?:.*\n)*-(?:print|delete|exec|ok)))?{_TEST}*"
+    rf"(-i?name\n{_ONE}|\(\n-i?name\n{_ONE}(?:-o\n-i?name\n{_ONE})*\)\n)(?:-i?name\n{_ONE}|{_TEST})*"
+    rf"(?:-(?:print0?|delete|(?:exec|ok)(?:dir)?)\n(?:(?!-o\n|-or\n|,\n){_ONE})*)?"
+)
+"""Arguments of `find`, one a line, whose tests ask for a name: what is pruned is not acted upon behind `-o`."""
+_EMPTY: Final = re.compile(r"(?:-empty\n-type\nd\n|-type\nd\n-empty\n)-delete\n")
 _LISTS: Final = frozenset({"--files-with-matches", "--files-without-match", "--files"})
-_GREP_VALUED: Final = frozenset({
-    "-e", "-f", "-m", "-A", "-B", "-C", "-d", "-D", "--include", "--exclude", "--exclude-dir", "-g", "--glob", "-t",
-    "--type", "-T", "--max-count", "--regexp", "--file",
-})  # fmt: skip
+_GREP_VALUED: Final = names(
+    "-e -f -m -A -B -C -d -D --include --exclude --exclude-dir -g --glob -t --type -T --max-count --regexp --file"
+)
 
 
 def produced(words: Sequence[Word], here: str | None = None) -> list[Word]:
@@ -65,60 +73,26 @@ def found_by_find(words: Sequence[Word]) -> list[Word]:
 
 def _names_of(texts: list[str]) -> list[str] | None:
     """Return the names of which everything found must have one; None where the tests do not say it plainly."""
-    end = next((at for at, text in enumerate(texts) if text in _FIND_ACTIONS), len(texts))
-    tests = texts[:end]
-    if "-prune" in tests and end < len(texts):
-        # What is pruned is not acted upon, where the action stands behind `-o`.
-        after = end - tests[::-1].index("-prune")
-        tests = tests[after + 1 :] if tests[after : after + 1] == ["-o"] else ["-prune"]
-    if "-empty" in tests and "d" in tests and "-type" in tests and not {"(", "-o"}.intersection(tests):
+    said = "".join(f"{text}\n" for text in texts)
+    if _EMPTY.fullmatch(said):
         return []  # nobody's files are in an empty folder
-    if {"-o", "-or", ","}.intersection(texts[end:]) or ("-o" in tests and "(" not in tests):
-        return None
-    rest, found = tests[::-1], None
-    while rest:
-        test = rest.pop()
-        if test in {"!", "-not"} and len(rest) > 1 and rest[-1] != "(":
-            del rest[-2:]
-        elif test == "(" and ")" in rest:
-            inner = [rest.pop() for _ in range(len(rest) - rest.index(")"))][:-1]
-            if any(one not in {"-name", "-o"} for one in inner[::3] + inner[2::3]) or len(inner) % 3 != 2:
-                return None
-            found = found or [_name(one) for one in inner[1::3]]
-        elif test == "-name" and rest:
-            found = found or [_name(rest.pop())]
-        elif test == "-iname" and rest:
-            found = found or ["".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in _name(rest.pop()))]
-        elif test in _FIND_PLAIN and rest:
-            rest.pop()
-        elif test not in {"-empty", "-depth", "-xdev", "-mount"}:
-            return None
-    return found
+    found = _NAMED.fullmatch(said) if said.count("\n") == len(texts) else None
+    return [_name(*row) for row in re.findall(r"-(i?)name\n([^\n]*)\n", found[1])] if found else None
 
 
-def _name(name: str) -> str:
-    return "*" if {"\\", "{"}.intersection(name) else name
+def _name(folds: str, name: str) -> str:
+    if {"\\", "{"}.intersection(name):
+        return "*"
+    return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in name) if folds else name
 
 
 def _grep(words: list[Word]) -> list[Word]:
-    """Return the files in which `grep -l` looks."""
-    plain: list[Word] = []
-    lists = has_pattern = False
-    rest = iter(words)
-    for word in rest:
-        option, sign, _ = word.text.partition("=")
-        if not option.startswith("-") or option == "-":
-            plain.append(word)
-            continue
-        lists |= option in _LISTS or (option[:2] != "--" and not {"l", "L"}.isdisjoint(option))
-        has_pattern |= option in {"-e", "-f", "--regexp", "--file", "--files"}
-        if not sign and option in _GREP_VALUED:
-            next(rest, None)
-    return ((plain if has_pattern else plain[1:]) or [Word(".")]) if lists else [UNKNOWN]
+    given, rest = options(words, _GREP_VALUED)
+    named = rest if has(given, "-e", "-f", "--regexp", "--file", "--files") else rest[1:]
+    return (named or [Word(".")]) if has(given, "-l", "-L", *_LISTS) else [UNKNOWN]
 
 
 def _printf(words: list[Word]) -> list[Word]:
-    """Return what `printf` writes when its form is a plain one."""
     form, rest = (words[0].text, words[1:]) if words and words[0].literal else ("%", [])
     if not form.replace("%s", "").replace("\\n", "").replace("\\0", "").strip():
         return rest
@@ -127,7 +101,6 @@ def _printf(words: list[Word]) -> list[Word]:
 
 
 def _git(words: list[Word]) -> list[Word]:
-    """Return what `git ls-files PATHS` lists, and the name of a commit."""
     texts = [word.text for word in words]
     if texts[:1] == ["ls-files"]:
         return [_below(word) for word in plain(words[1:])] or [glob("**")]
@@ -145,7 +118,6 @@ def _below(word: Word) -> Word:
 
 
 def _ls(words: list[Word]) -> list[Word]:
-    """Return what `ls` lists: the names in one folder, or what wildcards stand for."""
     named = plain(words)
     if len(named) < 2 and not any(word.pattern for word in named):
         options = "".join(word.text for word in words if word not in named)

@@ -1,17 +1,15 @@
 """Programs that run other programs, and programs that write, move or remove the files that they are given."""
 
 import os.path
-import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 from interlock.reservations.guard.prefilter import FILE_WRITERS, names
-from interlock.reservations.guard.words import Word, glob
+from interlock.reservations.guard.words import UNKNOWN, Word, glob
 from interlock.reservations.process import PREFIXES
 
 _BUILTINS: Final = {"command": "", "builtin": "", "exec": "-a", "noglob": "", "nocorrect": "", "-": "", "coproc": ""}
-WRAPPERS: Final = {name: frozenset(options.split()) for name, options in (_BUILTINS | PREFIXES).items()}
+WRAPPERS: Final = {name: names(options) for name, options in (_BUILTINS | PREFIXES).items()}
 """What runs the words behind it, and its options that take the next word."""
 _OPERANDS: Final = {"timeout": 1, "flock": 1, "chrt": 1, "taskset": 1}
 """So many words stand between a wrapper's options and the program."""
@@ -19,9 +17,61 @@ _RUNNERS: Final = frozenset({
     ("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("bundle", "exec"), ("pnpm", "exec"),
     ("npm", "exec"), ("mise", "exec"), ("pdm", "run"),
 })  # fmt: skip
-_RUNNER_VALUED: Final = frozenset({"--with", "--python", "-p", "--project", "--directory", "--extra", "--group"})
+_RUNNER_VALUED: Final = names("--with --python -p --project --directory --extra --group")
 _TEXTS: Final = names("su runuser script sg npx npm")
 """Programs that are given a command line by `-c`."""
+
+Given: TypeAlias = list[tuple[str, Word]]
+"""Options, short ones one by one, each with its value, which may be empty."""
+
+
+def options(
+    words: Sequence[Word], valued: frozenset[str] = frozenset(), known: Sequence[str] = (), *, stop: bool = False
+) -> tuple[Given, list[Word]]:
+    """Sort arguments into options and the rest, as getopt does.
+
+    Args:
+        valued: The options that take the next word.
+        known: Options that are known by their beginnings too.
+        stop: The rest begins with the first word that is no option.
+    """
+    given: Given = []
+    rest: list[Word] = []
+    todo = iter(words)
+    for word in todo:
+        if word.text == "--":
+            break
+        if word.text[:1] != "-" or (word.text == "-" and not stop):
+            rest.append(word)
+            if stop:
+                break
+        elif word.startswith("--"):
+            option, sign, value = word.partition("=")
+            option = next((full for full in known if full.startswith(option)), option)
+            given.append((option, Word(value) if sign or option not in valued else next(todo, Word())))
+        else:
+            for at, letter in enumerate(word[1:], 2):
+                option = f"-{letter}"
+                if option in valued:
+                    given.append((option, Word(word[at:]) or next(todo, Word())))
+                    break
+                given.append((option, Word()))
+    return given, [*rest, *todo]
+
+
+def plain(words: Sequence[Word]) -> list[Word]:
+    """Return the words that are no options."""
+    return options(words)[1]
+
+
+def values(given: Given, *wanted: str) -> list[Word]:
+    """Return the values of some options."""
+    return [value for option, value in given if option in wanted and value]
+
+
+def has(given: Given, *wanted: str) -> bool:
+    """Return whether one of some options is given."""
+    return any(option in wanted for option, _ in given)
 
 
 class Run:
@@ -43,15 +93,13 @@ class Run:
         self.folder: Word | None = None
         self.fed: str | None = None
         self.texts: list[Word] = []
-        self.wrappers: list[str] = []
         while self.words and self.words[0].literal and self._unwrapped():
             pass
         if self.words and " " in self.words[0].strip():
             self.texts.append(Word(" ".join(self.words)))
             self.words.clear()
-        for word, after in pairwise(self.words[1:]) if self.name in _TEXTS else ():
-            if word.text == "--command" or (is_short(word) and word.text.endswith("c")):
-                self.texts.append(after)
+        if self.name in _TEXTS:
+            self.texts += values(options(self.words[1:], names("-c --command"))[0], "-c", "--command")
 
     @property
     def name(self) -> str:
@@ -62,212 +110,144 @@ class Run:
         """Take one wrapper off, and return whether there was one."""
         name = self.name
         if len(self.words) > 1 and (name, self.words[1].text) in _RUNNERS:
-            del self.words[:2]
-            self._options(_RUNNER_VALUED)
+            self.words = options(self.words[2:], _RUNNER_VALUED, stop=True)[1]
             return True
         if name not in WRAPPERS:
             return False
-        self.words.pop(0)
-        self.wrappers.append(name)
-        if name == "command" and self.words and self.words[0].text in {"-v", "-V"}:
-            self.words.clear()
-            return False
-        given = self._options(WRAPPERS[name])
-        del self.words[: _OPERANDS.get(name, 0)]
-        given += self._options(frozenset())  # `flock FILE -c TEXT`
-        if name in {"env", "sudo", "doas"}:
-            while self.words and (not self.words[0].known or "=" in self.words[0] or self.words[0].text == "-"):
-                self.assigned.append(self.words.pop(0))
-        for option, word in given:
-            if name == "env" and option in {"-u", "--unset"}:
-                self.assigned.append(Word(f"{word}="))
-            elif name == "env" and option in {"-S", "--split-string"}:
-                self.words = [Word(" ".join([word, *self.words, ""]))]
-            elif (name, option) in {("env", "-C"), ("sudo", "-D")} or option == "--chdir":
-                self.folder = word
-        if name in {"xargs", "parallel"}:
-            self.words, all_words = [word for word in self.words if not word.startswith(":::")], self.words
-            places = [word.text or "{}" for option, word in given if option in {"-I", "--replace", "-i"}]
-            places += ["{}"] if name == "parallel" and any("{}" in word for word in self.words) else []
-            self.fed = None if len(self.words) < len(all_words) else "".join(places[-1:])
+        given, self.words = options(self.words[1:], WRAPPERS[name], stop=True)
+        if name == "command" and has(given, "-v", "-V"):
+            self.words = []
+        after, self.words = options(self.words[_OPERANDS.get(name, 0) :], stop=True)  # `flock FILE -c TEXT`
+        while name in {"env", "sudo", "doas"} and self.words and ("=" in self.words[0] or not self.words[0].known):
+            self.assigned.append(self.words.pop(0))
+        self._apply(name, [*given, *after])
+        if name == "parallel":
+            self.words, words = [word for word in self.words if not word.startswith(":::")], self.words
+            if len(self.words) == len(words):
+                self.fed = "{}" if any("{}" in word for word in words) else ""
+        elif name == "xargs":
+            self.fed = self.fed or ""
+            self.words = self.words or [Word("echo")]
         return True
 
-    def _options(self, valued: frozenset[str]) -> list[tuple[str, Word]]:
-        """Take the options off, and return those with a value."""
-        given: list[tuple[str, Word]] = []
-        while self.words and self.words[0].text.startswith("-"):
-            word = self.words.pop(0)
-            if word.text == "--":
-                break
-            option, sign, value = word.partition("=")
-            if word.startswith("--"):
-                if sign:
-                    given.append((option, Word(value)))
-                elif option in valued and self.words:
-                    given.append((option, self.words.pop(0)))
-                continue
-            for at, letter in enumerate(word[1:], 2):
-                if f"-{letter}" in valued:
-                    rest = Word(word[at:])
-                    value_word = rest if rest or not self.words else self.words.pop(0)
-                    given.append((f"-{letter}", value_word))
-                    break
-                if letter == "i" and "--replace" in valued:
-                    given.append(("-i", Word(word[at:])))
-                    break
-        return given
+    def _apply(self, name: str, given: Given) -> None:
+        for option, word in given:
+            match (name, option):
+                case "env", "-u" | "--unset":
+                    self.assigned.append(Word(f"{word}="))
+                case "env", "-S" | "--split-string":
+                    self.words = [Word(" ".join([word, *self.words, ""]))]
+                case ("env", "-C") | ("sudo", "-D") | (_, "--chdir"):
+                    self.folder = word
+                case "xargs", "-I" | "--replace" if word.literal:
+                    self.fed = word.text or "{}"
+                case "xargs", "-I" | "--replace" | "-i":
+                    self.words = [UNKNOWN]
+                case _:
+                    pass
 
 
-def is_short(word: Word) -> bool:
-    """Return whether a word is one or more short options."""
-    return word.text.startswith("-") and word.text[1:2] not in {"", "-"}
+def _split(given: Given, rest: list[Word]) -> tuple[list[Word], Word | None]:
+    into = values(given, "-t", "--target-directory")[-1:] or (rest[-1:] if len(rest) > 1 else [])
+    return (rest if has(given, "-t", "--target-directory") else rest[: max(1, len(rest) - 1)]), next(iter(into), None)
 
 
-def is_option(word: Word) -> bool:
-    """Return whether a word is an option."""
-    return word.text.startswith("-") and word.text != "-"
-
-
-def plain(words: Sequence[Word]) -> list[Word]:
-    """Return the words that are no options."""
-    after = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
-    return [word for at, word in enumerate(words) if at > after or (at < after and not is_option(word))]
-
-
-def _has(words: Sequence[Word], long: str, short: str) -> bool:
-    return any(word.text == long or (is_short(word) and not set(short).isdisjoint(word.text)) for word in words)
-
-
-def _split(words: Sequence[Word]) -> tuple[list[Word], Word | None]:
-    """Return the sources and the destination of a copy; `-t DIR`, `-ft DIR` and `--target-directory=DIR` name it."""
-    sources: list[Word] = []
-    into: Word | None = None
-    rest = iter(words)
-    for word in rest:
-        option, sign, value = word.partition("=")
-        if "--target-directory".startswith(option) and len(option) > len("--t"):
-            into = Word(value) if sign else next(rest, None)
-        elif is_short(word) and "t" in word:
-            into = Word(word.partition("t")[2]) or next(rest, None)
-        elif not is_option(word):
-            sources.append(word)
-    if into is None and len(sources) > 1:
-        into = sources.pop()
-    return sources, into
-
-
-def _target(words: Sequence[Word], here: str) -> list[Word]:
+def _target(given: Given, rest: list[Word], here: str) -> list[Word]:
     """Return what a copy writes: the destination, or files of the same names in that folder, any where not known."""
-    sources, into = _split(words)
+    sources, into = _split(given, rest)
     if into is None:
         return []
-    whole = _has(words, "--no-target-directory", "T")
+    whole = has(given, "-T", "--no-target-directory")
     if whole or not into.literal or not os.path.isdir(os.path.join(here, into.text)):
         return [into]
     named = (os.path.basename(source.rstrip("/")) if source.known else glob("*") for source in sources)
     return [Word(os.path.join(into, name)) for name in named]
 
 
-def _sync(words: Sequence[Word]) -> list[Word]:
-    """Return what `rsync` writes: the destination, with everything below it."""
-    named = plain(words)
-    if len(named) < 2 or any(word.text in {"-n", "--dry-run"} for word in words):
+def _sync(given: Given, rest: list[Word], _here: str) -> list[Word]:
+    if len(rest) < 2 or has(given, "-n", "--dry-run"):
         return []
-    removed = named[:-1] if any(word.text == "--remove-source-files" for word in words) else []
-    return [*removed, *([] if ":" in named[-1].partition("/")[0] else named[-1:])]
+    removed = rest[:-1] if has(given, "--remove-source-files") else []
+    return [*removed, *([] if ":" in rest[-1].partition("/")[0] else rest[-1:])]
 
 
-def _in_place(words: Sequence[Word]) -> list[Word]:
-    """Return the files that `sed -i` and `perl -pi -e` change."""
-    letters = (word.text.partition("e")[0] for word in words if is_short(word))
-    if not any("i" in each for each in letters) and not any(word.startswith("--in-place") for word in words):
-        return []
-    valued = [word.text in {"--expression", "--file"} or (is_short(word) and word.text[-1] in "ef") for word in words]
-    files = [word for word, after in zip(words, [False, *valued], strict=False) if not after and not is_option(word)]
-    has_script = any(valued) or any(word.startswith(("--expression=", "--file=")) for word in words)
-    return files if has_script else files[1:]
+def _in_place(given: Given, rest: list[Word], _here: str) -> list[Word]:
+    has_script = has(given, "-e", "-f", "--expression", "--file")
+    files = rest if has_script else rest[1:]
+    return files if any(option == "-i" or option.startswith("--i") for option, _ in given) else []
 
 
-def _awk(words: Sequence[Word]) -> list[Word]:
-    """Return the files that `gawk -i inplace` changes."""
-    in_place = any(one.text in {"-i", "--include"} and two.text == "inplace" for one, two in pairwise(words))
-    return plain(words)[2:] if in_place else []
-
-
-def _option(short: str, long: str) -> Callable[[Sequence[Word], str], list[Word]]:
-    """Return a row for a program that writes the file which an option names."""
-
-    def row(words: Sequence[Word], _here: str) -> list[Word]:
-        found: list[Word] = []
-        for word, after in pairwise([*words, Word()]):
-            option, sign, value = word.partition("=")
-            if option.startswith("--") and long.startswith(option) and len(option) > len("--o"):
-                found.append(Word(value) if sign else after)
-            elif is_short(word) and short in word:
-                found.append(Word(word.partition(short)[2]) or after)
-        return [word for word in found if word.text != "-"]
-
-    return row
-
-
-def _tar(words: Sequence[Word], here: str) -> list[Word]:
+def _tar(given: Given, rest: list[Word], here: str) -> list[Word]:
     """Return the folder that `tar x` writes, with everything below it, and what `tar --remove-files` packs away."""
-    if any(word.startswith("--remove-f") for word in words):
-        return plain(words)
-    letters = [re.split("[fCI]", word.text)[0] for word in words if is_short(word) or word is words[0]]
-    said = {word.text for word in words}
-    is_unpacking = any("x" in each and each[:2] != "--" for each in letters) or said & {"--extract", "--get"}
-    return _into("C", "--directory")(words, here) if is_unpacking else []
+    if any(option.startswith("--remove-f") for option, _ in given):
+        return rest
+    is_old = not has(given, "-c", "-t", "-r", "-u", "--create", "--list") and "x" in "".join(rest[:1])
+    return _into(given, rest, here) if is_old or has(given, "-x", "--extract", "--get") else []
 
 
-def _seven(words: Sequence[Word], here: str) -> list[Word]:
-    """Return what `7z` writes: the folder that it unpacks into, or the archive, and with `-sdel` what it packs."""
-    if words[0].text in {"x", "e"}:
-        return _into("o", "--o")(words, here)
-    named = plain(words)[1:]
-    whole = any(word.text == "-sdel" for word in words)
-    return named if whole else named[: words[0].text in {"a", "d", "u"}]
+def _seven(given: Given, rest: list[Word], here: str) -> list[Word]:
+    verb = "".join(rest[:1])
+    if verb in {"x", "e"}:
+        return _into(given, rest, here)
+    return rest[1:] if has(given, "-s") else rest[1 : 1 + (verb in {"a", "d", "u"})]
 
 
-def _into(short: str, long: str) -> Callable[[Sequence[Word], str], list[Word]]:
-    """Return a row for a program that fills the folder which an option names, by default the present one."""
-    named = _option(short, long)
-    return lambda words, here: named(words, here) or [Word(".")]
+def _into(given: Given, _rest: list[Word], _here: str) -> list[Word]:
+    """Return the folder that a program fills: that of its one option with a value, by default the present one."""
+    return [value for option, value in given if value and option not in {"-f", "--file", "-I"}] or [Word(".")]
 
 
-def _rewriting(short: str, *options: str) -> Callable[[Sequence[Word], str], list[Word]]:
+def _named(given: Given, _rest: list[Word], _here: str) -> list[Word]:
+    return [value for _, value in given if value and value.text != "-"]
+
+
+def _rewriting(*wanted: str) -> "Row":
     """Return a row for a formatter: it rewrites what it is given, by default all, where one of some options says so."""
 
-    def row(words: Sequence[Word], _here: str) -> list[Word]:
-        said = {word.partition("=")[0] for word in words}
-        asked = not (short or options) or not said.isdisjoint(options) or (short and _has(words, "", short))
-        if not asked or not said.isdisjoint({"--check", "--diff", "--check-only", "-"}):
+    def row(given: Given, rest: list[Word], _here: str) -> list[Word]:
+        said = {option for option, _ in given} | {word.text for word in rest}
+        if (wanted and said.isdisjoint(wanted)) or not said.isdisjoint({"--check", "--diff", "--check-only", "-"}):
             return []
-        named = [word for word in plain(words) if word.text not in {"format", "check", "lint"}]
-        return named or ([Word(".")] if options else [])
+        return [word for word in rest if word.text not in {"format", "check", "lint"}] or [Word(".")]
 
     return row
 
 
-_ROWS: Final[dict[str, Callable[[Sequence[Word], str], list[Word]]]] = {
-    "remove": lambda words, _: plain(words), "write": lambda words, _: plain(words), "copy": _target, "link": _target,
-    "move": lambda words, here: [*_split(words)[0], *_target(words, here)],
-    "rename": lambda words, _: plain(words)[1:], "second": lambda words, _: plain(words)[1:2],
-    "dump": lambda words, _: [Word(word[3:]) for word in words if word[:3] == "of="],
-    "pack": lambda words, _: [] if any(_has(words, each, "cklt") for each in _KEEPING) else plain(words),
-    "tar": _tar, "unzip": lambda words, here: [] if _has(words, "", "ltvpZz") else _into("d", "--exdir")(words, here),
-    "cpio": lambda words, here: _into("D", "--directory")(words, here) if _has(words, "--extract", "ip") else [],
-    "7z": _seven,
-    "rewrite": _rewriting(""), "rewrite -i": _rewriting("i", "--in-place", "--inplace"),
-    "rewrite -w": _rewriting("w", "--write"), "rewrite --fix": _rewriting("", "--fix", "--write", "format"),
-    "sync": lambda words, _: _sync(words), "in place": lambda words, _: _in_place(words),
-    "awk": lambda words, _: _awk(words), "-o": _option("o", "--output"), "-O": _option("O", "--output-document"),
+Row: TypeAlias = Callable[[Given, list[Word], str], list[Word]]
+"""Options, the other arguments and the folder, to the files."""
+_ROWS: Final[dict[str, tuple[str, Row]]] = {
+    "remove": ("", lambda _, rest, __: rest), "write": ("", lambda _, rest, __: rest),
+    "copy": ("-t --target-directory", _target), "link": ("-t --target-directory", _target),
+    "move": ("-t --target-directory", lambda given, rest, here: [*_split(given, rest)[0], *_target(given, rest, here)]),
+    "rename": ("", lambda _, rest, __: rest[1:]), "second": ("", lambda _, rest, __: rest[1:2]),
+    "dump": ("", lambda _, rest, __: [Word(word[3:]) for word in rest if word[:3] == "of="]),
+    "pack": ("", lambda given, rest, _: [] if has(given, *_KEEPING) else rest), "sync": ("", _sync),
+    "tar": ("-C --directory -f --file -I", _tar), "7z": ("-o", _seven),
+    "unzip": ("-d --exdir", lambda given, rest, here: [] if has(given, *_LISTING) else _into(given, rest, here)),
+    "cpio": ("-D --directory", lambda given, rest, here: _into(given, rest, here) if has(given, *_OUT) else []),
+    "rewrite": ("", _rewriting()), "rewrite -i": ("", _rewriting("-i", "--in-place", "--inplace")),
+    "rewrite -w": ("", _rewriting("-w", "--write")), "rewrite --fix": ("", _rewriting("--fix", "--write", "format")),
+    "in place": ("-e -f --expression --file", _in_place),
+    "awk": ("-i --include", lambda given, rest, _: rest[1:] if not _INPLACE.isdisjoint(given) else []),
+    "-o": ("-o --output", _named), "-O": ("-O --output-document", _named),
 }  # fmt: skip
-_KEEPING: Final = ("--stdout", "--keep", "--to-stdout", "--list", "--test")
-FILES: Final = {name: (way, _ROWS[way]) for way, names in FILE_WRITERS.items() for name in names.split()}
-"""Program to its way, and the files that it writes, moves or removes."""
+"""A way to write files: the options that take the next word, and which files it writes, moves or removes."""
+_INPLACE: Final = frozenset({("-i", Word("inplace")), ("--include", Word("inplace"))})
+_KEEPING: Final = names("-c -k -l -t --stdout --keep --to-stdout --list --test")
+_LISTING: Final = names("-l -t -v -p -Z -z")
+_OUT: Final = names("-i -p --extract")
+FILES: Final = {name: way for way, named in FILE_WRITERS.items() for name in named.split()}
+"""Program to its way."""
 FOLLOWING: Final = frozenset(FILE_WRITERS) - {"remove", "move", "rename", "link", "pack"}
 """Ways that write where a symbolic link leads; the others remove or replace the link."""
+
+
+def written(way: str, words: Sequence[Word], here: str) -> list[Word]:
+    """Return the files that a program writes, moves or removes."""
+    valued, row = _ROWS[way]
+    return row(*options(words, names(valued), sorted(valued.split())), here)
+
+
 WRITES: Final = {
     "in place": r"(?:^|[\s;{}/|,#\d$!gpI])[wW]\s+([^\s;}]+)", "awk": r'>\s*"([^"]+)"',
 }  # fmt: skip

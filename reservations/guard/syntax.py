@@ -134,7 +134,6 @@ def is_quoted(node: Node | None) -> bool:
 
 
 def _check_gaps(node: Node, data: bytes) -> None:
-    """Check that nothing but blanks lies between the parts of a node."""
     end = node.start_byte
     for child in node.children:
         blank = _BLANK_OR_DASH if child.type == "heredoc_redirect" else _BLANK

@@ -59,8 +59,7 @@ class Walk(Commands):
             root = parse(command)
             for _ in range(MAX_ROUNDS):
                 before = self._state()
-                self.begin()
-                self.later = []
+                self.made, self.fetched, self.calm, self.later = "", False, True, []
                 self._parts(root, (self.cwd,), None)
                 for spot, text in self.later:
                     for folder in tuple(self.seen):
@@ -122,7 +121,6 @@ class Walk(Commands):
         return Ends(folders, folders)
 
     def _apart(self, node: Node, folders: Folders, feed: Feed) -> Ends:
-        """Judge what runs in a shell of its own."""
         self._parts(node, folders, feed)
         return Ends(folders, folders)
 
@@ -191,7 +189,6 @@ class Walk(Commands):
         return ends
 
     def _redirect(self, node: Node, folders: Folders, feed: Feed) -> Ends:
-        """Judge the file that a redirection writes, and what stands in a here-document."""
         quoted = is_quoted(node)
         for child in node.children:
             if child.type in _WORDS or (child.type == "heredoc_body" and not quoted):
@@ -205,7 +202,7 @@ class Walk(Commands):
                 for word in self.fields(node.children[-1], spot) if ">" in sign and sign not in {">&-", "<&-"} else ():
                     if sign != ">&" or not (word.text.rstrip("-").isdigit() or word.text == "-"):
                         self.files(spot, f"> {text_of(node.children[-1])}", [word], follow=True)
-                        self.wrote |= not word.text.startswith("/dev/")
+                        self.calm &= word.text.startswith("/dev/")
         return Ends(folders, folders)
 
     def _command(self, node: Node, folders: Folders, feed: Feed) -> Ends:
@@ -214,7 +211,6 @@ class Walk(Commands):
     def _simple(
         self, node: Node, folders: Folders, feed: Feed, more: Sequence[Node], redirects: Sequence[Node]
     ) -> Ends:
-        """Judge one simple command, wherever it may run and whatever its variables may hold."""
         for child in (*node.children, *more):
             if child.is_named:
                 self._visit(child, folders, feed)
@@ -236,7 +232,6 @@ class Walk(Commands):
         return Ends(done, failed)
 
     def _moved(self, spot: Spot, run: Run, *, plainly: bool) -> Ends:
-        """Return where what comes after a command runs."""
         stay: Folders = (spot.here,)
         name, rest = run.name, run.words[1:]
         if name in self.functions:
@@ -271,7 +266,6 @@ class Walk(Commands):
 
 
 def _joined(*rows: Folders) -> Folders:
-    """Return folders of several ends, each once."""
     return tuple(dict.fromkeys(folder for row in rows for folder in row))
 
 

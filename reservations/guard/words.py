@@ -199,7 +199,6 @@ class Expander:
         return [part.translate(_GLOB) for word in words for part in word.split()] if self.splits else [ANY]
 
     def _variable(self, node: "Node", binding: Binding) -> Sequence[Word]:
-        """Return what `$NAME` or `${NAME…}` stands for."""
         first, *rest = node.children[1:] if node.type == "simple_expansion" else node.children[1:-1]
         if first.type == "#":
             return [NAME]
@@ -228,7 +227,6 @@ def _said(node: "Node") -> str:
 
 
 def _joined(rows: Iterable[list[str]]) -> list[str]:
-    """Return the words that parts become when nothing stands between them."""
     found = [""]
     for parts in rows:
         found[-1:] = [found[-1] + "".join(parts[:1]), *parts[1:]]
@@ -255,7 +253,6 @@ def _trimmed(word: Word, operator: str, shape: str) -> Word:
 
 
 def _braces(text: str) -> list[str]:
-    """Return the words that `{a,b}` spreads to, with a wildcard for `{1..3}`."""
     rows, done = [text], [""][:0]
     while rows:
         row = rows.pop()

@@ -230,7 +230,6 @@ def _patched(text: str) -> list[str]:
 
 
 def _words(value: object) -> str:
-    """Return a text, or the words of a list as a command line."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list):

@@ -15,7 +15,7 @@ from interlock.reservations.hooks import client_hook, client_input
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases import calls, marks
 from interlock.reservations.leases.runtime import Context, Entry
-from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical
+from interlock.reservations.patterns import Pattern, canonical
 from interlock.reservations.patterns.prefix_index import Near
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import Lease, key_of
@@ -23,7 +23,6 @@ from interlock.reservations.store.records import Lease, key_of
 MAX_SHOWN: Final = 10
 MAX_ASKED: Final = 500
 """For more leases than these git is asked about the whole checkout: its command line has an end."""
-TOPIC: Final = "surprise-write"
 
 
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
@@ -48,7 +47,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 
 def _idle(entry: Entry, since: float) -> list[Lease]:
-    """Return the leases of others whose holder gave no sign of work on them since a time."""
     me = key_of(entry.agent.name)
     idle = (lease for lease in entry.tx.leases() if max(lease.granted_at, lease.renewed_at) < since)
     return [lease for lease in idle if key_of(lease.agent) != me]
@@ -61,7 +59,9 @@ def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tu
     """
     if found.common:
         near = Near((lease.pattern, lease.prefix, lease) for lease in held)
-        paths = commands.changed(found.root, {_beginning(lease) for lease in held} if len(held) <= MAX_ASKED else ())
+        paths = commands.changed(
+            found.root, {commands.beginning(lease.prefix) for lease in held} if len(held) <= MAX_ASKED else ()
+        )
         pairs = [(path, lease) for path in paths for lease in near.covering(path)]
     else:
         rows = ((canonical(lease.pattern), lease) for lease in held)
@@ -69,17 +69,14 @@ def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tu
     return [(path, lease) for path, lease in pairs if marks.time_of(os.path.join(found.root, path)) >= since]
 
 
-def _beginning(lease: Lease) -> str:
-    """Return where to look for a lease's files; everywhere, where a name may be spelled in several ways."""
-    return "" if FOLD_CASE or not lease.prefix.isascii() else lease.prefix
-
-
 def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
     """Tell the holders, and return what to tell the writer: what is not yet known alone."""
     with calls.entered(ctx) as entry:
         new = [hit for hit in hits if marks.once(entry, f"surprise {hit[1].reservation_id} {hit[0]}")]
-        for path, lease in new:
-            _tell(entry, call, path, lease)
+        if new:
+            from interlock.reservations.git import overwritten  # noqa: PLC0415 - few tools surprise anybody
+
+            overwritten.tell_of(entry, new, f"while {shown(call.tool)} of {entry.agent.name} ran", call.tool)
     if not new:
         return ""
     lines = [
@@ -91,16 +88,3 @@ def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
         *lines,
         "If it was this command, tell the holder what you changed with send_message, and undo it unless you agree.",
     ])  # fmt: skip
-
-
-def _tell(entry: Entry, call: Call, path: str, lease: Lease) -> None:
-    entry.tell(
-        lease.agent,
-        TOPIC,
-        f"{shown(path)}, which you hold ({lease.reservation_id}), changed on the disk while {shown(call.tool)} of "
-        f"{entry.agent.name} ran. Read it again and look at the difference before you go on.",
-    )
-    entry.event(
-        "surprise_write", agent=entry.agent.name, holder=lease.agent, reservation_id=lease.reservation_id,
-        pattern=lease.pattern, path=shown(path), tool=call.tool,
-    )  # fmt: skip

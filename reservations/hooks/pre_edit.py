@@ -88,7 +88,6 @@ class _Try(NamedTuple):
 
 
 def _edit(ctx: Context, call: Call, names: list[str], mode: release_requests.Mode) -> _Try:
-    """Look after the requests that wait, then reserve the files."""
     waiting = release_requests.look(ctx)
     wanted = [quote(name) for name in names]
     context = release_requests.handle(ctx, waiting, mode, wanted)
@@ -119,7 +118,6 @@ def _missed(ctx: Context, names: Sequence[str]) -> list[tuple[str, Missed]]:
 
 
 def _unread(ctx: Context, missed: Sequence[tuple[str, Missed]]) -> list[tuple[str, Missed]]:
-    """Return those of the files that the agent was not told of yet."""
     if not missed:
         return []
     with calls.entered(ctx) as entry:

@@ -157,7 +157,6 @@ def _fetched(path: str) -> list[str]:
 
 
 def _checked_out(common: str) -> set[str]:
-    """Return the branches that some worktree has checked out."""
     places = [common]
     trees = os.path.join(common, "worktrees")
     if os.path.isdir(trees):
@@ -167,12 +166,10 @@ def _checked_out(common: str) -> set[str]:
 
 
 def _goes_back(folder: str, new: str) -> bool:
-    """Return whether a move returns to where an operation in progress began."""
     return any(_first_line(os.path.join(folder, *name.split("/"))) == new for name in _STARTS)
 
 
 def _is_linked(folder: str) -> bool:
-    """Return whether git's folder is that of a linked worktree."""
     return os.path.basename(os.path.dirname(folder)) == "worktrees"
 
 

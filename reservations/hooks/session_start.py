@@ -11,7 +11,7 @@ from interlock.reservations import identity, place, status
 from interlock.reservations.hooks import client_hook, client_input
 from interlock.reservations.hooks.main import OFF
 from interlock.reservations.leases.runtime import Context
-from interlock.reservations.rules import shown
+from interlock.reservations.rules import shown, some
 from interlock.reservations.store.records import key_of
 
 ENV_FILE: Final = "CLAUDE_ENV_FILE"
@@ -51,26 +51,22 @@ def _context(ctx: Context, own: Mapping[str, Any]) -> str:
     here = [shown(row["name"]) for row in others if row["state"] == "alive"]
     lines = [f"Interlock: you are {shown(own['name'])} in {shown(ctx.caller.root)}. Your edits reserve their files."]
     if here:
-        lines.append(f"Others here: {_some(here)}.")
+        lines.append(f"Others here: {some(here, MAX_SHOWN)}.")
     if held:
         rows = [f"{shown(row['pattern'])} ({shown(row['holder'])}, {row['holder_state']})" for row in held]
-        lines.append(f"They hold: {_some(rows, left_out)}. Reserve what you need with reserve_files before you begin.")
+        lines.append(
+            f"They hold: {some(rows, MAX_SHOWN, left_out)}. Reserve what you need with reserve_files before you begin."
+        )
     if own["leases"]:
-        lines.append(f"You hold: {_some([shown(row['pattern']) for row in own['leases']])}.")
+        lines.append(f"You hold: {some((row['pattern'] for row in own['leases']), MAX_SHOWN)}.")
     if own["requests"]:
         rows = [f"{shown(row['requester'])} asks for {shown(row['file'])}" for row in own["requests"]]
-        lines.append(f"{_some(rows)}: answer with respond_to_release; fetch_inbox() has the thread ids.")
+        lines.append(f"{some(rows, MAX_SHOWN)}: answer with respond_to_release; fetch_inbox() has the thread ids.")
     elif own["unread"]:
         lines.append(f"Unread messages: {own['unread']}; fetch_inbox() reads them.")
     if here or held:
         lines.append("Commit with `interlock commit`, which takes your own paths alone.")
     return "\n".join(lines)
-
-
-def _some(rows: Sequence[str], left_out: int = 0) -> str:
-    """Return the first rows as one line, with the number of the others, those that were left out before included."""
-    others = max(0, len(rows) - MAX_SHOWN) + left_out
-    return ", ".join(rows[:MAX_SHOWN]) + (f" and {others} more" if others else "")
 
 
 def _export(path: str, variables: Mapping[str, str]) -> None:

@@ -97,7 +97,6 @@ def _names(text: str, prefix: str) -> list[str]:
 
 
 def _turns(entry: Entry, pattern: str) -> list[_Turn]:
-    """Return who was granted a pattern, the newest last."""
     row = entry.tx.remembered(SYSTEM, _key(pattern))
     return [] if row is None else [(at, agent) for at, agent in cast("list[_Turn]", json.loads(row[1]))]
 

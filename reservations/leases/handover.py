@@ -11,7 +11,7 @@ from interlock.reservations.leases import grant_log, granting
 from interlock.reservations.leases.grant_log import Turn
 from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.patterns import Pattern, canonical, covers, is_plain
-from interlock.reservations.rules import shown
+from interlock.reservations.rules import shown, some
 from interlock.reservations.store.records import Lease, key_of
 
 MAX_NAMED: Final = 3
@@ -42,8 +42,8 @@ def given(ctx: Context, patterns: Iterable[str]) -> dict[str, Any]:
     if not unsaved:
         return {}
     text = (
-        f"Uncommitted changes of {_named(unsaved)} go with it; commit first with `interlock commit` if you meant to "
-        "keep them (reserve it again for that)."
+        f"Uncommitted changes of {some(unsaved, MAX_NAMED)} go with it; commit first with `interlock commit` if you "
+        "meant to keep them (reserve it again for that)."
     )
     call = {"tool": "reserve_files", "arguments": {"patterns": unsaved[:MAX_NAMED]}}
     return {"unsaved": _told(unsaved, text, call)}
@@ -77,8 +77,8 @@ def received(ctx: Context, new: Mapping[str, Turn]) -> dict[str, Any]:
     before = list(dict.fromkeys(new[text].agent for text in unsaved if new[text].agent))[:MAX_NAMED]
     whose = f" ({', '.join(map(shown, before))} had it before you)" if before else ""
     text = (
-        f"{_named(unsaved)} had uncommitted changes when you got it{whose}: see whose they are before you edit or "
-        "commit."
+        f"{some(unsaved, MAX_NAMED)} had uncommitted changes when you got it{whose}: see whose they are before you "
+        "edit or commit."
     )
     return {"unsaved": _told(unsaved, text, {"command": review_command(unsaved)})}
 
@@ -120,11 +120,6 @@ def _path(text: str) -> str:
     assert isinstance(found, Pattern), text
     path = text if is_plain(text, found.prefix) else found.prefix
     return path if len(path) <= MAX_PATH_CHARS else ""
-
-
-def _named(patterns: list[str]) -> str:
-    names = ", ".join(shown(text) for text in patterns[:MAX_NAMED])
-    return names + (f" and {len(patterns) - MAX_NAMED} more" if len(patterns) > MAX_NAMED else "")
 
 
 def _changed(ctx: Context, patterns: Iterable[str]) -> list[str]:

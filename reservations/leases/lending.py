@@ -83,7 +83,6 @@ class LentLeases(Context):
             wait_queue.leave_all(entry, why)
 
     def _lent(self, entry: Entry) -> list[Lease]:
-        """Return what the run lent to somebody who still holds it."""
         row = entry.tx.remembered(self.caller.name, _LENT)
         ids = cast("list[str]", json.loads(row[1])) if row is not None else []
         found = (entry.tx.lease(reservation_id) for reservation_id in ids)

@@ -141,13 +141,11 @@ def foreign(place: str, lease: Lease) -> Refusal:
 
 
 def _negotiate(text: str, holder: str, reason: str) -> tuple[str, dict[str, Any]]:
-    """Return the fix where waiting alone would take long."""
     fix = f"Ask {holder} with negotiate_release, or wait in the queue with wait_seconds, or work on something else."
     call = {"file": text, "reason": reason or _WHY, "agent_name": holder}
     return fix, {"tool": "negotiate_release", "arguments": call}
 
 
 def _wait(text: str, seconds: float) -> tuple[str, dict[str, Any]]:
-    """Return the fix where it will soon be free."""
     call = {"patterns": [text], "wait_seconds": seconds}
     return "Wait in the queue with wait_seconds.", {"tool": "reserve_files", "arguments": call}

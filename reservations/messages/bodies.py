@@ -110,7 +110,6 @@ def reads_like_one(body: str) -> bool:
 
 
 def _fields(body: str) -> dict[str, Any] | None:
-    """Return the JSON object that a body is; None when it is something else."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):

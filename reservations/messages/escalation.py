@@ -8,6 +8,7 @@ from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.leases.views import span
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import cut
+from interlock.reservations.rules import some
 from interlock.reservations.store.records import SYSTEM, Lease, Negotiation, NegotiationState, key_of, replace
 
 MAX_SHOWN_BYTES: Final = 200
@@ -114,8 +115,8 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
     else:
         body = bodies.ack(asked.file, SYSTEM, "timeout")
         entry.post(asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=SYSTEM)
-    names = ", ".join(f"{lease.reservation_id} of {cut(lease.pattern, MAX_SHOWN_BYTES)}" for lease in taken[:MAX_NAMED])
-    names += f" and {len(taken) - MAX_NAMED} more" if len(taken) > MAX_NAMED else ""
+    rows = (f"{lease.reservation_id} of {cut(lease.pattern, MAX_SHOWN_BYTES)}" for lease in taken)
+    names = some(rows, MAX_NAMED)
     text = (
         f"Your reservation {names} was taken: {asked.requester} asked for {asked.file} ({asked.urgency}) and had no "
         "answer in time. Reserve it again before you write there."

@@ -154,7 +154,6 @@ def _again(entry: Entry, ask: Ask, before: _Seen) -> _Seen:
 
 
 def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease, in_way: list[Lease]) -> _Seen:
-    """Say where an open request stands."""
     over = escalation.is_over(asked, entry.now)
     asker_and_asked = {key_of(lease.agent), key_of(asked.requester)}
     others = {key_of(other.agent): other.agent for other in in_way if key_of(other.agent) not in asker_and_asked}
@@ -321,7 +320,6 @@ def _covers(lease: Lease, ask: Ask) -> bool:
 
 
 def _reserve(ask: Ask) -> dict[str, Any]:
-    """Return the call that takes what is free, or makes a claim an ordinary lease."""
     return {"tool": "reserve_files", "arguments": {"patterns": [ask.pattern.text], "reason": ask.reason}}
 
 

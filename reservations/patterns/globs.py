@@ -177,7 +177,6 @@ def class_end(text: str, start: int) -> int:
 
 
 def _alternative(text: str) -> Alternative:
-    """Return the parts of a text without braces."""
     text = normal(text)
     if not text:
         message = "One alternative of the pattern is empty."
@@ -242,7 +241,6 @@ def _folders(parts: Sequence[Part]) -> Iterator[Part]:
 
 
 def _class(body: str) -> Ranges:
-    """Return the characters of what stands between `[` and `]`."""
     negated = body[0] in _NEGATION
     members = body[1:] if negated else body
     ranges: list[tuple[int, int]] = []

@@ -164,7 +164,6 @@ class Automaton:
         return True
 
     def _step(self, reach: int, characters: Ranges) -> int:
-        """Return the states after one character of a set."""
         stay = self._stay_every if characters == SLASH else self._stay_name
         entered = (reach & self._leaving(characters)) << 1
         return entered | (entered & self._skip) << 1 | reach & stay

@@ -96,6 +96,5 @@ class Near(Generic[ValueT]):
 
 
 def _covers(text: str, path: str) -> bool:
-    """Return whether a pattern covers a path, or cannot be read."""
     held = canonical(text)
     return isinstance(held, Finding) or matches(held, path)

@@ -176,8 +176,6 @@ def history_of(events: Iterable[Happened], counts: Mapping[str, int] = MappingPr
 
 @dataclass
 class _Rebuilt:
-    """Leases and commits, built up event by event."""
-
     leases: list[Held] = field(default_factory=list[Held])
     made: dict[str, Made] = field(default_factory=dict[str, Made])
     _open: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])

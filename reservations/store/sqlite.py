@@ -18,6 +18,7 @@ from interlock.reservations.store import migrations
 from interlock.reservations.store.sqlite_rows import Transaction
 
 IN_MEMORY: Final = ":memory:"
+_BESIDE: Final = ("", "-journal", "-wal")
 
 PATIENCE_SECONDS: Final = 15.0
 """How long a transaction waits for its turn."""
@@ -311,3 +312,28 @@ def _translated(error: sqlite3.Error, path: str) -> Exception:
     if code in _UNWRITTEN:
         return StoreUnwrittenError(f"{path}: {error}", _UNWRITTEN[code])
     return error
+
+
+def is_writable(path: str) -> bool:
+    """Return whether a file and its folder can be written; on a read-only disk they cannot, by nobody."""
+    return os.access(path, os.W_OK) and os.access(os.path.dirname(path), os.W_OK)
+
+
+@contextmanager
+def to_read(path: str) -> Generator[str]:
+    """Yield a path at which an SQLite file can be opened: its own, or that of a copy where it cannot be written.
+
+    The copy is gone afterwards. It has the file's journal beside it, so that what was cut off is rolled back there.
+    """
+    if is_writable(path):
+        yield path
+        return
+    import shutil  # noqa: PLC0415 - few stores cannot be written
+    import tempfile  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
+        copy = os.path.join(folder, os.path.basename(path))
+        for suffix in _BESIDE:
+            if os.path.exists(path + suffix):
+                shutil.copyfile(path + suffix, copy + suffix)
+        yield copy

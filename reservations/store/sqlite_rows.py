@@ -62,7 +62,6 @@ _NAMES: Final[Mapping[type, tuple[int, ...]]] = {Waiter: (2, 9)}
 
 
 def _read(kind: type[RecordT], rows: Iterable[tuple[Any, ...]]) -> list[RecordT]:
-    """Return rows as records."""
     found: list[RecordT] = []
     for row in rows:
         values = list(row)

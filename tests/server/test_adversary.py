@@ -15,7 +15,7 @@ from mcp_types import CallToolResult, TextContent
 from interlock.graph import Drives, TicketStore
 from interlock.server import make_server
 from interlock.server.rules import CallError
-from interlock.server.task_calls import TaskCalls
+from interlock.server.tasks import TaskCalls
 from tests.clients.scripted import TASK, make_project
 
 pytestmark = pytest.mark.anyio

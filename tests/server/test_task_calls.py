@@ -8,7 +8,7 @@ import pytest
 
 from interlock.graph import Drives, TaskError, Tickets, UnknownRunError
 from interlock.server.rules import CallError
-from interlock.server.task_calls import TaskCalls
+from interlock.server.tasks import TaskCalls
 from tests.clients.scripted import CONFIG, GATES, TASK, make_project
 
 JUDGE = '[agents.reviewer]\nrunner = "python:reviewers:judge"\n'

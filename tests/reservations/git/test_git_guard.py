@@ -3,14 +3,11 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from interlock.reservations.errors import StoreDamagedError
-from interlock.reservations.git import commands
 from interlock.reservations.guard import prefilter
 from interlock.reservations.guard.check import check_command
 from interlock.reservations.leases import calls
@@ -436,19 +433,6 @@ def test_among_ten_thousand_leases_few_are_read(guarded: Checkout, monkeypatch: 
     assert len(read_ones) < 60
 
 
-def test_unknown_subcommands_ask_git_for_aliases_once(standing: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    answer = commands.ask
-
-    def counted(root: str, arguments: Sequence[str], **rest: Any) -> bytes:
-        asked.append(arguments[0])
-        return answer(root, arguments, **rest)
-
-    monkeypatch.setattr(commands, "ask", counted)
-    assert standing.guard("bob", "; ".join(f"git unknown{number}" for number in range(50))) is None
-    assert asked == ["config"]
-
-
 # -- where a line goes ------------------------------------------------------------------------------------------------
 
 
@@ -489,9 +473,3 @@ def test_held_file_of_an_outer_project_is_judged_by_its_leases(guarded: Checkout
     guarded.must("bob", "init", "-q", cwd=guarded.root / "lib")
     assert guarded.guard("bob", "rm held.py", cwd=guarded.root / "lib") is not None
     assert guarded.guard("bob", "rm own.py", cwd=inner) is None
-
-
-def test_patch_that_git_cannot_read_may_change_anything(guarded: Checkout) -> None:
-    (guarded.root.parent / "odd.patch").write_text("--- ann.py\n+++ ann.py\n@@ -1 +9 @@ nonsense\n")
-    assert guarded.guard("bob", "patch -p0 < ../odd.patch") is not None
-    assert guarded.guard("bob", "patch -p0 < ../nowhere.patch") is None

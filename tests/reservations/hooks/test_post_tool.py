@@ -38,8 +38,8 @@ def test_a_write_to_a_held_file_is_reported_to_writer_and_holder(held: Checkout)
     assert "src/c.py: held by alice as src/**" in ran.context
     assert "b.py" not in ran.context
     told = held.messages("alice", "surprise-write")
-    assert len(told) == 2
-    assert all("claude-one" in message.body for message in told)
+    assert len(told) == 1
+    assert "claude-one" in told[0].body
     assert len(held.events("surprise_write")) == 2
 
 
