@@ -18,6 +18,7 @@ from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection
 from interlock.gates.manifest import Collection, read_manifest
 from tests.gates.support import BINDING, codes
+from tests.refusals import raises_code
 
 
 def gate(program: str, *arguments: str, timeout_seconds: float = 60.0) -> GateSpec:
@@ -155,24 +156,21 @@ def test_a_command_sees_no_secret_of_this_process_and_no_input(tmp_path: Path, m
 
 def test_a_command_that_is_not_there_is_an_error_with_a_fix(tmp_path: Path) -> None:
     spec = GateSpec("GATE-UNIT", "x", None, ("reports",), check="command", command=("no-such-program",))
-    with pytest.raises(CollectorError) as refused:
+    with raises_code(CollectorError, "COL202") as refused:
         run(tmp_path, spec)
-    assert refused.value.code == "COL202"
     assert refused.value.fix
     assert not (tmp_path / "artifacts").exists()
 
 
 def test_a_gate_without_a_command_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(CollectorError) as refused:
+    with raises_code(CollectorError, "COL201"):
         run(tmp_path, DEFAULT_PROTOCOL.gates["GATE-CODE-REVIEW"])
-    assert refused.value.code == "COL201"
 
 
 def test_a_log_that_cannot_be_stored_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "artifacts").write_text("in the way")
-    with pytest.raises(CollectorError) as refused:
+    with raises_code(CollectorError, "COL203"):
         run(tmp_path, gate("pass"))
-    assert refused.value.code == "COL203"
 
 
 @pytest.mark.parametrize("flags", [(), ("-B",)], ids=["plain", "-B"])
