@@ -15,18 +15,22 @@ from interlock.gates.checks.a11y import check_a11y
 from interlock.gates.checks.console import check_console
 from interlock.gates.checks.images import Picture, check_visual, judge_image, structure
 from interlock.gates.checks.texts import check_command, check_report
-from tests.gates.support import TREE, axe, chunk, codes, console, png, record, rule, subject
+from tests.gates.support import TREE, axe, chunk, codes, command_log, console, png, record, rule, subject
 from tests.table import each_row
 
 GATE = "GATE-X"
 
 
-def encoded(kind: str, size: tuple[int, int] = (200, 100), mode: str = "RGB", **more: Any) -> bytes:
-    image = Image.new("RGB", size, "white")
-    image.paste("black", (0, 0, size[0] // 2, size[1] // 2))
+def saved(image: Image.Image, kind: str = "PNG", **more: Any) -> bytes:
     out = io.BytesIO()
-    image.convert(mode).save(out, kind, **more)
+    image.save(out, kind, **more)
     return out.getvalue()
+
+
+def encoded(kind: str, mode: str = "RGB", **more: Any) -> bytes:
+    image = Image.new("RGB", (200, 100), "white")
+    image.paste("black", (0, 0, 100, 50))
+    return saved(image.convert(mode), kind, **more)
 
 
 def image(data: bytes, name: str = "shot.png") -> Subject:
@@ -41,16 +45,18 @@ def bomb() -> bytes:
 def transparent() -> bytes:
     image = Image.new("RGBA", (200, 100), (255, 255, 255, 0))
     image.paste((0, 0, 0, 0), (0, 0, 100, 50))
-    out = io.BytesIO()
-    image.save(out, "PNG")
-    return out.getvalue()
+    return saved(image)
 
 
 def animated() -> bytes:
-    out = io.BytesIO()
     frames = [Image.new("RGB", (100, 100), colour) for colour in ("white", "black")]
-    frames[0].save(out, "PNG", save_all=True, append_images=frames[1:])
-    return out.getvalue()
+    return saved(frames[0], save_all=True, append_images=frames[1:])
+
+
+def word_on_a_page() -> bytes:
+    page = Image.new("RGB", (1280, 720), "white")
+    page.paste("black", (10, 10, 16, 16))
+    return saved(page)
 
 
 IMAGES = {
@@ -99,6 +105,7 @@ FORMATS = {
     "lossless WebP": (encoded("WEBP", lossless=True), "shot.webp", (200, 100)),
     "WebP with alpha": (encoded("WEBP", mode="RGBA", exact=True, exif=b"Exif\0\0"), "shot.webp", (200, 100)),
     "capital ending": (png(), "shot.PNG", (375, 400)),
+    "a small word on a white page": (word_on_a_page(), "shot.png", (1280, 720)),
 }
 
 
@@ -107,14 +114,6 @@ def test_a_real_screenshot_is_accepted_in_every_format(data: bytes, name: str, s
     picture = judge_image(image(data, name), GATE)
     assert isinstance(picture, Picture)
     assert ((picture.width, picture.height), picture.end) == (size, len(data))
-
-
-def test_a_small_word_on_a_white_page_is_not_blank() -> None:
-    page = Image.new("RGB", (1280, 720), "white")
-    page.paste("black", (10, 10, 16, 16))
-    out = io.BytesIO()
-    page.save(out, "PNG")
-    assert isinstance(judge_image(image(out.getvalue()), GATE), Picture)
 
 
 def test_without_pillow_an_image_is_refused_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +133,7 @@ def test_in_a_run_every_width_must_be_shown() -> None:
     assert check_visual(GATE, shots[:1], in_run=False) == []
 
 
-LOGS: dict[str, tuple[str, list[str]]] = {
+LOGS: dict[str, tuple[str | bytes, list[str]]] = {
     "clean": (console(), []),
     "warnings only": (console(record("console", "warning"), record("response", status=304)), []),
     "console error": (console(record("console", "error")), ["EVD533"]),
@@ -159,12 +158,14 @@ LOGS: dict[str, tuple[str, list[str]]] = {
     "nested to exhaust the stack": ('{"a":' + "[" * 100_000, ["EVD531"]),
     "number too long": (console() + '{"status": ' + "9" * 5000 + "}", ["EVD531"]),
     "record is a list": (console() + "[1]\n", ["EVD531"]),
+    "no text": (b"\xff\xfe", ["EVD531"]),
+    "NUL": (b"{\0}", ["EVD531"]),
 }
 
 
 @each_row(("log", "expected"), LOGS.values(), ids=LOGS.keys())
 @each_row("in_run", [True, False])
-def test_a_console_log_passes_only_when_whole_and_clean(log: str, expected: list[str], *, in_run: bool) -> None:
+def test_a_console_log_passes_only_when_whole_and_clean(log: str | bytes, expected: list[str], *, in_run: bool) -> None:
     assert codes(check_console(GATE, [subject(log, "console")], in_run=in_run)) == expected
 
 
@@ -184,15 +185,11 @@ def test_text_of_the_page_cannot_drive_a_terminal_or_break_a_line() -> None:
     assert finding.found.isprintable()
 
 
-@pytest.mark.parametrize(("data", "in_run"), [(b"\xff\xfe", False), (b"{\0}", False), (b"\xef\xbb\xbf", True)])
-def test_a_console_log_that_is_no_text_is_refused(data: bytes, in_run: bool) -> None:
-    assert codes(check_console(GATE, [subject(data, "console")], in_run=in_run)) == ["EVD531"]
-
-
 def test_a_plain_console_log_is_noted_outside_a_run_and_refused_inside() -> None:
     log = subject("no errors seen", "console")
     assert codes(check_console(GATE, [log], in_run=False)) == ["EVD534"]
     assert codes(check_console(GATE, [log], in_run=True)) == ["EVD531"]
+    assert codes(check_console(GATE, [subject(b"\xef\xbb\xbf", "console")], in_run=True)) == ["EVD531"]
 
 
 def _without(name: str) -> dict[str, Any]:
@@ -205,7 +202,8 @@ def of_axe(item: dict[str, Any]) -> dict[str, Any]:
     return {"engine": "axe-core", **item}
 
 
-A11Y: dict[str, tuple[dict[str, Any], list[str]]] = {
+A11Y: dict[str, tuple[dict[str, Any] | str, list[str]]] = {
+    **{text: (text, ["EVD541"]) for text in ("[]", "[1]", "{", '{"violations": []}', '{"passes": NaN}', "\ufeff{}")},
     "clean": (axe(), []),
     "minor and moderate": (axe(rule("a", "minor", "#x"), rule("b", "moderate", "#y")), []),
     "serious": (axe(rule("label", "serious", "#mail")), ["EVD543"]),
@@ -268,15 +266,9 @@ A11Y: dict[str, tuple[dict[str, Any], list[str]]] = {
 @each_row(("result", "expected"), A11Y.values(), ids=A11Y.keys())
 @each_row("in_run", [True, False])
 def test_an_accessibility_result_passes_only_when_whole_and_clean(
-    result: dict[str, Any], expected: list[str], *, in_run: bool
+    result: dict[str, Any] | str, expected: list[str], *, in_run: bool
 ) -> None:
     assert codes(check_a11y(GATE, [subject(result, "a11y")], in_run=in_run)) == expected
-
-
-@each_row("text", ["[]", "[1]", "{", '{"violations": []}', '{"passes": NaN}', "\ufeff{}"])
-def test_json_that_is_no_result_is_refused_everywhere(text: str) -> None:
-    for in_run in (True, False):
-        assert codes(check_a11y(GATE, [subject(text, "a11y")], in_run=in_run)) == ["EVD541"]
 
 
 def test_raw_axe_results_and_prose_are_accepted_outside_a_run_only() -> None:
@@ -319,31 +311,18 @@ def test_a_report_is_text_and_in_a_run_names_its_tree(data: bytes, inside: list[
     assert codes(check_report(GATE, [subject(data)], in_run=False, tree=None)) == outside
 
 
-def header(**changes: Any) -> str:
-    head: dict[str, Any] = {
-        "schema": "interlock.command/1",
-        "gate": GATE,
-        "argv": ["make", "test"],
-        "exit_status": 0,
-        "timed_out": False,
-        "output_bytes": 3,
-        "left_out_bytes": 0,
-    }
-    return json.dumps(head | changes) + "\nok\n"
-
-
 COMMANDS: dict[str, tuple[str, list[str]]] = {
-    "passed": (header(), []),
-    "failed": (header(exit_status=2), ["EVD555"]),
-    "killed": (header(exit_status=-9), ["EVD555"]),
-    "no status": (header(exit_status=None), ["EVD555"]),
-    "status left out": (header().replace('"exit_status": 0, ', ""), ["EVD555"]),
-    "timed out": (header(exit_status=None, timed_out=True), ["EVD556"]),
-    "another gate's": (header(gate="GATE-Y"), ["EVD554"]),
-    "status is a truth value": (header(exit_status=False), ["EVD554"]),
-    "other schema": (header(schema="x"), ["EVD554"]),
-    "argv is text": (header(argv="make test"), ["EVD554"]),
-    "timed_out is missing": (header(timed_out=None), ["EVD554"]),
+    "passed": (command_log(GATE), []),
+    "failed": (command_log(GATE, exit_status=2), ["EVD555"]),
+    "killed": (command_log(GATE, exit_status=-9), ["EVD555"]),
+    "no status": (command_log(GATE, exit_status=None), ["EVD555"]),
+    "status left out": (command_log(GATE).replace('"exit_status": 0, ', ""), ["EVD555"]),
+    "timed out": (command_log(GATE, exit_status=None, timed_out=True), ["EVD556"]),
+    "another gate's": (command_log("GATE-Y"), ["EVD554"]),
+    "status is a truth value": (command_log(GATE, exit_status=False), ["EVD554"]),
+    "other schema": (command_log(GATE, schema="x"), ["EVD554"]),
+    "argv is text": (command_log(GATE, argv="make test"), ["EVD554"]),
+    "timed_out is missing": (command_log(GATE, timed_out=None), ["EVD554"]),
     "no header": ("12 passed\n", ["EVD554"]),
     "header is a list": ("[]\n", ["EVD554"]),
 }
@@ -354,12 +333,9 @@ def test_a_command_log_is_judged_by_its_exit_status_alone(log: str, expected: li
     assert codes(check_command(GATE, [subject(log)], in_run=True)) == expected
 
 
-def test_a_plain_command_log_is_noted_outside_a_run() -> None:
+def test_a_command_gate_leaves_other_reports_aside_and_notes_a_plain_log_outside_a_run() -> None:
+    assert check_command(GATE, [subject("# Review"), subject(command_log(GATE))], in_run=True) == []
     assert codes(check_command(GATE, [subject("12 passed")], in_run=False)) == ["EVD557"]
-
-
-def test_a_command_gate_leaves_other_reports_aside() -> None:
-    assert check_command(GATE, [subject("# Review"), subject(header())], in_run=True) == []
 
 
 def test_a_gate_without_a_usable_file_is_refused_for_each_key() -> None:
@@ -377,6 +353,6 @@ def test_a_gate_with_every_part_right_passes() -> None:
     assert check_gate(protocol.gates["GATE-A11Y-BASELINE"], [subject(axe(), "a11y")], in_run=True) == []
     assert check_gate(protocol.gates["GATE-CODE-REVIEW"], [subject(TREE)], in_run=True, tree=TREE) == []
     unit = GateSpec("GATE-X", "tests", None, ("reports",), check="command", grade="runner", command=("make",))
-    assert check_gate(unit, [subject(header())], in_run=True) == []
+    assert check_gate(unit, [subject(command_log(GATE))], in_run=True) == []
     assert check_gate(protocol.gates["GATE-MSG-STRICT"], [], in_run=True) == []
     assert check_gate(OTHER_GATE, [subject("x", "console")], in_run=True) == []

@@ -1,6 +1,5 @@
 """What the header of a sealed gate's log comes to: one finding for each fault, and what a reviewer has to know."""
 
-import json
 from typing import Any
 
 import pytest
@@ -9,18 +8,13 @@ from interlock.core.finding import Finding
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.checks import check_gate
 from interlock.gates.checks.sealed import FAULTS
-from tests.gates.support import codes, subject
+from tests.gates.support import codes, command_log, subject
 from tests.table import each_row
 
 GATE = GateSpec("GATE-TESTS", "x", None, ("reports",), check="command", grade="runner", command=("pytest",))
-SEALED: dict[str, Any] = {
-    "parsed": True,
-    "runner": "pytest",
-    "faults": [],
-    "held_back": [],
-    "outside": [],
-    "inline": [],
-}
+SEALED: dict[str, Any] = {"parsed": True, "runner": "pytest"} | dict.fromkeys(
+    ("faults", "held_back", "outside", "inline"), ()
+)
 FAULT = {"test": "t.py::a", "message": "It failed.", "found": "failed", "expected": "passed", "fix": "Correct it."}
 
 EXPECTED = {
@@ -38,33 +32,21 @@ EXPECTED = {
 
 def judged(**sealed: Any) -> list[Finding]:
     """Return what is found in a log whose header says this of a sealed run."""
-    header: dict[str, Any] = {
-        "schema": "interlock.command/1", "gate": GATE.id, "argv": ["pytest"], "exit_status": 0, "timed_out": False,
-        "output_bytes": 0, "left_out_bytes": 0, "sealed": {**SEALED, **sealed},
-    }  # fmt: skip
-    made = subject(json.dumps(header) + "\n", path="artifacts/reports/T-1/1/GATE-TESTS.log")
+    made = subject(command_log(GATE.id, sealed=SEALED | sealed), path="artifacts/reports/T-1/1/GATE-TESTS.log")
     return list(check_gate(GATE, [made], in_run=True))
 
 
-def test_every_kind_of_fault_has_a_code() -> None:
-    assert {kind: code for kind, (code, _) in FAULTS.items()} == EXPECTED
-
-
-@each_row("kind", EXPECTED)
+@each_row("kind", {**FAULTS, **EXPECTED})
 def test_a_fault_is_an_error_of_its_code_whatever_the_exit_status(kind: str) -> None:
     (found,) = judged(faults=[{"kind": kind, **FAULT}])
     assert (found.code, found.level) == (EXPECTED[kind], "error")
     assert (found.found, found.expected, found.fix) == ("failed", "passed", "Correct it.")
 
 
-def test_a_sealed_run_without_a_fault_passes() -> None:
-    assert judged() == []
-
-
 @pytest.mark.parametrize(("key", "code"), [("held_back", "EVD590"), ("outside", "EVD591")])
 def test_what_was_not_judged_explains_a_fault_and_is_no_finding_without_one(key: str, code: str) -> None:
     paths = [f"tests/test_{at}.py" for at in range(12)]
-    assert judged(**{key: paths}) == []
+    assert judged() == judged(**{key: paths}) == []
     found = judged(**{key: paths}, faults=[{"kind": "failed", **FAULT}])
     assert (codes(found), found[1].level) == (["EVD574", code], "warning")
     assert "and 9 more" in found[1].message

@@ -8,6 +8,7 @@ from interlock.envelope.protocol import EvidenceKey
 from interlock.gates.collect.page import MOTIONS
 from interlock.gates.errors import CollectorError
 from tests.gates.collecting import errors, look, records, report
+from tests.refusals import raises_code
 
 pytestmark = pytest.mark.browser
 
@@ -144,9 +145,8 @@ ENGINE_FAULTS = {
 @pytest.mark.parametrize("engine", ENGINE_FAULTS)
 def test_a_rule_that_fails_itself_has_judged_nothing(engine: str, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(ENGINE_FAULTS[engine])
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL308") as caught:
         look(tmp_path, "index.html", "a11y", root=tmp_path)
-    assert caught.value.code == "COL308"
     assert engine in caught.value.message
 
 
@@ -378,18 +378,16 @@ REFUSED: list[tuple[str, EvidenceKey, str]] = [
 def test_a_page_that_does_not_hold_still_leaves_no_evidence(
     page: str, key: EvidenceKey, code: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, code):
         look(tmp_path, page, key)
-    assert caught.value.code == code
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", ["endless-loop.html", "late-loop.html"])
 def test_a_page_that_never_ends_is_a_timeout_and_no_evidence(page: str, tmp_path: Path) -> None:
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL303"):
         look(tmp_path, page, "console", timeout_seconds=2)
-    assert caught.value.code == "COL303"
     assert not list(tmp_path.iterdir())
 
 

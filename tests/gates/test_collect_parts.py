@@ -31,6 +31,7 @@ from interlock.gates.collect.site import ORIGIN, Target, read_below, resolve_tar
 from interlock.gates.config_tables import EvidenceConfig
 from interlock.gates.errors import CollectorError
 from interlock.graph import Policy
+from tests.refusals import raises_code
 from tests.table import each_row
 
 
@@ -58,16 +59,14 @@ def test_a_wished_browser_that_is_not_there_is_an_error_and_never_a_fallback(wis
     program(tmp_path / "chromium")
     (tmp_path / "plain-file").write_text("not a program")
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path), "INTERLOCK_BROWSER": wish}
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL301") as caught:
         find_browser(environ=environ)
-    assert caught.value.code == "COL301"
     assert wish in caught.value.message
 
 
 def test_without_a_browser_the_error_names_where_it_looked(tmp_path: Path) -> None:
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL301") as caught:
         find_browser(environ={"PATH": str(tmp_path), "HOME": str(tmp_path)})
-    assert caught.value.code == "COL301"
     for name in (*NAMES, "INTERLOCK_BROWSER", "ms-playwright"):
         assert name in caught.value.message
     assert "apt-get install chromium-headless-shell" in caught.value.fix
@@ -159,9 +158,8 @@ def test_a_page_that_was_built_is_served_with_what_was_built_beside_it(tmp_path:
 def test_what_is_no_page_is_refused_as_one(path: str, tmp_path: Path) -> None:
     checkout(tmp_path)
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(CollectorError) as refused:
+    with raises_code(CollectorError, "COL302"):
         resolve_target(path, tmp_path)
-    assert refused.value.code == "COL302"
 
 
 def test_where_git_cannot_say_what_it_ignores_no_page_is_served(tmp_path: Path) -> None:
@@ -174,9 +172,8 @@ def test_where_git_cannot_say_what_it_ignores_no_page_is_served(tmp_path: Path) 
 
 @pytest.mark.parametrize("wish", ["", "0", "0.05", "31", "nan", "inf", "soon"])
 def test_a_look_of_no_known_length_is_refused(wish: str) -> None:
-    with pytest.raises(CollectorError) as refused:
+    with raises_code(CollectorError, "COL302"):
         Look().chosen({"INTERLOCK_LOOK_SECONDS": wish})
-    assert refused.value.code == "COL302"
 
 
 def test_a_look_is_as_long_as_the_environment_says_and_else_as_the_project_does() -> None:
@@ -352,9 +349,8 @@ def test_every_rule_that_is_left_out_is_documented_with_its_reason(root: Path) -
 
 
 def test_what_cannot_be_read_as_an_address_is_refused_as_a_page(tmp_path: Path) -> None:
-    with pytest.raises(CollectorError) as refused:
+    with raises_code(CollectorError, "COL302"):
         resolve_target("http://[", tmp_path)
-    assert refused.value.code == "COL302"
 
 
 @each_row(

@@ -29,6 +29,7 @@ from tests.gates.collecting import (
     records,
     wait_for_end,
 )
+from tests.refusals import raises_code
 
 pytestmark = pytest.mark.browser
 
@@ -148,18 +149,16 @@ def test_a_manifest_on_disk_vouches_for_nothing(tmp_path: Path) -> None:
 def test_without_a_place_for_every_file_there_is_no_manifest(tmp_path: Path) -> None:
     (tmp_path / "artifacts").mkdir()
     (tmp_path / "artifacts" / "console").write_text("in the way")
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL311"):
         look(tmp_path, "clean.html", "screenshots", "console")
-    assert caught.value.code == "COL311"
     assert not list(tmp_path.rglob("*.manifest.json"))
 
 
 def test_a_linked_artifacts_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "artifacts").symlink_to("elsewhere")
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL311"):
         look(tmp_path, "clean.html", "console")
-    assert caught.value.code == "COL311"
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
@@ -229,17 +228,15 @@ def test_a_page_of_a_server_is_looked_at(tmp_path: Path, server: Server) -> None
 def test_a_server_that_answers_otherwise_leaves_no_evidence(
     path: str, code: str, tmp_path: Path, server: Server
 ) -> None:
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, code):
         look(tmp_path, f"{server.url}{path}", "console")
-    assert caught.value.code == code
 
 
 def test_a_server_that_does_not_run_is_told(tmp_path: Path) -> None:
     with Server() as closed:
         url = closed.url
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL305"):
         look(tmp_path, f"{url}/clean.html", "console")
-    assert caught.value.code == "COL305"
 
 
 def test_nothing_reaches_another_origin(tmp_path: Path, server: Server) -> None:
@@ -266,9 +263,8 @@ def test_a_browser_that_fails_is_told_with_its_own_words(tmp_path: Path) -> None
     program = tmp_path / "browser"
     program.write_text("#!/bin/sh\necho no display today >&2\nexit 3\n")
     program.chmod(0o755)
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL304") as caught:
         collect("GATE-VISUAL-QA", target="clean.html", root=PAGES, binding=BINDING, out=tmp_path, browser=str(program))
-    assert caught.value.code == "COL304"
     assert "no display today" in caught.value.message
 
 
@@ -300,24 +296,21 @@ def test_a_page_that_cannot_be_meant_is_refused(name: str, tmp_path: Path) -> No
     (tmp_path / "folder").mkdir()
     (tmp_path / "page.html").write_text("<p>")
     (tmp_path / "link.html").symlink_to("page.html")
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL302"):
         look(tmp_path, BAD_TARGETS[name], "console", root=tmp_path)
-    assert caught.value.code == "COL302"
 
 
 @pytest.mark.parametrize("task_id", ["../X-1", "X 1", "X-1/..", ""])
 def test_a_task_id_that_is_no_folder_is_refused(task_id: str, tmp_path: Path) -> None:
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL302"):
         collect(
             "GATE-VISUAL-QA", target="clean.html", root=PAGES, binding=replace(BINDING, task_id=task_id), out=tmp_path
         )
-    assert caught.value.code == "COL302"
 
 
 def test_a_gate_without_browser_evidence_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL302"):
         collect("GATE-CODE-REVIEW", target="clean.html", root=PAGES, binding=BINDING, out=tmp_path)
-    assert caught.value.code == "COL302"
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from interlock.gates.config import Config, load_config
 from interlock.gates.config_tables import DelegateConfig, TicketsConfig
 from interlock.gates.errors import ConfigError
 from tests.gates.support import put
+from tests.table import each_row
 
 FULL = """
 roster = "extend"
@@ -79,12 +80,8 @@ def test_every_section_is_read(tmp_path: Path) -> None:
     assert (config.path, config.roles["ui-engineer"].replaces) == ("interlock.toml", "frontend-implementer")
     assert config.gates["GATE-UNIT"].command == ("npm", "test")
     assert (config.gates["GATE-UNIT"].timeout_seconds, config.envelope.inputs) == (60, "must-exist")
-    assert (config.run.max_reasks, config.run.max_rework, config.run.max_progress, config.run.unchanged) == (
-        1,
-        0,
-        7,
-        "warn",
-    )
+    run = config.run
+    assert (run.max_reasks, run.max_rework, run.max_progress, run.unchanged) == (1, 0, 7, "warn")
     assert config.agents["visual-qa"] == {"runner": "remote", "more": {"deep": [1, 2]}}
     assert config.tickets == TicketsConfig(
         scope=("src/**", "!src/vendor/**"),
@@ -171,13 +168,6 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "key"), WRONG.values(), ids=WRONG.keys())
-def test_a_wrong_value_is_refused_with_its_key(tmp_path: Path, text: str, key: str) -> None:
-    put(tmp_path, "interlock.toml", text)
-    error = refused(tmp_path)
-    assert (error.code, error.key) == ("CFG104", key)
-
-
 BAD_PATTERNS = {
     "absolute": ('[tickets]\nscope = ["src/**", "/etc/**"]\n', "tickets.scope.1"),
     "taken out": ('[tickets]\nscope = ["!../x"]\n', "tickets.scope.0"),
@@ -187,21 +177,23 @@ BAD_PATTERNS = {
 }
 
 
-@pytest.mark.parametrize(("text", "key"), BAD_PATTERNS.values(), ids=BAD_PATTERNS.keys())
-def test_a_bad_scope_pattern_is_refused_when_the_file_is_read(tmp_path: Path, text: str, key: str) -> None:
+@each_row(
+    ("name", "code", "text", "key"),
+    [(name, code, *row) for code, rows in (("CFG104", WRONG), ("CFG105", BAD_PATTERNS)) for name, row in rows.items()],
+)
+def test_a_wrong_value_or_pattern_is_refused_with_its_key(
+    tmp_path: Path, name: str, code: str, text: str, key: str
+) -> None:
     put(tmp_path, "interlock.toml", text)
     error = refused(tmp_path)
-    assert (error.code, error.key) == ("CFG105", key)
+    assert (error.code, error.key) == (code, key), name
 
 
-def test_a_price_needs_no_price_for_cached_tokens(tmp_path: Path) -> None:
-    put(tmp_path, "interlock.toml", '[prices."openai:m"]\ninput = 3.0\noutput = 15.0\n')
-    assert load_config(tmp_path).prices["openai:m"].cached_input is None
-
-
-def test_a_missing_key_is_named_in_the_fix(tmp_path: Path) -> None:
+def test_a_missing_key_is_named_in_the_fix_and_a_price_for_cached_tokens_is_no_such_key(tmp_path: Path) -> None:
     put(tmp_path, "interlock.toml", "[tickets.delegate]\n")
     assert "`gates`" in refused(tmp_path).fix
+    put(tmp_path, "interlock.toml", '[prices."openai:m"]\ninput = 3.0\noutput = 15.0\n')
+    assert load_config(tmp_path).prices["openai:m"].cached_input is None
 
 
 def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path) -> None:
@@ -239,9 +231,7 @@ def test_defaults_and_evidence_are_judged_without_heavy_imports(tmp_path: Path) 
 
 
 def test_a_command_that_is_one_text_is_shown_as_a_list(tmp_path: Path) -> None:
-    (tmp_path / "interlock.toml").write_text('[commands]\ntest = "npm test"\n')
-    with pytest.raises(ConfigError) as caught:
-        load_config(tmp_path)
-    (problem,) = caught.value.problems
+    put(tmp_path, "interlock.toml", '[commands]\ntest = "npm test"\n')
+    (problem,) = refused(tmp_path).problems
     assert (problem.code, problem.field) == ("CFG104", "commands.test")
     assert 'test = ["npm", "test"]' in problem.fix

@@ -10,6 +10,7 @@ from interlock.gates.errors import TreeError
 from interlock.gates.git_files import list_tree, revealed
 from interlock.gates.tree import TreeDiff, tree_diff, tree_files
 from tests.gates.support import put
+from tests.refusals import raises_code
 
 
 def git(root: Path, *arguments: str) -> None:
@@ -142,17 +143,15 @@ def test_the_environment_does_not_lead_git_elsewhere(
 
 def test_a_broken_repository_is_an_error_and_no_empty_list(root: Path) -> None:
     (root / ".git/HEAD").write_text("broken")
-    with pytest.raises(TreeError) as caught:
+    with raises_code(TreeError, "TREE105") as caught:
         list_tree(root)
-    assert caught.value.code == "TREE105"
     assert caught.value.fix
 
 
 def test_a_missing_git_is_an_error_in_a_checkout(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(TreeError) as caught:
+    with raises_code(TreeError, "TREE105"):
         list_tree(root)
-    assert caught.value.code == "TREE105"
 
 
 def test_only_ignore_files_of_the_tree_hide_something(
@@ -291,14 +290,12 @@ def test_a_name_that_is_not_utf_8_is_an_error(root: Path) -> None:
         (Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt"))).write_text("x")
     except OSError:
         pytest.skip("this file system takes only UTF-8 names")
-    with pytest.raises(TreeError) as caught:
+    with raises_code(TreeError, "TREE103"):
         list_tree(root)
-    assert caught.value.code == "TREE103"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_file_that_cannot_be_read_is_an_error(root: Path) -> None:
     (root / "src/a.py").chmod(0)
-    with pytest.raises(TreeError) as caught:
+    with raises_code(TreeError, "TREE104"):
         list_tree(root)
-    assert caught.value.code == "TREE104"

@@ -19,6 +19,7 @@ from interlock.gates.manifest import (
 )
 from interlock.gates.rules import finding
 from tests.gates.support import BINDING, put, read
+from tests.refusals import raises_code
 
 FINDING = finding("EVD533", "an error", found="x", expected="y", fix="z", field="EVIDENCE.console")
 
@@ -84,9 +85,8 @@ CHANGES: dict[str, Any] = {
 def test_a_manifest_that_is_not_exactly_one_is_refused(tmp_path: Path, change: Any) -> None:
     value = json.loads(json.dumps(to_json(made(tmp_path))))
     change(value)
-    with pytest.raises(ManifestError) as refused:
+    with raises_code(ManifestError, "MAN103"):
         from_json(value)
-    assert refused.value.code == "MAN103"
 
 
 @pytest.mark.parametrize("key", ["schema", "collector", "gate", "tree", "subject", "ok", "findings"])
@@ -106,6 +106,5 @@ def test_a_manifest_without_a_key_is_refused(tmp_path: Path, key: str) -> None:
 )  # fmt: skip
 def test_a_file_that_is_no_manifest_is_refused(tmp_path: Path, data: bytes, code: str) -> None:
     path = put(tmp_path, "artifacts/reports/x.manifest.json", data)
-    with pytest.raises(ManifestError) as refused:
+    with raises_code(ManifestError, code):
         read_manifest(tmp_path, path)
-    assert refused.value.code == code

@@ -16,6 +16,7 @@ from interlock.gates.sealed.base import read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.tree import MAX_FILE_BYTES, digest_of, every_file, in_scope, tree_diff, tree_digest, tree_files
 from tests.gates.support import put
+from tests.refusals import raises_code
 from tests.table import each_row
 
 MATCHES = {
@@ -68,9 +69,8 @@ def test_a_pattern_that_leaves_the_tree_or_is_none_is_refused(pattern: str) -> N
 
 
 def test_a_scope_without_patterns_is_refused() -> None:
-    with pytest.raises(TreeError) as refused:
+    with raises_code(TreeError, "TREE101"):
         compile_scope([])
-    assert refused.value.code == "TREE101"
 
 
 def test_braces_that_multiply_without_end_are_refused() -> None:
@@ -232,9 +232,8 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path, mo
 
 def test_a_name_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"bad\xff")).touch()
-    with pytest.raises(TreeError) as refused:
+    with raises_code(TreeError, "TREE103"):
         tree_files(tmp_path, ["*"])
-    assert refused.value.code == "TREE103"
 
 
 def test_a_root_that_is_gone_is_an_error(tmp_path: Path) -> None:

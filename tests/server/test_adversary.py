@@ -17,6 +17,7 @@ from interlock.server import make_server
 from interlock.server.rules import CallError
 from interlock.server.tasks import TaskCalls
 from tests.clients.scripted import TASK, make_project
+from tests.refusals import raises_code
 
 pytestmark = pytest.mark.anyio
 
@@ -75,9 +76,8 @@ def test_a_caller_with_a_token_names_no_code_that_runs_here(root: Path, settings
         table = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
         (root / "task.toml").write_text("\n".join([*lines, "[agents.builder]", *table]))
         given = "task.toml"
-    with pytest.raises(CallError) as refused:
+    with raises_code(CallError, "MCP403"):
         TaskCalls(root, Drives(root)).begin(given, None, caller="builder")
-    assert refused.value.code == "MCP403"
 
 
 POWERS: dict[str, Any] = {

@@ -10,6 +10,7 @@ from interlock.graph import Drives, TaskError, Tickets, UnknownRunError
 from interlock.server.rules import CallError
 from interlock.server.tasks import TaskCalls
 from tests.clients.scripted import CONFIG, GATES, TASK, make_project
+from tests.refusals import raises_code
 
 JUDGE = '[agents.reviewer]\nrunner = "python:reviewers:judge"\n'
 
@@ -24,9 +25,8 @@ def calls(tmp_path: Path, config: str = "") -> TaskCalls:
 def test_a_role_that_the_configuration_settled_is_not_given_away_by_an_object(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    with pytest.raises(CallError) as refused:
+    with raises_code(CallError, "MCP403"):
         calls(tmp_path, JUDGE).begin({**TASK, "agents": {"reviewer": settings}}, None)
-    assert refused.value.code == "MCP403"
 
 
 def test_a_role_that_the_configuration_settled_is_not_given_away_by_the_file_of_a_known_caller(tmp_path: Path) -> None:
@@ -35,9 +35,8 @@ def test_a_role_that_the_configuration_settled_is_not_given_away_by_the_file_of_
         f'task_id = "HELLO-001"\ntask = "Greet"\ngates_required = {json.dumps(list(GATES))}\nscope = ["src/**"]\n'
         '[agents.reviewer]\nrunner = "remote"\n'
     )
-    with pytest.raises(CallError) as refused:
+    with raises_code(CallError, "MCP403"):
         made.begin("task.toml", None, caller="reviewer")
-    assert refused.value.code == "MCP403"
     assert made.begin("task.toml", None)["waiting"] == ["builder"], "on stdio a task file is trusted"
 
 
@@ -50,9 +49,8 @@ def test_a_task_may_repeat_what_the_configuration_says(tmp_path: Path) -> None:
     "page", ["http://[", "\thttp://127.0.0.1:1/", "hTTps:\n//127.0.0.1:1/", "ht\ttp:/\t/127.0.0.1:1/"]
 )
 def test_a_known_caller_names_no_page_that_is_an_address(tmp_path: Path, page: str) -> None:
-    with pytest.raises(CallError) as refused:
+    with raises_code(CallError, "MCP407"):
         calls(tmp_path).collect(page, "ADHOC-1", ["console"], None, caller="builder")
-    assert refused.value.code == "MCP407"
 
 
 def test_a_known_caller_names_a_page_that_is_still_to_be_made(tmp_path: Path) -> None:

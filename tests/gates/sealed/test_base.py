@@ -11,6 +11,7 @@ from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, freeze, keep_
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, bring
 from interlock.gates.sealed.store import Store
+from tests.refusals import raises_code
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 CONTENTS = {
@@ -32,10 +33,6 @@ def root(tmp_path: Path) -> Path:
         (root / name).write_bytes(data)
     subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
     return root
-
-
-def code(caught: "pytest.ExceptionInfo[SealError]") -> str:
-    return caught.value.code
 
 
 def whole(base: Base) -> Plan:
@@ -122,16 +119,13 @@ def test_an_object_that_was_changed_or_removed_is_refused(root: Path, tmp_path: 
     made = freeze(root)
     place = Path(Store(made.top).object_path(made.files["windows.txt"].sha256))
     place.write_bytes(b"a\nb\n")
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL110"):
         made.content("windows.txt")
-    assert code(caught) == "SEAL110"
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL110"):
         bring(whole(made), tmp_path / "export")
-    assert code(caught) == "SEAL110"
     place.unlink()
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL110"):
         bring(whole(made), tmp_path / "export")
-    assert code(caught) == "SEAL110"
 
 
 @pytest.mark.parametrize("damage", ["forged", "same size", "a pipe", "removed"])
@@ -154,25 +148,21 @@ def test_a_manifest_that_was_changed_or_removed_is_refused(root: Path, monkeypat
     manifest = Store(made.top).folder / "bases" / made.digest.removeprefix("sha256:")
     manifest.write_bytes(manifest.read_bytes().replace(FILE.encode(), PROGRAM.encode()))
     bases._loaded.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL110"):
         load(root, made.digest)
-    assert code(caught) == "SEAL110"
     monkeypatch.setenv("INTERLOCK_STATE", str(root / "elsewhere"))
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL110"):
         load(root, made.digest)
-    assert code(caught) == "SEAL110"
 
 
 def test_a_pipe_in_the_place_of_a_listed_file_is_refused_and_not_waited_for(root: Path) -> None:
     (root / "empty").unlink()
     os.mkfifo(root / "empty")
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL102"):
         bases.read_entry(root, "empty")
-    assert code(caught) == "SEAL102"
 
 
 def test_a_store_that_cannot_be_written_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERLOCK_STATE", str(root / "empty" / "below a file"))
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL112"):
         freeze(root)
-    assert code(caught) == "SEAL112"

@@ -15,6 +15,7 @@ from interlock.gates.sealed.export import BASE_TIME_NS, Plan, bring, forget, pla
 from interlock.gates.sealed.protect import kind_of, protection
 from interlock.gates.tree import tree_files
 from tests.gates.sealed.sealing import write as put
+from tests.refusals import raises_code
 from tests.table import each_row
 
 BASE = {
@@ -147,9 +148,8 @@ def test_a_file_where_the_base_needs_a_folder_is_refused(tmp_path: Path, gone: s
         (root / gone).rmdir()
     base = keep_base(root, {name: (FILE, text.encode()) for name, text in BASE.items()})
     put(root, {planted: "x"})
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL120"):
         plan_of(base, tree_files(root, SCOPE), SCOPE, protection((), (), {"src/odd_name.py"}))
-    assert caught.value.code == "SEAL120"
 
 
 def test_what_tested_code_left_behind_is_gone_from_the_next_export(tmp_path: Path) -> None:
@@ -226,17 +226,15 @@ def test_files_of_the_base_have_one_time_and_laid_over_ones_another(tmp_path: Pa
 def test_work_that_changes_while_the_gate_runs_is_refused(tmp_path: Path) -> None:
     made = plan(tmp_path / "p", {"src/calc.py": "right"})
     (tmp_path / "p/src/calc.py").write_text("later")
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL121"):
         bring(made, tmp_path / "export")
-    assert caught.value.code == "SEAL121"
 
 
 def test_an_export_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     made = plan(tmp_path / "p", {})
     (tmp_path / "file").write_text("")
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL122"):
         bring(made, tmp_path / "file" / "export")
-    assert caught.value.code == "SEAL122"
 
 
 @each_row(

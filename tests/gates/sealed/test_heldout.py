@@ -12,6 +12,7 @@ import pytest
 
 from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, Language, load_held_out
 from interlock.gates.sealed.heldout_judge import HeldOutResult, judge_cases, same
+from tests.refusals import raises_code
 from tests.table import each_row
 
 NONE: list[object] = []
@@ -114,9 +115,8 @@ def test_held_out_checks_that_an_agent_reaches_are_refused(how: str, secret: Pat
     if how == "link of links":
         (checkout / "one").symlink_to("two")
         (checkout / "two").symlink_to(secret / "..")
-    with pytest.raises(HeldOutError) as caught:
+    with raises_code(HeldOutError, "HELD102"):
         load_held_out(path, checkout=checkout)
-    assert caught.value.code == "HELD102"
 
 
 def test_a_link_to_somewhere_else_or_to_nothing_is_no_matter(secret: Path, checkout: Path) -> None:
@@ -136,9 +136,8 @@ def test_a_folder_of_anything_but_plain_files_is_refused(what: str, secret: Path
         (secret / "test_a.py").hardlink_to(checkout / "src/test_a.py")
     if what == "pipe":
         os.mkfifo(secret / "test_a.py")
-    with pytest.raises(HeldOutError) as caught:
+    with raises_code(HeldOutError, "HELD103"):
         load_held_out(secret, checkout=checkout)
-    assert caught.value.code == "HELD103"
 
 
 # -- what a table is -------------------------------------------------------------------------------------------------
@@ -200,18 +199,16 @@ def test_a_malformed_table_is_refused_without_a_word_of_what_is_in_it(
     code: str, change: dict[str, object], secret: Path, checkout: Path
 ) -> None:
     (secret / "s3cret.json").write_text(json.dumps(GOOD | change))
-    with pytest.raises(HeldOutError) as caught:
+    with raises_code(HeldOutError, code) as caught:
         load_held_out(secret / "s3cret.json", checkout=checkout)
-    assert caught.value.code == code
     assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "[", "[" * 100_000, '["s3cret"]', "\xff"])
 def test_what_is_no_table_is_refused(text: str, secret: Path, checkout: Path) -> None:
     (secret / "s3cret.json").write_text(text, encoding="latin-1")
-    with pytest.raises(HeldOutError) as caught:
+    with raises_code(HeldOutError, "HELD104") as caught:
         load_held_out(secret / "s3cret.json", checkout=checkout)
-    assert caught.value.code == "HELD104"
     assert "s3cret" not in str(caught.value)
 
 
@@ -252,9 +249,8 @@ def test_long_integers_are_arguments_and_results(secret: Path, checkout: Path) -
     assert isinstance(table, HeldOutTable)
     assert judge_cases(table, run_in(checkout), interpreters=PYTHON).ok
     (secret / "table.json").write_text('{"function": "src/it.py:it", "cases": [[[1], ' + "9" * 100_001 + "]]}")
-    with pytest.raises(HeldOutError) as caught:
+    with raises_code(HeldOutError, "HELD104"):
         load_held_out(secret / "table.json", checkout=checkout)
-    assert caught.value.code == "HELD104"
 
 
 # -- honest programs -------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.keep import Place, record
 from interlock.gates.sealed.settings import Seal
 from tests.gates.sealed.sealing import WRONG, Sealed, codes, make, write
+from tests.refusals import raises_code
 
 pytestmark = pytest.mark.usefixtures("no_packages")
 
@@ -109,9 +110,8 @@ def test_without_namespaces_packages_outside_the_checkout_that_lead_into_it_are_
     write(packages, {"__editable__.calc.pth": f"{built.root}/src\n"})
     built.frozen = replace(built.frozen, kept={**built.frozen.kept, str(packages): record(Place(str(packages)))})
     monkeypatch.setattr(sandbox, "maker", lambda: "none")
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "SEAL301") as caught:
         built.run()
-    assert caught.value.code == "SEAL301"
     assert "__editable__.calc.pth" in caught.value.message
 
 
@@ -241,14 +241,12 @@ def test_of_a_real_install_the_fix_passes_and_no_cheat_does(
     write(project.root, {test: tests, code: source.replace("x + 2", right).replace("x + dep.Two()", right)})
     assert project.run("**").ok
     write(project.root, {planted: ""})
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "SEAL201"):
         project.run("**")
-    assert caught.value.code == "SEAL201"
     (project.root / planted).unlink()
     monkeypatch.setattr(sandbox, "maker", lambda: "none")
     if kind == "go":  # nothing in a module leads back into the checkout
         assert project.run("**").ok
     else:
-        with pytest.raises(CollectorError) as caught:
+        with raises_code(CollectorError, "SEAL301"):
             project.run("**")
-        assert caught.value.code == "SEAL301"

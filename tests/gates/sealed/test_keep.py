@@ -10,6 +10,7 @@ from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.keep import Place, changed, kept_folders, leads_back, left_out, record
 from interlock.gates.sealed.listing import Listing
 from interlock.gates.sealed.store import state_folder
+from tests.refusals import raises_code
 
 
 @pytest.fixture
@@ -104,9 +105,8 @@ def test_a_record_is_found_again_and_its_forgery_is_refused(folder: Path) -> Non
     assert again != digest
     kept = state_folder() / "kept" / again
     kept.write_bytes(kept.read_bytes().replace(b"100644", b"100755"))
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL110"):
         changes(folder, again)
-    assert caught.value.code == "SEAL110"
 
 
 def test_a_damaged_record_is_written_anew(tmp_path: Path) -> None:
@@ -123,9 +123,8 @@ def test_a_damaged_record_is_written_anew(tmp_path: Path) -> None:
 def test_a_folder_that_is_gone_is_refused(folder: Path) -> None:
     digest = record(Place(str(folder)))
     folder.rename(folder.with_name("moved"))
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL102"):
         changes(folder, digest)
-    assert caught.value.code == "SEAL102"
 
 
 def test_folders_are_kept_by_name_at_any_depth_or_by_path(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathspec import GitIgnoreSpec
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.git_index import tracked_names
 from interlock.gates.sealed.listing import _patterns, list_tree, top_of  # pyright: ignore[reportPrivateUsage]
+from tests.refusals import raises_code
 
 
 def git(folder: Path, *words: str) -> str:
@@ -149,9 +150,8 @@ def test_an_index_adds_only_files_that_exist_and_a_damaged_one_is_refused(tmp_pa
     (root / "x/a").unlink()
     assert set(list_tree(root).files) == {".gitignore", "x/b", "y"}
     (root / ".git/index").write_bytes(b"DIRC\0\0\0\2\0\0\0\x09")
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL101"):
         list_tree(root)
-    assert caught.value.code == "SEAL101"
 
 
 def test_state_bytecode_and_ignored_folders_are_left_out_and_the_last_are_named(tmp_path: Path) -> None:
@@ -223,6 +223,5 @@ def test_a_name_that_is_not_utf8_is_refused_and_a_pipe_is_no_file(tmp_path: Path
     (root / "link").symlink_to("nowhere")
     assert set(list_tree(root).files) == {"a", "link"}
     Path(f"{root}/\udcff").write_text("")
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL101"):
         list_tree(root)
-    assert caught.value.code == "SEAL101"

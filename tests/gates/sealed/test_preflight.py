@@ -9,6 +9,7 @@ from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import preflight, sandbox
 from interlock.gates.sealed.preflight import check_base
 from tests.gates.sealed.sealing import FILES, LEAN, RIGHT, Sealed, make, write
+from tests.refusals import raises_code
 
 pytestmark = pytest.mark.usefixtures("no_packages")
 
@@ -158,19 +159,16 @@ def test_code_of_another_checkout_is_found_before_anything_is_spent_and_in_each_
     (found,) = check_base(made.case).faults
     assert (found.code, found.field) == ("SEAL302", "command")
     assert ".venv/other/src/calc.py was loaded in place of src/calc.py" in found.message
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "SEAL302"):
         made.run()
-    assert caught.value.code == "SEAL302"
 
 
 def test_a_program_that_is_missing_is_no_fault_of_the_work(tmp_path: Path) -> None:
     made = make(tmp_path / "p", command=("no-such-program-here",))
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "COL202"):
         check_base(made.case)
-    assert caught.value.code == "COL202"
 
 
 def test_held_out_checks_that_cannot_be_used_are_found_before_anything_runs(tmp_path: Path) -> None:
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "HELD102"):
         make(tmp_path / "p", heldout="tests")
-    assert caught.value.code == "HELD102"

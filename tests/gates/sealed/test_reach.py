@@ -18,6 +18,7 @@ from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import places, sandbox
 from interlock.gates.sealed.preflight import check_base
 from tests.gates.sealed.sealing import COMMAND, FILES, LEAN, OWN, RIGHT, WRONG, Sealed, codes, make, write
+from tests.refusals import raises_code
 
 pytestmark = [
     pytest.mark.usefixtures("no_packages"),
@@ -216,9 +217,8 @@ def test_what_tests_need_outside_the_checkout_is_seen_and_must_stay_as_it_was(ho
     was = (home / file).read_text()
     write(project.root, {code: source})
     write(home, {file: cheat})
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "SEAL201") as caught:
         project.run()
-    assert caught.value.code == "SEAL201"
     assert str(home / file) in caught.value.message
     write(home, {file: was})
     assert not project.run().ok
@@ -278,9 +278,8 @@ def test_bytecode_that_came_since_the_start_is_not_seen(home: Path) -> None:
     write(project.root, {"src/calc.py": f"exec(open({name!r}).read())\n"})
     assert not project.run().ok
     (packages / "__pycache__/own.py").write_text(RIGHT)
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "SEAL201"):
         project.run()
-    assert caught.value.code == "SEAL201"
 
 
 POISON = """

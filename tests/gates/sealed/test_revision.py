@@ -11,6 +11,7 @@ from interlock.gates.sealed.base import LINK
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.revision import base_of
 from tests.interlock.checkout import git
+from tests.refusals import raises_code
 
 
 def repository(folder: Path, files: dict[str, str]) -> Path:
@@ -40,9 +41,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def refusal(root: Path) -> SealError:
-    with pytest.raises(SealError) as caught:
+    with raises_code(SealError, "SEAL130") as caught:
         base_of(root, "HEAD")
-    assert caught.value.code == "SEAL130"
     return caught.value
 
 

@@ -15,6 +15,7 @@ from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import execution, sandbox
 from interlock.gates.sealed.sandbox import is_below, is_system
 from tests.gates.sealed.sealing import FILES, LEAN, RIGHT, TESTS, WRONG, Sealed, codes, make, write
+from tests.refusals import raises_code
 
 pytestmark = pytest.mark.usefixtures("no_packages")
 
@@ -342,17 +343,15 @@ def test_without_namespaces_code_that_leads_back_into_the_checkout_is_refused(
     needs_namespaces()
     assert installed.base
     monkeypatch.setattr(sandbox, "maker", lambda: "none")
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "SEAL301") as caught:
         installed.run()
-    assert caught.value.code == "SEAL301"
     assert ".pth" in caught.value.message
     shared.reset(
         FILES | {"src/calc.py": f"import sys\nsys.path.insert(0, {str(shared.root)!r})\nimport helper\n" + RIGHT}
     )
     write(shared.root, {"helper.py": ""})
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "SEAL301") as caught:
         shared.run()
-    assert caught.value.code == "SEAL301"
     assert "helper.py" in caught.value.message
 
 
@@ -374,15 +373,13 @@ def test_dependencies_that_changed_since_the_start_are_named(installed: Sealed) 
     place = next(installed.root.glob(".venv/lib/*/site-packages")) / "dependency.py"
     try:
         place.write_text("value = 2\n")
-        with pytest.raises(CollectorError) as caught:
+        with raises_code(CollectorError, "SEAL201") as caught:
             installed.run()
-        assert caught.value.code == "SEAL201"
         assert str(place) in caught.value.message
         place.write_text("value = 1\n")
         (place.parent / "sitecustomize.py").write_text("")
-        with pytest.raises(CollectorError) as caught:
+        with raises_code(CollectorError, "SEAL201") as caught:
             installed.run()
-        assert caught.value.code == "SEAL201"
         assert "sitecustomize.py" in caught.value.message
     finally:
         (place.parent / "sitecustomize.py").unlink(missing_ok=True)
@@ -404,9 +401,8 @@ def test_a_program_put_on_the_path_later_is_not_used(tmp_path: Path, monkeypatch
     assert {f"{programs}/grep", f"{programs}/sh"} <= set(made.case.unrecorded)
     assert "EVD584" in codes(made.run())
     (programs / "tool").write_text("#!/bin/sh\nexit 1\n")
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "SEAL201"):
         made.run()
-    assert caught.value.code == "SEAL201"
 
 
 def test_a_script_outside_the_base_that_the_command_names_must_stay(tmp_path: Path) -> None:
@@ -415,9 +411,8 @@ def test_a_script_outside_the_base_that_the_command_names_must_stay(tmp_path: Pa
     made = make(tmp_path / "p", command=("sh", str(script)))
     assert made.base
     script.write_text("exit 0\n")
-    with pytest.raises(CollectorError) as caught:
+    with raises_code(CollectorError, "SEAL202"):
         made.run()
-    assert caught.value.code == "SEAL202"
 
 
 def test_the_network_of_the_machine_is_not_reached(project: Sealed) -> None:
