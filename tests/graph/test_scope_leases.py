@@ -159,13 +159,17 @@ def test_a_call_that_cannot_wait_is_refused_and_nothing_was_done(project: Projec
     assert view_run(run_id, root=project.root).phase == "new"
 
 
+def kept(_leases: ScopeLeases) -> None:
+    """Leave the events in the queue of a store that has no checkout."""
+
+
 Worlds = Callable[..., tuple[World, Callable[[str], ScopeLeases]]]
 
 
 @pytest.fixture
 def world_of(monkeypatch: pytest.MonkeyPatch) -> Worlds:
-    """Give the maker of a world whose clock stands still, and of runs in it; it has no checkout with a journal."""
-    monkeypatch.setattr(ScopeLeases, "_drain", lambda _leases: None)
+    """Give the maker of a world whose clock stands still, and of runs in it."""
+    monkeypatch.setattr(ScopeLeases, "_drain", kept)
 
     def made(*patterns: str) -> tuple[World, Callable[[str], ScopeLeases]]:
         world = World()

@@ -69,61 +69,6 @@ def test_findings_about_long_names_in_any_script_can_always_be_written_down(tick
     assert set(codes(answer)) == {"STG607"}
 
 
-def _padded(payload: dict[str, Any], field: str, form: Any) -> dict[str, Any]:
-    """Fill a list of a payload up to the most that a payload may have."""
-    full = deepcopy(payload)
-    for left in (2, 1, 0):
-        size = len(json.dumps(full, separators=(",", ":")))
-        length = min(15_900, 32_700 - size - 150)
-        if length > 0 and left:
-            full[field].append(form(left, "x" * length))
-    return full
-
-
-def _largest() -> dict[str, dict[str, Any]]:
-    def step(number: int, text: str) -> dict[str, Any]:
-        return {"step_id": f"z{number}", "intent": text, "requirement_refs": ["ac_001"], "evidence_refs": ["ev_1"]}
-
-    def item(number: int, text: str) -> dict[str, Any]:
-        return {"source_id": f"z{number}", "source_type": "web", "locator": f"l{number}", "snippet": text}
-
-    def plain(_number: int, text: str) -> str:
-        return text
-
-    ticket = {**PAYLOADS["fetch_ticket"], "title": "x" * 15_900, "description": "x" * 16_000}
-    return {
-        "fetch_ticket": ticket,
-        "extract_requirements": _padded(PAYLOADS["extract_requirements"], "constraints", plain),
-        "scope_context": _padded(PAYLOADS["scope_context"], "retrieval_targets", plain),
-        "gather_evidence": _padded(PAYLOADS["gather_evidence"], "evidence_items", item),
-        "propose_plan": _padded(PAYLOADS["propose_plan"], "plan_steps", step),
-        "act_via_tools": _padded(PAYLOADS["act_via_tools"], "outputs", plain),
-        "record_and_finalize": _padded(PAYLOADS["record_and_finalize"], "artifacts", plain),
-    }
-
-
-def test_a_run_of_the_largest_payloads_with_two_retries_a_stage_reaches_its_end(tickets: Tickets) -> None:
-    """Where there is no room left, that is a finding, and a short payload passes."""
-    payloads = _largest()
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
-    while ticket["state"] != "complete":
-        state = ticket["state"]
-        if state == "act_via_tools":
-            do_the_work(tickets.root)
-        for number in range(2):
-            wrong = {f"wrong_{number}_{field}": 0 for field in range(20)}
-            if state == "record_and_finalize":
-                wrong = {"outcome": f"wrong_{number}"}
-            answer = tickets.submit({**ticket, "payload": wrong})
-            assert answer["gate_result"]["status"] == "retry", answer["reason"]
-            ticket = ticket_of(answer)
-        answer = tickets.submit({**ticket, "payload": payloads[state]})
-        if codes(answer) == ["TKT103"]:
-            answer = tickets.submit(filled(ticket))
-        assert answer["gate_result"]["status"] == "pass", answer["reason"]
-        ticket = ticket_of(answer)
-
-
 def test_a_busy_run_is_a_finding_of_begin_too(tickets: Tickets, monkeypatch: pytest.MonkeyPatch) -> None:
     tickets.begin("SHOP-7", "run-1")
     with TicketStore(tickets.root, "run-1").locked():
