@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,6 +155,20 @@ class Project:
     def drop_last_line(self, run_id: str) -> None:
         """Take the last line of a run out of the journal."""
         drop_last_line(self.root, run_id)
+
+    def configure(self, text: str) -> None:
+        """Add something to the configuration."""
+        path = self.root / "interlock.toml"
+        path.write_text(f"{path.read_text()}\n{text}\n")
+
+    def use(self, role: str, runner: Any) -> None:
+        """Let a role be run by a function of any form of answer."""
+        self.runners[role] = runner
+
+    def codes(self, role: str) -> list[list[str]]:
+        """Return the codes of the errors in each answer of a role."""
+        rows = [entry.data for entry in self.entries("answer") if entry.data["role"] == role]
+        return [[item["code"] for item in row["findings"] if item["level"] == "error"] for row in rows]
 
     def path(self) -> list[str]:
         """Return the statuses that the run went through."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.agents import REMOTE, Ask, RunnerError
+from interlock.agents import REMOTE, Ask
 from interlock.envelope import validate
 from interlock.graph import AnswerError, RunBusyError, RunDamagedError, TaskError, UnknownRunError, start_run
 from interlock.graph.engine.folder import journal_path
@@ -17,7 +17,6 @@ from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal
 from tests.graph.conftest import (
     GATES,
-    NO_EVIDENCE,
     Project,
     Scripted,
     asks_of,
@@ -26,7 +25,6 @@ from tests.graph.conftest import (
     judge_log,
     reviewing,
     spelling,
-    without_linter,
 )
 
 GOOD_PATH = ["IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "APPROVED"]
@@ -113,20 +111,6 @@ def test_a_builder_cannot_report_progress_for_ever(project: Project) -> None:
     assert len(project.asks("builder")) == 6
 
 
-def test_a_pass_against_the_collected_evidence_is_refused(project: Project) -> None:
-    def liar(ask: Ask) -> str:
-        logs = ask.evidence["reports"]
-        evidence = {**NO_EVIDENCE, "reports": logs}
-        return envelope(ask, "QA_IN_PROGRESS", gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"), evidence=evidence)
-
-    project.runners["builder"] = Scripted([build("wrong\n")])
-    project.runners["tester"] = Scripted([liar])
-    view = project.run()
-    assert view.status == "BLOCKED"
-    assert "APPROVED" not in project.path()
-    assert {entry.data["outcome"] for entry in project.entries("answer") if entry.data["role"] == "tester"} == {"fail"}
-
-
 def test_a_builder_that_writes_the_testers_evidence_beforehand_gains_nothing(project: Project) -> None:
     def forger(ask: Ask) -> str:
         folder = Path(ask.root) / "artifacts/reports/HELLO-001/1"
@@ -189,13 +173,6 @@ def test_a_command_gate_without_a_certifier_is_run_by_the_orchestrator(project: 
     assert any(reason.startswith("GATE-LINT") for reason in reasons)
 
 
-def test_a_command_that_cannot_run_is_no_pass_and_no_rework(project: Project) -> None:
-    without_linter(project)
-    view = project.run()
-    assert (view.phase, view.status) == ("done", "BLOCKED")
-    assert len(project.asks("builder")) == 1
-
-
 def test_a_remote_role_lets_the_run_sleep_until_its_answer_comes(project: Project) -> None:
     project.runners["reviewer"] = REMOTE
     view = project.run()
@@ -251,24 +228,10 @@ def test_a_run_is_driven_by_one_process_at_a_time(project: Project) -> None:
     assert project.path() == GOOD_PATH
 
 
-def test_a_runner_without_an_answer_stops_the_run_where_it_is_and_a_resume_goes_on(project: Project) -> None:
-    def broken(ask: Ask) -> str:
-        raise RunnerError("the model is not reachable", "Start it.")
-
-    project.runners["tester"] = Scripted([broken, judge_log])
-    run_id = project.start()
-    with pytest.raises(RunnerError):
-        project.drive(run_id)
-    assert view_run(run_id, root=project.root).phase == "running"
-    assert project.drive(run_id).status == "APPROVED"
-    assert len(project.asks("builder")) == 1
-
-
 def test_a_changed_policy_is_reported_and_not_applied(project: Project) -> None:
     project.runners["reviewer"] = REMOTE
     view = project.run()
-    config = project.root / "interlock.toml"
-    config.write_text(config.read_text() + "\n[run]\nmax_rework = 0\n")
+    project.configure("[run]\nmax_rework = 0")
     project.drive(view.run_id, reviewer="nonsense")
     reports = project.entries("policy_changed")
     assert len(reports) == 1

@@ -84,8 +84,7 @@ def test_a_blocked_run_gives_its_scope_back_too(project: Project) -> None:
 
 
 def test_without_reserve_a_run_holds_nothing(project: Project) -> None:
-    config = project.root / "interlock.toml"
-    config.write_text(config.read_text() + "[run]\nreserve = false\n")
+    project.configure("[run]\nreserve = false")
     other(project).reserve_files(["src/**"])
     assert project.run().status == "APPROVED"
     assert project.asks("builder")[0].environment == {}
