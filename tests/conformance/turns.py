@@ -104,12 +104,6 @@ def undo(store: SqliteStore, work: Callable[[Transaction], None], error: BaseExc
 class TurnsContract:
     """One transaction at a time, all or nothing."""
 
-    def test_what_was_committed_is_there_for_another_handle(self, backend: Backend) -> None:
-        with backend.open().transaction() as tx:
-            fill(tx)
-        with backend.open().transaction() as tx:
-            assert counts(tx) == [1, 1, 1, 1, 1, 1, 2, 2]
-
     @pytest.mark.parametrize(
         "error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3)], ids=lambda e: type(e).__name__
     )
@@ -127,11 +121,6 @@ class TurnsContract:
         with store.transaction() as tx:
             assert counts(tx) == [1, 1, 1, 1, 1, 1, 2, 2]
             assert tx.agent("Ada") == agent()
-
-    def test_a_transaction_sees_its_own_writes(self, backend: Backend) -> None:
-        with backend.open().transaction() as tx:
-            fill(tx)
-            assert counts(tx) == [1, 1, 1, 1, 1, 1, 2, 2]
 
     def test_a_transaction_that_has_ended_is_of_no_use(self, backend: Backend) -> None:
         store = backend.open()

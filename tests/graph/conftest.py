@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,11 +44,11 @@ command = ["sh", "lint.sh"]
 GATES = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-LINT", "GATE-REVIEW")
 
 Answer = Callable[[Ask], str]
+NO_EVIDENCE: dict[str, tuple[str, ...]] = {"screenshots": (), "a11y": (), "console": (), "reports": ()}
 
 
 def envelope(ask: Ask, status: str, **fields: object) -> str:
     """Return a canonical envelope of the asked role with some fields replaced."""
-    evidence = dict.fromkeys(("screenshots", "a11y", "console", "reports"), ())
     values: dict[str, object] = {
         "status": status,
         "task_id": ask.task_id,
@@ -57,7 +58,7 @@ def envelope(ask: Ask, status: str, **fields: object) -> str:
         "inputs_used": (),
         "gates_required": GATES,
         "gates_passed": ("GATE-MSG-STRICT",),
-        "evidence": evidence,
+        "evidence": NO_EVIDENCE,
         "fail_reasons": (),
         "output": "as asked",
         "next_actions": ("orchestrator to go on",),
@@ -80,7 +81,7 @@ def judge_log(ask: Ask) -> str:
     """Answer as a tester that believes the log."""
     logs = ask.evidence.get("reports", ())
     text = (Path(ask.root) / logs[0]).read_text(encoding="utf-8")
-    evidence = {"screenshots": (), "a11y": (), "console": (), "reports": logs}
+    evidence = {**NO_EVIDENCE, "reports": logs}
     if '"exit_status": 0' in text or '"exit_status":0' in text:
         return envelope(ask, "QA_IN_PROGRESS", gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"), evidence=evidence)
     return envelope(ask, "BLOCKED", fail_reasons=("GATE-TESTS: the tests fail",), evidence=evidence)
@@ -92,7 +93,7 @@ def reviewing(ask: Ask) -> str:
     target = Path(ask.root) / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(f"# Review\n\nRead tree {ask.tree}. No objection.\n", encoding="utf-8")
-    evidence = {"screenshots": (), "a11y": (), "console": (), "reports": (path,)}
+    evidence = {**NO_EVIDENCE, "reports": (path,)}
     passed = ("GATE-MSG-STRICT", "GATE-REVIEW")
     return envelope(ask, "READY_FOR_REVIEW", gates_passed=passed, evidence=evidence)
 
@@ -109,6 +110,13 @@ class Scripted:
         answer = self.answers[min(len(self.asks), len(self.answers) - 1)]
         self.asks.append(ask)
         return answer if isinstance(answer, str) else answer(ask)
+
+
+def asks_of(view: RunView, root: Path) -> dict[str, Ask]:
+    """Return the asks that a run waits for, by role, as agents outside get them."""
+    names = ("run_id", "task_id", "role", "attempt", "turn", "reask", "step", "prompt", "system", "tree", "evidence",
+             "reports_dir")  # fmt: skip
+    return {item.role: Ask(root=str(root), **{name: item.request[name] for name in names}) for item in view.waiting}
 
 
 def drop_last_line(root: Path, run_id: str) -> None:
@@ -147,6 +155,20 @@ class Project:
     def drop_last_line(self, run_id: str) -> None:
         """Take the last line of a run out of the journal."""
         drop_last_line(self.root, run_id)
+
+    def configure(self, text: str) -> None:
+        """Add something to the configuration."""
+        path = self.root / "interlock.toml"
+        path.write_text(f"{path.read_text()}\n{text}\n")
+
+    def use(self, role: str, runner: Any) -> None:
+        """Let a role be run by a function of any form of answer."""
+        self.runners[role] = runner
+
+    def codes(self, role: str) -> list[list[str]]:
+        """Return the codes of the errors in each answer of a role."""
+        rows = [entry.data for entry in self.entries("answer") if entry.data["role"] == role]
+        return [[item["code"] for item in row["findings"] if item["level"] == "error"] for row in rows]
 
     def path(self) -> list[str]:
         """Return the statuses that the run went through."""
@@ -201,3 +223,50 @@ def without_linter(project: Project) -> Path:
 def project(tmp_path: Path) -> Project:
     """Return a project whose builder writes a good greeting at once."""
     return make_project(tmp_path)
+
+
+SPELLING = """
+[roles.spelling]
+kind = "qa"
+certifies = "GATE-SPELLING"
+[gates.GATE-SPELLING]
+title = "words"
+certifier = "spelling"
+evidence = ["reports"]
+"""
+
+
+def widened(answer: Answer) -> Answer:
+    """Return an agent that requires the second QA role's gate too."""
+    return lambda ask: answer(ask).replace(
+        "- GATE-REVIEW\nGATES_PASSED", "- GATE-REVIEW\n- GATE-SPELLING\nGATES_PASSED"
+    )
+
+
+@pytest.fixture
+def spelled(project: Project) -> Project:
+    """Return the project with a second QA role whose evidence is a file of its own."""
+    (project.root / "interlock.toml").write_text(CONFIG + SPELLING)
+    gates = (*GATES, "GATE-SPELLING")
+    project.task = replace(project.task, gates_required=gates)
+
+    for name, answer in (("builder", build()), ("tester", judge_log), ("reviewer", reviewing)):
+        project.runners[name] = Scripted([widened(answer)])
+    project.runners["spelling"] = Scripted([spelling()])
+    return project
+
+
+def spelling(path: str = "", *, key: str = "reports") -> Answer:
+    """Return a speller that writes its file, or cites another one."""
+
+    def answer(ask: Ask) -> str:
+        cited = path or f"{ask.reports_dir}/spelling.md"
+        if not path:
+            (Path(ask.root) / cited).parent.mkdir(parents=True, exist_ok=True)
+            (Path(ask.root) / cited).write_text("no mistakes\n")
+        return envelope(
+            ask, "QA_IN_PROGRESS", gates_required=(*GATES, "GATE-SPELLING"),
+            gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"), evidence={**NO_EVIDENCE, key: (cited,)},
+        )  # fmt: skip
+
+    return answer

@@ -16,9 +16,20 @@ from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
 from interlock.journal import Journal
-from tests.graph.conftest import CONFIG, GATES, Answer, Project, Scripted, build, envelope, judge_log, reviewing
+from tests.graph.conftest import (
+    GATES,
+    NO_EVIDENCE,
+    Answer,
+    Project,
+    Scripted,
+    build,
+    envelope,
+    judge_log,
+    reviewing,
+    spelling,
+    widened,
+)
 
-NO_EVIDENCE: dict[str, tuple[str, ...]] = {"screenshots": (), "a11y": (), "console": (), "reports": ()}
 SRC = "src/greeting.txt"
 
 
@@ -135,53 +146,6 @@ def test_a_task_that_was_swapped_before_the_first_step_does_not_become_another(p
 
 
 # -- evidence ----------------------------------------------------------------------------------------------------
-
-
-SPELLING = """
-[roles.spelling]
-kind = "qa"
-certifies = "GATE-SPELLING"
-[gates.GATE-SPELLING]
-title = "words"
-certifier = "spelling"
-evidence = ["reports"]
-"""
-
-
-def widened(answer: Answer) -> Answer:
-    """Return an agent that requires the second QA role's gate too."""
-    return lambda ask: answer(ask).replace(
-        "- GATE-REVIEW\nGATES_PASSED", "- GATE-REVIEW\n- GATE-SPELLING\nGATES_PASSED"
-    )
-
-
-@pytest.fixture
-def spelled(project: Project) -> Project:
-    """Return the project with a second QA role whose evidence is a file of its own."""
-    (project.root / "interlock.toml").write_text(CONFIG + SPELLING)
-    gates = (*GATES, "GATE-SPELLING")
-    project.task = replace(project.task, gates_required=gates)
-
-    for name, answer in (("builder", build()), ("tester", judge_log), ("reviewer", reviewing)):
-        project.runners[name] = Scripted([widened(answer)])
-    project.runners["spelling"] = Scripted([spelling()])
-    return project
-
-
-def spelling(path: str = "", *, key: str = "reports") -> Answer:
-    """Return a speller that writes its file, or cites another one."""
-
-    def answer(ask: Ask) -> str:
-        cited = path or f"{ask.reports_dir}/spelling.md"
-        if not path:
-            (Path(ask.root) / cited).parent.mkdir(parents=True, exist_ok=True)
-            (Path(ask.root) / cited).write_text("no mistakes\n")
-        return envelope(
-            ask, "QA_IN_PROGRESS", gates_required=(*GATES, "GATE-SPELLING"),
-            gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"), evidence={**NO_EVIDENCE, key: (cited,)},
-        )  # fmt: skip
-
-    return answer
 
 
 def test_evidence_that_an_earlier_run_of_the_task_left_does_not_count(spelled: Project) -> None:

@@ -23,8 +23,8 @@ from interlock.graph.task.state import TaskState
 from interlock.graph.task.task import Task, task_from_mapping
 from interlock.graph.verify import verify_journal
 from tests.effort import examples
-from tests.graph.conftest import CONFIG, GATES, Answer, Project, Scripted, build, envelope
-from tests.graph.test_adversary import NO_EVIDENCE, SRC, outcomes
+from tests.graph.conftest import CONFIG, GATES, NO_EVIDENCE, Answer, Project, Scripted, asks_of, build, envelope
+from tests.graph.test_adversary import SRC, outcomes
 
 # -- floods ------------------------------------------------------------------------------------------------------
 
@@ -79,17 +79,11 @@ def test_an_answer_of_any_kind_ends_in_a_finding(project: Project, name: str, re
         view = project.run()
         for _ in range(3):
             if view.waiting:
-                request = view.waiting[0].request
-                view = project.drive(view.run_id, builder=builder(ask_of(project, request)))
+                (ask,) = asks_of(view, project.root).values()
+                view = project.drive(view.run_id, builder=builder(ask))
         assert view.phase in ("done", "waiting")
     first_outcome = outcomes(project, "builder")[0]
     assert first_outcome == "invalid"
-
-
-def ask_of(project: Project, request: Any) -> Ask:
-    """Return the ask that a request shows to a remote agent."""
-    names = ("run_id", "task_id", "role", "attempt", "reask", "step", "prompt", "tree", "reports_dir", "system")
-    return Ask(root=str(project.root), evidence={}, **{name: request[name] for name in names})
 
 
 LONG = "x" * 600_000

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from interlock.agents import Ask, RunnerError
-from interlock.graph import AnswerError, GraphError, RunBusyError, RunView, start_run
+from interlock.agents import RunnerError
+from interlock.graph import AnswerError, GraphError, RunBusyError, start_run
 from interlock.graph.task.background import Drives
 from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import task_from_mapping
-from tests.graph.conftest import GATES, Project, build, judge_log, reviewing
+from tests.graph.conftest import GATES, Project, asks_of, build, judge_log, reviewing
 
 REPO = Path(__file__).parents[2]
 AGENTS = """
@@ -65,20 +65,12 @@ def agents(project: Project, request: pytest.FixtureRequest) -> Any:
     del sys.modules[name]
 
 
-def ask_of(view: RunView, root: Path) -> Ask:
-    """Rebuild the ask of the one role that a run waits for, as an agent outside would."""
-    (waiting,) = view.waiting
-    names = ("run_id", "task_id", "role", "attempt", "turn", "reask", "step", "prompt", "system", "tree", "evidence",
-             "reports_dir")  # fmt: skip
-    return Ask(root=str(root), **{name: waiting.request[name] for name in names})
-
-
 def test_a_run_is_walked_from_dispatch_to_approved(project: Project) -> None:
     drives, run_id = Drives(project.root), begin(project)
     for role, answer in (("builder", build()), ("tester", judge_log), ("reviewer", reviewing)):
         view = drives.advance(run_id)
         assert [item.role for item in view.waiting] == [role]
-        view = drives.advance(run_id, answers={role: answer(ask_of(view, project.root))})
+        view = drives.advance(run_id, answers={role: answer(asks_of(view, project.root)[role])})
     assert (view.phase, view.status) == ("done", "APPROVED")
     assert drives.busy() == ()
 
@@ -132,14 +124,14 @@ def test_an_answer_for_nobody_is_refused_even_by_a_call_that_does_not_wait(proje
 
 def test_an_answer_handed_in_without_waiting_is_not_lost(project: Project) -> None:
     drives, run_id = Drives(project.root), begin(project)
-    text = build()(ask_of(drives.advance(run_id), project.root))
+    text = build()(asks_of(drives.advance(run_id), project.root)["builder"])
     drives.advance(run_id, answers={"builder": text}, wait_seconds=0)
     assert [item.role for item in drives.advance(run_id).waiting] == ["tester"]
 
 
 def test_one_of_many_callers_hands_in_an_answer_and_the_others_are_refused(project: Project) -> None:
     drives, run_id = Drives(project.root), begin(project)
-    text = build()(ask_of(drives.advance(run_id), project.root))
+    text = build()(asks_of(drives.advance(run_id), project.root)["builder"])
     results: list[str] = []
 
     def hand_in() -> None:
@@ -202,7 +194,7 @@ def test_steps_are_reported_with_their_run(project: Project) -> None:
 def test_a_run_that_another_process_drives_is_running_and_takes_no_answer(project: Project) -> None:
     run_id = begin(project)
     drives = Drives(project.root)
-    text = build()(ask_of(drives.advance(run_id), project.root))
+    text = build()(asks_of(drives.advance(run_id), project.root)["builder"])
     lock = RunStore(project.root, run_id).folder / "lock"
     script = "import fcntl,sys;f=open(sys.argv[1]);fcntl.flock(f,fcntl.LOCK_EX);print('held',flush=True);input()"
     with subprocess.Popen(
@@ -319,7 +311,7 @@ def test_a_run_can_be_looked_at_while_it_is_driven(project: Project) -> None:
     try:
         for role, answer in (("builder", build()), ("tester", judge_log), ("reviewer", reviewing)):
             view = drives.advance(run_id)
-            drives.advance(run_id, answers={role: answer(ask_of(view, project.root))})
+            drives.advance(run_id, answers={role: answer(asks_of(view, project.root)[role])})
     finally:
         done.set()
         thread.join(60)

@@ -1,7 +1,7 @@
 """What agents spend is counted once and for all, and who has nothing left is not asked."""
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -9,7 +9,7 @@ from interlock.agents import AgentConfigError, Answer, Ask, RunnerError
 from interlock.agents.usage import Usage
 from interlock.graph import TaskError
 from interlock.graph.errors import GraphError
-from interlock.graph.task.runs import start_run
+from interlock.graph.task.runs import start_run, view_run
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal
 from tests.graph.conftest import GATES, Project, build
@@ -32,20 +32,11 @@ def never(ask: Ask) -> str:
 
 def with_budget(project: Project, **limits: float) -> None:
     rows = "".join(f"{name} = {value}\n" for name, value in limits.items())
-    configure(project, f"[budget]\n{rows}")
-
-
-def configure(project: Project, text: str) -> None:
-    path = project.root / "interlock.toml"
-    path.write_text(f"{path.read_text()}\n{text}")
-
-
-def use(project: Project, role: str, runner: Any) -> None:
-    cast("dict[str, Any]", project.runners)[role] = runner
+    project.configure(f"[budget]\n{rows}")
 
 
 def test_what_an_answer_cost_stands_in_the_journal_and_adds_up_by_role(project: Project) -> None:
-    use(project, "builder", paid(build()))
+    project.use("builder", paid(build()))
     view = project.run()
     assert view.status == "APPROVED"
     answers = {entry.data["role"]: entry.data for entry in project.entries("answer")}
@@ -69,8 +60,8 @@ def test_who_has_nothing_left_is_not_asked_and_the_task_is_blocked_with_the_figu
     project: Project, limits: dict[str, float], words: str
 ) -> None:
     with_budget(project, **limits)
-    use(project, "builder", paid(build(), replace(FEE, calls=3)))
-    use(project, "tester", never)
+    project.use("builder", paid(build(), replace(FEE, calls=3)))
+    project.use("tester", never)
     view = project.run()
     assert view.status == "BLOCKED"
     assert view.values["cause"] == "budget"
@@ -80,13 +71,13 @@ def test_who_has_nothing_left_is_not_asked_and_the_task_is_blocked_with_the_figu
 
 
 def test_the_budget_of_a_role_is_its_own(project: Project) -> None:
-    configure(project, "[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = 2\n")
+    project.configure("[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = 2\n")
     texts = ["hello", "world"]
 
     def next_one(ask: Ask) -> str:
         return build(f"{texts.pop(0)}\n")(ask)
 
-    use(project, "builder", paid(next_one))
+    project.use("builder", paid(next_one))
     (project.root / "check.sh").write_text("grep -qx world src/greeting.txt\n")
     view = project.run()
     assert view.status == "BLOCKED"
@@ -111,13 +102,14 @@ def test_an_answer_that_was_stored_is_not_paid_again_and_counts_once(project: Pr
     def gone(_ask: Ask) -> str:
         raise RunnerError("the tester is gone", "Come back.")
 
-    use(project, "builder", once)
+    project.use("builder", once)
     tester = project.runners["tester"]
-    use(project, "tester", gone)
+    project.use("tester", gone)
     run_id = project.start()
     with pytest.raises(RunnerError):
         project.drive(run_id)
-    use(project, "tester", tester)
+    assert view_run(run_id, root=project.root).phase == "running"
+    project.use("tester", tester)
     view = project.drive(run_id)
     assert view.status == "APPROVED"
     assert len(asked) == 1
@@ -136,14 +128,14 @@ def test_a_budget_of_a_task_file_that_cannot_be_used_is_refused(project: Project
 
 
 def test_a_budget_of_a_role_that_cannot_be_used_is_refused_at_its_key(project: Project) -> None:
-    configure(project, "[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = -1\n")
+    project.configure("[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = -1\n")
     with pytest.raises((AgentConfigError, GraphError)) as caught:
         start_run(project.root, project.task, roles=tuple(project.runners))
     assert "agents.builder.budget.calls" in str(caught.value)
 
 
 def test_what_was_spent_before_a_runner_failed_is_written_down_and_counts(project: Project) -> None:
-    configure(project, "[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = 5\n")
+    project.configure("[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = 5\n")
     left: list[int | None] = []
 
     def failing(ask: Ask) -> Answer:
@@ -152,7 +144,7 @@ def test_what_was_spent_before_a_runner_failed_is_written_down_and_counts(projec
             raise RunnerError("gone", "Come back.", FEE)
         return Answer(build()(ask), FEE)
 
-    use(project, "builder", failing)
+    project.use("builder", failing)
     run_id = project.start()
     for number in (1, 2):
         with pytest.raises(RunnerError):
@@ -167,12 +159,12 @@ def test_what_was_spent_before_a_runner_failed_is_written_down_and_counts(projec
 
 
 def test_a_budget_that_failures_used_up_ends_the_run(project: Project) -> None:
-    configure(project, "[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = 2\n")
+    project.configure("[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = 2\n")
 
     def failing(_ask: Ask) -> str:
         raise RunnerError("gone", "Come back.", FEE)
 
-    use(project, "builder", failing)
+    project.use("builder", failing)
     run_id = project.start()
     with pytest.raises(RunnerError):
         project.drive(run_id)

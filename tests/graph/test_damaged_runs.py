@@ -16,6 +16,11 @@ from interlock.graph.verify import verify_journal
 from tests.graph.conftest import Project
 
 
+def change(folder: Path, statement: str) -> None:
+    with closing(sqlite3.connect(folder / "checkpoints.sqlite")) as connection, connection:
+        connection.execute(statement)
+
+
 def no_database(folder: Path) -> None:
     (folder / "checkpoints.sqlite").write_bytes(b"no database" * 100)
 
@@ -25,74 +30,33 @@ def overwritten_pages(folder: Path) -> None:
     (folder / "checkpoints.sqlite").write_bytes(data[:100] + b"\xff" * (len(data) - 100))
 
 
-def folder_for_a_database(folder: Path) -> None:
-    (folder / "checkpoints.sqlite").unlink()
-    (folder / "checkpoints.sqlite").mkdir()
+def put_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
 
 
-def _update(folder: Path, statement: str) -> None:
-    with closing(sqlite3.connect(folder / "checkpoints.sqlite")) as connection, connection:
-        assert connection.execute(statement).rowcount > 0
-
-
-def checkpoint_of_no_state(folder: Path) -> None:
-    _update(folder, "UPDATE checkpoints SET checkpoint = x'c1ffffff'")
-
-
-def checkpoint_of_another_shape(folder: Path) -> None:
-    _update(folder, "UPDATE checkpoints SET checkpoint = x'93010203'")
-
-
-def other_columns(folder: Path) -> None:
-    with closing(sqlite3.connect(folder / "checkpoints.sqlite")) as connection, connection:
-        connection.execute("ALTER TABLE checkpoints RENAME COLUMN thread_id TO thread")
-
-
-def no_json(folder: Path) -> None:
-    (folder / "run.json").write_text("{")
-
-
-def bytes_for_text(folder: Path) -> None:
-    (folder / "run.json").write_bytes(b"\xff\xfe")
-
-
-def json_of_another_shape(folder: Path) -> None:
-    (folder / "run.json").write_text("[1]")
-
-
-def json_without_a_task(folder: Path) -> None:
-    (folder / "run.json").write_text('{"task": {}, "policy": {}}')
-
-
-def folder_for_a_file(folder: Path) -> None:
-    (folder / "run.json").unlink()
-    (folder / "run.json").mkdir()
-
-
-DAMAGES: list[Callable[[Path], None]] = [
-    no_database,
-    overwritten_pages,
-    folder_for_a_database,
-    checkpoint_of_no_state,
-    checkpoint_of_another_shape,
-    other_columns,
-    no_json,
-    bytes_for_text,
-    json_of_another_shape,
-    json_without_a_task,
-    folder_for_a_file,
-]
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "no database": no_database,
+    "overwritten pages": overwritten_pages,
+    "a folder for the database": lambda folder: put_folder(folder / "checkpoints.sqlite"),
+    "no state": lambda folder: change(folder, "UPDATE checkpoints SET checkpoint = x'c1ffffff'"),
+    "a state of another shape": lambda folder: change(folder, "UPDATE checkpoints SET checkpoint = x'93010203'"),
+    "other columns": lambda folder: change(folder, "ALTER TABLE checkpoints RENAME COLUMN thread_id TO thread"),
+    "no JSON": lambda folder: (folder / "run.json").write_text("{"),
+    "bytes for text": lambda folder: (folder / "run.json").write_bytes(b"\xff\xfe"),
+    "JSON of another shape": lambda folder: (folder / "run.json").write_text("[1]"),
+    "JSON without a task": lambda folder: (folder / "run.json").write_text('{"task": {}, "policy": {}}'),
+    "a folder for the file": lambda folder: put_folder(folder / "run.json"),
+}
 
 
 @pytest.mark.sample(every=4)
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_a_damaged_run_is_one_problem_and_the_whole_journal_is_still_checked(
-    project: Project, damage: Callable[[Path], None]
-) -> None:
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_run_is_one_problem_and_the_whole_journal_is_still_checked(project: Project, damage: str) -> None:
     first, second = project.run().run_id, project.run().run_id
     head = view_run(first, root=project.root).head
     folder = project.root / ".interlock/runs" / second
-    damage(folder)
+    DAMAGES[damage](folder)
 
     for read in (lambda: view_run(second, root=project.root), lambda: project.drive(second)):
         with pytest.raises(RunDamagedError) as caught:

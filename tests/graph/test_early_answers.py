@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from interlock.agents import REMOTE, Ask
 from interlock.cli.main import interlock
-from interlock.graph import AnswerError, RunView
+from interlock.graph import AnswerError
 from interlock.graph.task import runs as driving
 from interlock.graph.task.background import Drives
 from interlock.graph.task.explain import explain_run, run_summary
@@ -17,7 +17,7 @@ from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.task.view import keep_early
-from tests.graph.conftest import CONFIG, GATES, Project, Scripted, build, judge_log, reviewing
+from tests.graph.conftest import CONFIG, GATES, Project, Scripted, asks_of, build, judge_log, reviewing
 
 STYLIST = """
 [roles.stylist]
@@ -59,18 +59,10 @@ def project(project: Project) -> Project:
     return project
 
 
-def asked(view: RunView, project: Project) -> dict[str, Ask]:
-    """Return the asks that are open, by role."""
-    names = ("run_id", "task_id", "role", "attempt", "turn", "reask", "step", "prompt", "system", "tree", "evidence",
-             "reports_dir")  # fmt: skip
-    rows = [{name: item.request[name] for name in names} for item in view.waiting]
-    return {row["role"]: Ask(root=str(project.root), **row) for row in rows}
-
-
 def refused_once(project: Project) -> tuple[str, dict[str, Ask]]:
     """Take a run to where the tester was refused and the stylist has not answered."""
     view = project.run()
-    asks = asked(view, project)
+    asks = asks_of(view, project.root)
     assert set(asks) == {"tester", "stylist"}
     view = project.drive(view.run_id, tester="no envelope")
     assert ([item.role for item in view.waiting], dict(view.again)) == (["stylist"], {"tester": NEXT})
@@ -100,7 +92,7 @@ def test_an_early_answer_that_is_wrong_again_costs_a_re_ask_when_it_is_judged(pr
     run_id, asks = refused_once(project)
     assert project.drive(run_id, tester="no envelope either").values["answers"]["tester"]["reask"] == 0
     view = project.drive(run_id, stylist=in_full(asks["stylist"]))
-    assert (view.phase, asked(view, project)["tester"].reask) == ("waiting", 2)
+    assert (view.phase, asks_of(view, project.root)["tester"].reask) == ("waiting", 2)
     view = project.drive(run_id, tester="nor now")
     assert (view.status, view.values["cause"]) == ("BLOCKED", "protocol")
 
@@ -137,7 +129,7 @@ def test_what_is_not_the_one_early_answer_is_refused_and_changes_nothing(project
 def test_a_role_with_a_verdict_hands_nothing_in(project: Project, answer: str | None) -> None:
     (project.root / "interlock.toml").write_text(f"{CONFIG}{STYLIST}[run]\nmax_reasks = 0\n", encoding="utf-8")
     view = project.run()
-    after = project.drive(view.run_id, tester=answer or in_full(asked(view, project)["tester"]))
+    after = project.drive(view.run_id, tester=answer or in_full(asks_of(view, project.root)["tester"]))
     assert (dict(after.again), [item.role for item in after.waiting]) == ({}, ["stylist"])
     with pytest.raises(AnswerError):
         project.drive(view.run_id, tester="another")
@@ -210,7 +202,7 @@ def test_a_role_with_a_runner_at_work_keeps_nobody_from_correcting_an_answer(pro
 
     project.runners["stylist"] = Scripted(["no envelope", slow])
     view = project.run()
-    tester = asked(view, project)["tester"]
+    tester = asks_of(view, project.root)["tester"]
     worker = threading.Thread(target=project.drive, args=(view.run_id,), kwargs={"tester": "no envelope"})
     worker.start()
     try:

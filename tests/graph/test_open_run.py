@@ -13,7 +13,7 @@ from interlock.gates import build_protocol
 from interlock.gates.config import load_config
 from interlock.gates.response import Expected
 from interlock.graph.task.open_run import judge_by_run
-from tests.graph.conftest import Project, build, envelope, judge_log
+from tests.graph.conftest import Project, asks_of, build, envelope, judge_log
 from tests.interlock.command import check
 
 
@@ -31,13 +31,7 @@ def waiting(project: Project) -> tuple[str, Ask]:
     """Take a run to the tester, who answers from outside, and return the run and what the tester is asked."""
     project.runners["tester"] = REMOTE
     view = project.run()
-    (wait,) = view.waiting
-    request = wait.request
-    ask = Ask(
-        view.run_id, "HELLO-001", "tester", 1, 0, "qa", request["prompt"], str(project.root), request["tree"],
-        {"reports": tuple(request["evidence"]["reports"])}, request["reports_dir"], "",
-    )  # fmt: skip
-    return view.run_id, ask
+    return view.run_id, asks_of(view, project.root)["tester"]
 
 
 @pytest.mark.long

@@ -84,8 +84,7 @@ def test_a_blocked_run_gives_its_scope_back_too(project: Project) -> None:
 
 
 def test_without_reserve_a_run_holds_nothing(project: Project) -> None:
-    config = project.root / "interlock.toml"
-    config.write_text(config.read_text() + "[run]\nreserve = false\n")
+    project.configure("[run]\nreserve = false")
     other(project).reserve_files(["src/**"])
     assert project.run().status == "APPROVED"
     assert project.asks("builder")[0].environment == {}
@@ -159,24 +158,36 @@ def test_a_call_that_cannot_wait_is_refused_and_nothing_was_done(project: Projec
     assert view_run(run_id, root=project.root).phase == "new"
 
 
-def _kept(_leases: ScopeLeases) -> None:
+def kept(_leases: ScopeLeases) -> None:
     """Leave the events in the queue of a store that has no checkout."""
 
 
-def world_of(patterns_: list[str] | None = None) -> tuple[World, Callable[[str], ScopeLeases]]:
-    """Return a world whose clock stands still, and the maker of runs in it."""
-    world = World()
-
-    def run(run_id: str) -> ScopeLeases:
-        caller = Caller(agent_of_run(run_id), "agent", ROOT, "run", "here", world.caller(run_id).pid, "once")
-        return ScopeLeases(world.runtime, caller, patterns_ or ["src/**"], f"run {run_id}")
-
-    return world, run
+Worlds = Callable[..., tuple[World, Callable[[str], ScopeLeases]]]
 
 
-def test_a_long_wait_tells_again_and_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def world_of(monkeypatch: pytest.MonkeyPatch) -> Worlds:
+    """Give the maker of a world whose clock stands still, and of runs in it."""
+    monkeypatch.setattr(ScopeLeases, "_drain", kept)
+
+    def made(*patterns: str) -> tuple[World, Callable[[str], ScopeLeases]]:
+        world = World()
+
+        def run(run_id: str) -> ScopeLeases:
+            caller = Caller(agent_of_run(run_id), "agent", ROOT, "run", "here", world.caller(run_id).pid, "once")
+            return ScopeLeases(world.runtime, caller, list(patterns) or ["src/**"], f"run {run_id}")
+
+        return world, run
+
+    return made
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_long_wait_tells_again_and_keeps_its_place(world_of: Worlds) -> None:
     world, run = world_of()
-    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
     holder = world.agent("holder")
     (lease,) = holder.reserve_files(["src/a"])["reservations"]
     behind = world.agent("behind")
@@ -199,13 +210,9 @@ def test_a_long_wait_tells_again_and_keeps_its_place(monkeypatch: pytest.MonkeyP
     assert waits[2] >= 2 * SLICE_SECONDS
 
 
-def test_a_wait_that_is_interrupted_gives_up_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_that_is_interrupted_gives_up_its_place(world_of: Worlds) -> None:
     world, run = world_of()
-    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
     world.agent("holder").reserve_files(["src/a"])
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
 
     world.pauses.append(interrupt)
     with pytest.raises(KeyboardInterrupt), run("T.1").held():
@@ -213,17 +220,13 @@ def test_a_wait_that_is_interrupted_gives_up_its_place(monkeypatch: pytest.Monke
     assert world.line() == []
 
 
-def test_a_run_that_is_interrupted_while_it_waits_to_go_on_keeps_what_it_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, run = world_of(["src/a", "src/b"])
-    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
+def test_a_run_that_is_interrupted_while_it_waits_to_go_on_keeps_what_it_held(world_of: Worlds) -> None:
+    world, run = world_of("src/a", "src/b")
     with pytest.raises(RuntimeError), run("T.1").held():
         raise RuntimeError("the agent stopped")
     (lost,) = [row for row in world.leases() if row.pattern == "src/b"]
     Reservations(world.runtime, run("T.1").caller).release_files([lost.reservation_id])
     world.agent("ann").reserve_files(["src/b"])
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
 
     world.pauses.append(interrupt)
     with pytest.raises(KeyboardInterrupt), run("T.1").held():
@@ -232,11 +235,8 @@ def test_a_run_that_is_interrupted_while_it_waits_to_go_on_keeps_what_it_held(mo
     assert world.line() == []
 
 
-def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world, run = world_of(["src/**", "docs/**"])
-    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
+def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so(world_of: Worlds) -> None:
+    world, run = world_of("src/**", "docs/**")
     mine, theirs = run("T.1"), world.agent("theirs")
     Reservations(world.runtime, mine.caller).reserve_files(["docs/x", "docs/y"])
     world.unsaved.add("docs/x")
@@ -251,9 +251,8 @@ def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so
     assert world.line() == ["theirs"]
 
 
-def test_a_run_that_would_close_a_circle_gives_up_what_it_holds_and_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    world, run = world_of(["src/**", "docs/**"])
-    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
+def test_a_run_that_would_close_a_circle_gives_up_what_it_holds_and_waits(world_of: Worlds) -> None:
+    world, run = world_of("src/**", "docs/**")
     mine, theirs, steps = run("T.1"), world.agent("theirs"), Steps()
     Reservations(world.runtime, mine.caller).reserve_files(["docs/x"])
     theirs.reserve_files(["src/x"])
@@ -326,10 +325,9 @@ def test_resuming_a_run_at_its_end_makes_no_store_and_minds_no_damaged_one(proje
     assert steps.kinds() == ["leases_trouble"]
 
 
-def test_leases_live_through_a_turn_that_is_longer_than_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_live_through_a_turn_that_is_longer_than_they_are(world_of: Worlds) -> None:
     world, run = world_of()
     mine, steps = run("T.1"), Steps()
-    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
     with mine.held(steps):
         for _ in range(10):
             world.now += 10 * 60
@@ -341,10 +339,9 @@ def test_leases_live_through_a_turn_that_is_longer_than_they_are(monkeypatch: py
     assert steps.kinds() == []
 
 
-def test_a_run_that_slept_past_its_lease_is_told_once_who_has_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_slept_past_its_lease_is_told_once_who_has_its_files(world_of: Worlds) -> None:
     world, run = world_of()
     mine, steps = run("T.1"), Steps()
-    monkeypatch.setattr(ScopeLeases, "_drain", _kept)
     with mine.held(steps):
         world.now += 3600
         assert codes(world.agent("other").reserve_files(["src/a"])) == []

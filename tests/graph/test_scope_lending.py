@@ -20,7 +20,7 @@ from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
 from interlock.reservations import open_reservations, patterns, replace
 from interlock.server import make_server
-from tests.graph.conftest import Project, Scripted, build, judge_log, reviewing
+from tests.graph.conftest import Project, Scripted, asks_of, build, judge_log, reviewing
 from tests.graph.test_scope_leases import held, other
 from tests.reservations.world import codes
 from tests.table import each_row
@@ -36,10 +36,7 @@ def waiting_run(project: Project) -> str:
 
 
 def answer(project: Project, view: RunView) -> str:
-    (waiting,) = view.waiting
-    names = ("run_id", "task_id", "role", "attempt", "turn", "reask", "step", "prompt", "system", "tree", "evidence",
-             "reports_dir")  # fmt: skip
-    ask = Ask(root=str(project.root), **{name: waiting.request[name] for name in names})
+    (ask,) = asks_of(view, project.root).values()
     return {"builder": build(), "tester": judge_log, "reviewer": reviewing}[ask.role](ask)
 
 

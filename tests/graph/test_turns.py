@@ -1,7 +1,7 @@
 """What a run hands into a turn, what a turn that was cut off means, and a hand-over of an agent that did nothing."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -16,20 +16,6 @@ from tests.graph.conftest import GATES, Project, build, envelope
 FEE = Usage(calls=1, input_tokens=10, output_tokens=5, seconds=0.5, usd=0.01)
 
 
-def use(project: Project, role: str, runner: Any) -> None:
-    cast("dict[str, Any]", project.runners)[role] = runner
-
-
-def configure(project: Project, text: str) -> None:
-    path = project.root / "interlock.toml"
-    path.write_text(f"{path.read_text()}\n{text}\n")
-
-
-def codes_of(project: Project, role: str) -> list[list[str]]:
-    rows = [entry.data for entry in project.entries("answer") if entry.data["role"] == role]
-    return [[item["code"] for item in row["findings"] if item["level"] == "error"] for row in rows]
-
-
 def claiming(calls: list[int | None]) -> Any:
     """Return a builder that hands over without a change, each time with the next number of tool calls."""
     left = list(calls)
@@ -41,7 +27,7 @@ def claiming(calls: list[int | None]) -> Any:
 
 
 def test_an_ask_says_what_its_runner_has_to_know(project: Project) -> None:
-    configure(project, '[commands]\ntest = ["sh", "check.sh"]\n[budget]\ncalls = 9\n')
+    project.configure('[commands]\ntest = ["sh", "check.sh"]\n[budget]\ncalls = 9\n')
     asks: list[Ask] = []
 
     def builder(ask: Ask) -> Answer:
@@ -49,7 +35,7 @@ def test_an_ask_says_what_its_runner_has_to_know(project: Project) -> None:
         ask.notice({"kind": "working", "role": ask.role, "tool": "", "calls": 1, "tokens": 3})
         return Answer(build()(ask), FEE, "model-x", 1)
 
-    use(project, "builder", builder)
+    project.use("builder", builder)
     assert project.run().status == "APPROVED"
     (ask,) = asks
     assert (ask.task, ask.required, ask.status) == (project.task.task, GATES, "IN_PROGRESS")
@@ -64,14 +50,14 @@ def test_an_ask_says_what_its_runner_has_to_know(project: Project) -> None:
 
 
 def test_a_task_file_replaces_a_command_of_the_project_and_adds_its_own(project: Project) -> None:
-    configure(project, '[commands]\ntest = ["old"]\nlint = ["ruff"]')
+    project.configure('[commands]\ntest = ["old"]\nlint = ["ruff"]')
     seen: list[Ask] = []
 
     def builder(ask: Ask) -> str:
         seen.append(ask)
         return build()(ask)
 
-    use(project, "builder", builder)
+    project.use("builder", builder)
     project.task = task_from_mapping(
         {"task_id": "A-1", "task": "Write the greeting", "gates_required": list(GATES), "scope": ["src/**"],
          "commands": {"test": ["new", "now"]}}
@@ -98,43 +84,43 @@ def test_a_command_that_cannot_be_run_is_refused_in_both_files(tmp_path: Path, c
 def test_a_hand_over_without_any_work_is_refused_and_after_the_budget_of_re_asks_the_task_is_blocked(
     project: Project,
 ) -> None:
-    use(project, "builder", claiming([0]))
+    project.use("builder", claiming([0]))
     view = project.run()
     assert view.status == "BLOCKED"
-    assert codes_of(project, "builder") == [["RUN612"]] * 3
+    assert project.codes("builder") == [["RUN612"]] * 3
 
 
 def test_an_unchanged_tree_that_is_allowed_still_wants_an_agent_that_looked(project: Project) -> None:
-    configure(project, '[run]\nunchanged = "warn"\nmax_rework = 0')
-    use(project, "builder", claiming([0, 2]))
+    project.configure('[run]\nunchanged = "warn"\nmax_rework = 0')
+    project.use("builder", claiming([0, 2]))
     project.run()
-    assert codes_of(project, "builder") == [["RUN612"], []]
+    assert project.codes("builder") == [["RUN612"], []]
 
 
 def test_work_of_an_earlier_answer_in_the_round_counts(project: Project) -> None:
-    configure(project, '[run]\nunchanged = "warn"\nmax_rework = 0')
+    project.configure('[run]\nunchanged = "warn"\nmax_rework = 0')
     texts = ["no envelope at all", ""]
 
     def builder(ask: Ask) -> Answer:
         text = texts.pop(0)
         return Answer(text or envelope(ask, "READY_FOR_QA"), FEE, "model-x", 2 if text else 0)
 
-    use(project, "builder", builder)
+    project.use("builder", builder)
     project.run()
-    assert codes_of(project, "builder")[1] == []
+    assert project.codes("builder")[1] == []
 
 
 def test_an_agent_whose_tools_cannot_be_counted_is_not_called_idle(project: Project) -> None:
-    use(project, "builder", claiming([None]))
+    project.use("builder", claiming([None]))
     project.run()
-    assert codes_of(project, "builder") == [["RUN610"]] * 3
+    assert project.codes("builder") == [["RUN610"]] * 3
 
 
 def test_a_turn_that_a_limit_ended_is_blocked_with_the_figure_and_paid(project: Project) -> None:
     def cut_off(_ask: Ask) -> Answer:
         return Answer("", FEE, "model-x", 4, stopped="15 of 12 tokens are spent")
 
-    use(project, "builder", cut_off)
+    project.use("builder", cut_off)
     view = project.run()
     assert (view.status, view.values["cause"]) == ("BLOCKED", "budget")
     assert view.values["fail_reasons"] == [
@@ -146,11 +132,11 @@ def test_a_turn_that_a_limit_ended_is_blocked_with_the_figure_and_paid(project: 
 
 
 def test_what_keeps_a_mended_answer_from_its_hand_over_is_told_with_the_first_findings(project: Project) -> None:
-    configure(project, "[run]\nmax_reasks = 0\nmax_rework = 0")
+    project.configure("[run]\nmax_reasks = 0\nmax_rework = 0")
 
     def approving(ask: Ask) -> str:
         return envelope(ask, "READY_FOR_QA").replace("READY_FOR_QA", "APPROVED", 1)
 
-    use(project, "builder", approving)
+    project.use("builder", approving)
     project.run()
-    assert codes_of(project, "builder") == [["ENV403", "RUN610"]]
+    assert project.codes("builder") == [["ENV403", "RUN610"]]

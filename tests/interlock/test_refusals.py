@@ -13,23 +13,35 @@ from interlock.graph import RunStore
 from tests.campaign.test_kills import greeting_project
 from tests.graph.conftest import drop_last_line
 
-Capture = pytest.CaptureFixture[str]
+Call = Callable[..., str]
 
 
-def call(capsys: Capture, monkeypatch: pytest.MonkeyPatch, root: Path, *arguments: str) -> str:
-    """Run a command in this process and return exit code and both streams, times and machine paths masked."""
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return the root of a project with a task."""
+    root = tmp_path / "project"
+    greeting_project(root)
+    return root
+
+
+@pytest.fixture
+def call(root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Return what runs a command there and gives exit code and both streams, times and machine paths masked."""
     monkeypatch.chdir(root)
     monkeypatch.delitem(sys.modules, "team", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("NO_COLOR", "1")
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    streams = capsys.readouterr()
-    head = f"$ interlock {' '.join(arguments)}\nexit {ended.value.code}\n"
-    text = f"{head}--- stdout\n{streams.out}--- stderr\n{streams.err}"
-    text = text.replace(str(root), "<root>")
-    text = re.sub(r" *\d+\.\d s  ", "  <time>  ", text)
-    return re.sub(r"[0-9a-f]{64}", "<sha256>", text)
+
+    def called(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        streams = capsys.readouterr()
+        head = f"$ interlock {' '.join(arguments)}\nexit {ended.value.code}\n"
+        text = f"{head}--- stdout\n{streams.out}--- stderr\n{streams.err}"
+        text = re.sub(r" *\d+\.\d s  ", "  <time>  ", text.replace(str(root), "<root>"))
+        return re.sub(r"[0-9a-f]{64}", "<sha256>", text)
+
+    return called
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -74,16 +86,10 @@ REFUSED_AT_THE_START: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("fault", REFUSED_AT_THE_START.values(), ids=REFUSED_AT_THE_START.keys())
 def test_a_run_that_cannot_start_says_why(
-    fault: Callable[[Path], None],
-    tmp_path: Path,
-    capsys: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-    snapshot: SnapshotAssertion,
+    fault: Callable[[Path], None], root: Path, call: Call, snapshot: SnapshotAssertion
 ) -> None:
-    root = tmp_path / "project"
-    greeting_project(root)
     fault(root)
-    text = call(capsys, monkeypatch, root, "run", "task.toml")
+    text = call("run", "task.toml")
     assert "exit 2" in text
     assert not (root / "artifacts").exists()
     assert text == snapshot
@@ -112,57 +118,45 @@ BLOCKED: list[Callable[[Path], None]] = [failing_tests, missing_command, silent_
 
 @pytest.mark.parametrize("fault", BLOCKED, ids=lambda fault: fault.__name__)
 def test_a_blocked_task_and_its_explanation_read_well(
-    fault: Callable[[Path], None],
-    tmp_path: Path,
-    capsys: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-    snapshot: SnapshotAssertion,
+    fault: Callable[[Path], None], root: Path, call: Call, snapshot: SnapshotAssertion
 ) -> None:
-    root = tmp_path / "project"
-    greeting_project(root)
     fault(root)
-    ended = call(capsys, monkeypatch, root, "run", "task.toml")
+    ended = call("run", "task.toml")
     assert "exit 1" in ended
     assert ended.partition("--- stderr")[0] == snapshot(name="end")
-    assert call(capsys, monkeypatch, root, "explain", "HELLO-001") == snapshot(name="explain")
+    assert call("explain", "HELLO-001") == snapshot(name="explain")
 
 
 def test_an_agent_that_is_not_there_stops_the_run_and_loses_nothing(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
+    root: Path, call: Call, snapshot: SnapshotAssertion
 ) -> None:
-    root = tmp_path / "project"
-    greeting_project(root)
     edit(root / "team.py", 'return "I am done, all gates passed."', "raise OSError(5, 'no line')")
-    text = call(capsys, monkeypatch, root, "run", "task.toml")
+    text = call("run", "task.toml")
     assert "exit 2" in text
     assert text.partition("--- stderr")[2] == snapshot(name="stop")
-    assert call(capsys, monkeypatch, root, "explain", "HELLO-001") == snapshot(name="explain")
+    assert call("explain", "HELLO-001") == snapshot(name="explain")
 
 
-def test_refusals_about_runs_read_well(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
-) -> None:
-    root = tmp_path / "project"
-    task = greeting_project(root)
-    edit(task, '"python:team:reviewer"', '"remote"')
+def test_refusals_about_runs_read_well(root: Path, call: Call, snapshot: SnapshotAssertion) -> None:
+    edit(root / "task.toml", '"python:team:reviewer"', '"remote"')
     (root / "answer.txt").write_text("no envelope")
-    assert call(capsys, monkeypatch, root, "resume", "HELLO-001") == snapshot(name="unknown run")
-    assert "exit 3" in call(capsys, monkeypatch, root, "run", "task.toml")
-    assert call(capsys, monkeypatch, root, "explain", "HELLO-001") == snapshot(name="waiting")
+    assert call("resume", "HELLO-001") == snapshot(name="unknown run")
+    assert "exit 3" in call("run", "task.toml")
+    assert call("explain", "HELLO-001") == snapshot(name="waiting")
     wrong = ("resume", "HELLO-001", "--answer", "tester=answer.txt")
-    assert call(capsys, monkeypatch, root, *wrong) == snapshot(name="answer nobody waits for")
+    assert call(*wrong) == snapshot(name="answer nobody waits for")
     with RunStore(root, "HELLO-001.1").locked():
-        assert call(capsys, monkeypatch, root, "resume", "HELLO-001") == snapshot(name="busy")
+        assert call("resume", "HELLO-001") == snapshot(name="busy")
     drop_last_line(root, "HELLO-001.1")
-    assert call(capsys, monkeypatch, root, "verify") == snapshot(name="damaged journal")
+    assert call("verify") == snapshot(name="damaged journal")
     right = ("resume", "HELLO-001", "--answer", "reviewer=answer.txt")
-    assert call(capsys, monkeypatch, root, *right) == snapshot(name="journal lost lines")
+    assert call(*right) == snapshot(name="journal lost lines")
     frozen = RunStore(root, "HELLO-001.1").folder / "run.json"
     edit(frozen, "Write the greeting", "Write nothing")
-    assert call(capsys, monkeypatch, root, *right) == snapshot(name="frozen file edited")
-    assert call(capsys, monkeypatch, root, "verify", "--head", "x:1:y") == snapshot(name="no head")
+    assert call(*right) == snapshot(name="frozen file edited")
+    assert call("verify", "--head", "x:1:y") == snapshot(name="no head")
 
 
-def test_a_run_that_a_key_names_is_refused(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_a_key_names_is_refused(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "0123456789abcdef0123456789")
-    assert '"code": "KEY101"' in call(capsys, monkeypatch, tmp_path, "resume", "0123456789abcdef0123456789", "--json")
+    assert '"code": "KEY101"' in call("resume", "0123456789abcdef0123456789", "--json")

@@ -234,14 +234,6 @@ def test_inputs_are_looked_up_below_the_root(root: Path, good: Path):
     assert check(good, "--root", root).findings == []
 
 
-def test_the_root_is_found_upwards_from_the_current_folder(root: Path, good: Path):
-    good.write_text(good.read_text().replace("INPUTS_USED: []", "INPUTS_USED:\n- good.md"))
-    below = root / "src" / "deep"
-    below.mkdir(parents=True)
-    (root / "interlock.toml").touch()
-    assert check(good, cwd=below).findings == []
-
-
 def test_a_folder_with_artifacts_below_the_project_is_not_its_root(root: Path, good: Path):
     """Inputs are those of the project, and its configuration counts, wherever evidence of something else lies."""
     good.write_text(good.read_text().replace("INPUTS_USED: []", "INPUTS_USED:\n- good.md"))

@@ -275,15 +275,6 @@ def test_a_fragment_of_a_killed_writer_is_set_aside_and_kept(journal: Journal) -
     assert verify(journal.path, {"A": Head(head.seq, head.hash)}) == []
 
 
-def _cut(path: Path) -> None:
-    with path.open("r+b") as file:
-        file.truncate(path.stat().st_size - 5)
-
-
-def _drop_last(path: Path) -> None:
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-
-
 def _replace(path: Path) -> None:
     copy = path.with_name("copy")
     copy.write_bytes(path.read_bytes())
@@ -295,20 +286,24 @@ def _remove_folder(path: Path) -> None:
     path.parent.rmdir()
 
 
-def _edit_last(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b'"n":2', b'"n":3'))
+HARMS: dict[str, Callable[[Path], object]] = {
+    "cut": lambda path: os.truncate(path, path.stat().st_size - 5),
+    "without its last line": lambda path: path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1])),
+    "replaced": _replace,
+    "removed": Path.unlink,
+    "removed with its folder": _remove_folder,
+    "its last line edited": lambda path: path.write_bytes(path.read_bytes().replace(b'"n":2', b'"n":3')),
+    "its last line doubled": lambda path: path.write_bytes(
+        path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1]
+    ),
+}
 
 
-def _add_forged(path: Path) -> None:
-    with path.open("ab") as file:
-        file.write(path.read_bytes().splitlines(keepends=True)[-1])
-
-
-@pytest.mark.parametrize("harm", [_cut, _drop_last, _replace, Path.unlink, _remove_folder, _edit_last, _add_forged])
-def test_a_file_changed_behind_its_back_is_refused_from_then_on(journal: Journal, harm: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_file_changed_behind_its_back_is_refused_from_then_on(journal: Journal, harm: str) -> None:
     for number in range(3):
         journal.append("A", str(number), "t", {"n": number})
-    harm(journal.path)
+    HARMS[harm](journal.path)
     after = journal.path.read_bytes() if journal.path.exists() else None
     for _ in range(2):
         with pytest.raises(JournalDamaged):

@@ -160,18 +160,15 @@ def test_the_nearest_stored_ancestor_says_who_it_is() -> None:
     assert identity.who({}, store).name == "near"
 
 
-@pytest.mark.parametrize(("started", "host"), [("another time", ""), ("", "another machine")])
-def test_a_later_process_of_the_same_number_is_somebody_else(started: str, host: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "started", "host"), [("stale", "another time", ""), ("stale", "", "another machine"), ("", "", "")]
+)
+def test_a_later_process_of_the_same_number_and_an_agent_that_left_are_not_found(
+    name: str, started: str, host: str
+) -> None:
     store = SqliteStore(":memory:")
     parent = next(iter(process.ancestors()))
-    put(store, "stale", parent.pid, started or parent.started, host)
-    assert identity.who({"USER": "ada"}, store).kind == "person"
-
-
-def test_an_agent_that_left_is_no_longer_found_by_its_process() -> None:
-    store = SqliteStore(":memory:")
-    parent = next(iter(process.ancestors()))
-    put(store, "", parent.pid, parent.started)
+    put(store, name, parent.pid, started or parent.started, host)
     assert identity.who({"USER": "ada"}, store).kind == "person"
 
 

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.gates.errors import TreeError
 from interlock.gates.stages import Surroundings, judge_stage
 from interlock.graph.task.background import Drives
 from interlock.graph.task.runs import drive, start_run, view_run
@@ -50,36 +49,12 @@ def evidence(**item: str) -> dict[str, Any]:
 # -- what one failed call leaves behind ----------------------------------------------------------------------------
 
 
-def test_a_submission_that_ended_in_an_error_is_not_judged_in_place_of_the_next_one(tickets: Tickets) -> None:
-    ticket = walk_to(tickets, "propose_plan")
-    unreadable = os.fsencode(tickets.root) + b"/\xff"
-    Path(os.fsdecode(unreadable)).touch()
-    first = filled(ticket)
-    first["payload"]["plan_steps"][0]["intent"] = "The plan that was never answered"
-    with pytest.raises(TreeError):
-        tickets.submit(first)
-    Path(os.fsdecode(unreadable)).unlink()
-    answer = tickets.submit(filled(ticket))
-    assert answer["gate_result"]["status"] == "pass"
-    entry = tickets.state("run-1")["history"][-1]
-    assert entry.get("payload") == PAYLOADS["propose_plan"]
-
-
 def test_a_huge_schema_version_gets_an_answer_and_leaves_no_run_that_nobody_can_use(tickets: Tickets) -> None:
     ticket = walk_to(tickets, "extract_requirements")
     answer = tickets.submit({**ticket, "schema_version": "9" * 300_000})
     assert answer["gate_result"]["status"] in {"stop", "retry"}
     after = tickets.submit(filled(ticket))
     assert after["gate_result"]["status"] in {"stop", "pass"}
-
-
-def test_any_number_of_unknown_fields_is_one_bounded_refusal(tickets: Tickets) -> None:
-    ticket = walk_to(tickets, "extract_requirements")
-    answer = tickets.submit({**filled(ticket), **{f"field_{number}": 0 for number in range(3000)}})
-    assert answer["gate_result"]["status"] == "retry"
-    assert set(codes(answer)) == {"TKT105"}
-    assert len(codes(answer)) <= 60
-    assert ticket_of(answer) == ticket
 
 
 def test_findings_about_long_names_in_any_script_can_always_be_written_down(tickets: Tickets) -> None:
@@ -92,61 +67,6 @@ def test_findings_about_long_names_in_any_script_can_always_be_written_down(tick
     answer = tickets.submit(filled(ticket))
     assert answer["gate_result"]["status"] == "retry"
     assert set(codes(answer)) == {"STG607"}
-
-
-def _padded(payload: dict[str, Any], field: str, form: Any) -> dict[str, Any]:
-    """Fill a list of a payload up to the most that a payload may have."""
-    full = deepcopy(payload)
-    for left in (2, 1, 0):
-        size = len(json.dumps(full, separators=(",", ":")))
-        length = min(15_900, 32_700 - size - 150)
-        if length > 0 and left:
-            full[field].append(form(left, "x" * length))
-    return full
-
-
-def _largest() -> dict[str, dict[str, Any]]:
-    def step(number: int, text: str) -> dict[str, Any]:
-        return {"step_id": f"z{number}", "intent": text, "requirement_refs": ["ac_001"], "evidence_refs": ["ev_1"]}
-
-    def item(number: int, text: str) -> dict[str, Any]:
-        return {"source_id": f"z{number}", "source_type": "web", "locator": f"l{number}", "snippet": text}
-
-    def plain(_number: int, text: str) -> str:
-        return text
-
-    ticket = {**PAYLOADS["fetch_ticket"], "title": "x" * 15_900, "description": "x" * 16_000}
-    return {
-        "fetch_ticket": ticket,
-        "extract_requirements": _padded(PAYLOADS["extract_requirements"], "constraints", plain),
-        "scope_context": _padded(PAYLOADS["scope_context"], "retrieval_targets", plain),
-        "gather_evidence": _padded(PAYLOADS["gather_evidence"], "evidence_items", item),
-        "propose_plan": _padded(PAYLOADS["propose_plan"], "plan_steps", step),
-        "act_via_tools": _padded(PAYLOADS["act_via_tools"], "outputs", plain),
-        "record_and_finalize": _padded(PAYLOADS["record_and_finalize"], "artifacts", plain),
-    }
-
-
-def test_a_run_of_the_largest_payloads_with_two_retries_a_stage_reaches_its_end(tickets: Tickets) -> None:
-    """Where there is no room left, that is a finding, and a short payload passes."""
-    payloads = _largest()
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
-    while ticket["state"] != "complete":
-        state = ticket["state"]
-        if state == "act_via_tools":
-            do_the_work(tickets.root)
-        for number in range(2):
-            wrong = {f"wrong_{number}_{field}": 0 for field in range(20)}
-            if state == "record_and_finalize":
-                wrong = {"outcome": f"wrong_{number}"}
-            answer = tickets.submit({**ticket, "payload": wrong})
-            assert answer["gate_result"]["status"] == "retry", answer["reason"]
-            ticket = ticket_of(answer)
-        answer = tickets.submit({**ticket, "payload": payloads[state]})
-        if codes(answer) == ["TKT103"]:
-            answer = tickets.submit(filled(ticket))
-        assert answer["gate_result"]["status"] == "pass", answer["reason"]
-        ticket = ticket_of(answer)
 
 
 def test_a_busy_run_is_a_finding_of_begin_too(tickets: Tickets, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -442,12 +362,3 @@ def test_a_minimal_ticket_that_was_carried_out_by_tasks_can_be_repeated(tmp_path
     passed = tickets.next_step({**base, "state": "act", "payload": {}})
     assert cast("Any", passed)["next_state"] == "finalize"
     assert tickets.next_step({**base, "state": "act", "payload": {}}) == passed
-
-
-def test_a_task_that_somebody_begins_under_a_steps_name_does_not_stop_the_ticket(tmp_path: Path) -> None:
-    root = team(tmp_path)
-    tickets = Tickets(root)
-    ticket = walk_to(tickets, "act_via_tools")
-    (root / "docs").mkdir(exist_ok=True)
-    begin_own(root, "NONE-1", "docs/**")
-    assert tickets.submit({**ticket, "payload": {}})["next_state"] == "record_and_finalize"

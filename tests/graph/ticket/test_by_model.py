@@ -149,38 +149,27 @@ def test_a_drive_that_was_killed_pays_for_no_stage_twice(tickets: Tickets, root:
     assert drive(again, runner([])[0]).kind == "over"
 
 
-def test_an_answer_that_was_kept_but_not_judged_is_not_asked_for_again(
-    tickets: Tickets, root: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("where", ["before it is judged", "before it is in the journal"])
+def test_a_kept_answer_is_not_asked_for_again(
+    tickets: Tickets, root: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    def killed(*_given: object, **_more: object) -> None:
-        raise KilledError
+    submit, append = Tickets.submit_payload, Journal.append
 
-    with monkeypatch.context() as patch:
-        submit = Tickets.submit_payload
+    def submits(self: Tickets, run: str, revision: object, payload: object, **more: Any) -> Any:
+        if isinstance(payload, str):
+            raise KilledError
+        return submit(self, run, revision, payload, **more)
 
-        def dies(self: Tickets, run: str, revision: object, payload: object, **more: Any) -> Any:
-            return killed() if isinstance(payload, str) else submit(self, run, revision, payload, **more)
-
-        patch.setattr(Tickets, "submit_payload", dies)
-        with pytest.raises(KilledError):
-            drive(tickets, runner(BEFORE[:1])[0])
-    assert passed(tickets, find_or_begin(tickets, FILE)) == ["fetch_ticket"]
-    end = drive(Tickets(root), runner(WHOLE[1:])[0])
-    assert (end.kind, end.usage.calls) == ("over", 7)
-
-
-def test_an_answer_that_is_on_disk_and_not_in_the_journal_is_not_asked_for_again(
-    tickets: Tickets, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    append = Journal.append
-
-    def dies(self: Journal, run: str, key: str, type: str, data: Mapping[str, Any]) -> Any:  # noqa: A002
+    def appends(self: Journal, run: str, key: str, type: str, data: Mapping[str, Any]) -> Any:  # noqa: A002
         if type == "answer":
             raise KilledError
         return append(self, run, key, type, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "append", dies)
+        if where == "before it is judged":
+            patch.setattr(Tickets, "submit_payload", submits)
+        else:
+            patch.setattr(Journal, "append", appends)
         with pytest.raises(KilledError):
             drive(tickets, runner(BEFORE[:1])[0])
     assert passed(tickets, find_or_begin(tickets, FILE)) == ["fetch_ticket"]

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from interlock.agents.usage import Limits
 from interlock.gates.git_files import list_tree
-from interlock.graph.ticket.by_model import ByModel, End, find_or_begin
+from interlock.graph.ticket.by_model import End, find_or_begin
 from interlock.graph.ticket.ticket_file import TicketFile
 from interlock.graph.ticket.tickets import Tickets
-from interlock.redaction import Redactor
+from tests.graph.ticket import test_by_model as by_model
 from tests.graph.ticket.scripted import BEFORE, EDIT, WHOLE, KilledError, calls, runner, says
 from tests.graph.ticket.walk import PAYLOADS, SOURCE
 
@@ -34,13 +33,8 @@ def drive(tickets: Tickets, text: str, script: list[Any]) -> tuple[End | None, s
     """Drive a ticket with this text, and return the end and the run; no end where the script ran out."""
     ticket = TicketFile("SHOP-7", "Greet politely", text, "jira")
     run_id = find_or_begin(tickets, ticket)
-    said, _ = runner(script)
-    work = ByModel(
-        tickets, run_id, ticket, said, limits=Limits(), commands={}, reserve=True, notice=lambda _step: None,
-        redactor=Redactor(),
-    )  # fmt: skip
     try:
-        return work.drive(), run_id
+        return by_model.drive(tickets, runner(script)[0], ticket=ticket), run_id
     except KilledError:
         return None, run_id
 

@@ -289,7 +289,6 @@ def test_a_text_that_quotes_the_escape_of_nul_holds_no_nul(tickets: Tickets) -> 
     assert tickets.submit(json.dumps({**ticket, "payload": payload}))["next_state"] == "extract_requirements"
 
 
-@pytest.mark.long
 def test_large_payloads_and_many_retries_never_make_a_run_that_cannot_go_on(root: Path) -> None:
     """A ticket with its whole history is one line of the snapshots, and each stage keeps room for its payload."""
     (root / "interlock.toml").write_text("[tickets]\nmax_retries = 20\nmax_retries_run = 100\n")

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.five.checkout import Checkout
 from benchmarks.five.course import run
 from benchmarks.five.figures import FIELD_STUDY, edits, failures, figures
+from tests.table import each_row
 
 
 @pytest.mark.long
@@ -26,35 +27,27 @@ def wrote(line: str, path: str = "a") -> dict[str, Any]:
     return {"kind": "wrote", "path": path, "line": line}
 
 
-def counted(logs: list[dict[str, Any]], files: list[str], committed: list[str] | None = None) -> dict[str, int]:
-    """Return the edits that do not add up, of one agent and one file."""
+TWO = [wrote("x 1"), wrote("x 2")]
+COMMITTED = [wrote("x 1"), {"kind": "committed", "paths": ["a"]}]
+
+
+@each_row(
+    ("logs", "files", "committed", "expected"),
+    [
+        (TWO, ["x 1", "x 2"], None, {}),
+        (TWO, ["x 2"], None, {"lost": 1}),
+        (TWO[:1], ["x 1", "x 1"], None, {"lost": 1}),
+        (TWO[:1], ["x 1", "y stale"], None, {"unknown": 1}),
+        (TWO[::-1], ["x 2", "x 1"], None, {"out_of_order": 1}),
+        (COMMITTED, ["x 1"], [], {"lost_from_commits": 1}),
+    ],
+)
+def test_every_edit_that_does_not_add_up_is_counted(
+    logs: list[dict[str, Any]], files: list[str], committed: list[str] | None, expected: dict[str, int]
+) -> None:
+    """An edit that was written over is lost, and one that is there twice; a line has one writer and a rising token."""
     found = edits({"x": logs}, {"a": files}, {"a": files if committed is None else committed})
-    return {name: count for name, count in found.items() if count}
-
-
-def test_an_edit_that_is_there_once_adds_up() -> None:
-    assert counted([wrote("x 1"), wrote("x 2")], ["x 1", "x 2"]) == {}
-
-
-def test_an_edit_that_was_written_over_is_lost() -> None:
-    assert counted([wrote("x 1"), wrote("x 2")], ["x 2"]) == {"lost": 1}
-
-
-def test_an_edit_that_is_there_twice_counts_as_lost() -> None:
-    assert counted([wrote("x 1")], ["x 1", "x 1"]) == {"lost": 1}
-
-
-def test_a_line_that_nobody_acknowledged_is_seen() -> None:
-    assert counted([wrote("x 1")], ["x 1", "y stale"]) == {"unknown": 1}
-
-
-def test_a_line_under_an_older_token_than_the_one_above_it_is_seen() -> None:
-    assert counted([wrote("x 2"), wrote("x 1")], ["x 2", "x 1"]) == {"out_of_order": 1}
-
-
-def test_an_edit_that_left_its_commit_is_seen() -> None:
-    log = [wrote("x 1"), {"kind": "committed", "paths": ["a"]}]
-    assert counted(log, ["x 1"], committed=[]) == {"lost_from_commits": 1}
+    assert {name: count for name, count in found.items() if count} == expected
 
 
 def test_a_goal_that_was_missed_is_named() -> None:

@@ -1,6 +1,5 @@
 """Git's pre-commit hook: a commit carries no path that another agent holds."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -52,18 +51,6 @@ def test_every_kind_of_change_counts(checkout: Checkout, prepare: list[list[str]
     assert checkout.head() == before
 
 
-@pytest.mark.parametrize(
-    "arguments", [("-a",), ("--only", "--", "ann.py"), ("--include", "--", "src"), ("-a", "--amend")]
-)
-def test_every_way_to_say_commit_is_judged_by_what_it_would_carry(
-    checkout: Checkout, arguments: tuple[str, ...]
-) -> None:
-    for path in ("ann.py", "src/ann.py"):
-        checkout.write(path, "two\n")
-    assert checkout.git("bob", "commit", "-m", "x", *arguments).status == 1
-    assert checkout.git("bob", "commit", "-q", "--allow-empty", "-m", "x").status == 0
-
-
 def test_first_commit_of_a_repository_is_judged(bare: Checkout) -> None:
     bare.install()
     bare.must("bob", "checkout", "-q", "--orphan", "fresh")
@@ -84,19 +71,13 @@ def test_commit_in_a_linked_worktree_is_judged_by_the_same_leases(checkout: Chec
     assert checkout.git("bob", "commit", "-q", "-a", "-m", "x", cwd=other).status == 0
 
 
-@pytest.mark.parametrize("name", ["a\nb.py", '"quoted".py', "-dash.py", "[x]{y}.py", "tab\t.py", "ünï.py"])
+@pytest.mark.parametrize(
+    "name", ["a\nb.py", '"quoted".py', "-dash.py", "[x]{y}.py", "tab\t.py", "ünï.py", "bad-\udcff.py"]
+)
 def test_odd_file_names_are_seen(checkout: Checkout, name: str) -> None:
     checkout.write(f"odd/{name}", "x\n")
     checkout.reserve("ann", "odd/**")
     checkout.must("bob", "add", "odd")
-    done = checkout.git("bob", "commit", "-m", "x")
-    assert (done.status, "held by ann" in done.err) == (1, True)
-
-
-def test_file_name_that_is_not_utf8_is_seen(checkout: Checkout) -> None:
-    Path(os.fsdecode(os.fsencode(checkout.root) + b"/bad-\xff.py")).write_text("x\n")
-    checkout.reserve("ann", "*.py")
-    checkout.must("bob", "add", "-A")
     done = checkout.git("bob", "commit", "-m", "x")
     assert (done.status, "held by ann" in done.err) == (1, True)
 
