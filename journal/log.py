@@ -133,6 +133,24 @@ class Journal:
         """
         return self._entries() if run is None else self._entries_of(run)
 
+    def follow(self, offset: int = 0) -> Iterator[tuple[int, Entry]]:
+        """Give each whole line behind a byte offset with the offset of its end, which serves as the next one.
+
+        Raises:
+            JournalDamaged: at the first line that is not what was written.
+        """
+        try:
+            with files.open_for_reading(self.path) as (fd, size):
+                for at, raw in files.read_lines(fd, offset, size):
+                    if _is_fragment(raw):
+                        return
+                    entry = decode(raw)
+                    if isinstance(entry, Finding):
+                        raise self._wrong(entry, files.number(fd, at))
+                    yield at + len(raw), entry
+        except FileNotFoundError:
+            return
+
     def find(self, run: str, key: str) -> Entry | None:
         """Return the event of a key, checked in full, or None when there is none.
 

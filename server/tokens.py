@@ -7,28 +7,24 @@ costs a microsecond for each request; the slow hashes are for passwords, which p
 import hashlib
 import hmac
 import json
-import os
 import re
 import secrets
-import shlex
-import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
 from interlock.core.errors import InterlockError
-from interlock.core.files import write_atomically
-from interlock.core.locks import locked
 from interlock.gates import ROLE_NAME
 from interlock.graph import state_dir
+from interlock.server.private_file import MAX_FILE_BYTES, PrivateFile
 
 SCHEMA: Final = "interlock.tokens/1"
 TOKEN_PREFIX: Final = "interlock_"  # noqa: S105 - how each begins, no token
 """What every token begins with, so that scanners for secrets find one."""
-MAX_FILE_BYTES: Final = 1024 * 1024
 MAXROLE_NAME_CHARS: Final = 64
 RESERVED: Final = frozenset({"orchestrator"})
 """Names that no caller may bear: the orchestrator is code."""
@@ -37,8 +33,6 @@ _ID: Final = re.compile(r"[0-9a-f]{8}", re.ASCII)
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
 _NEW_TOKEN: Final = "Create tokens anew with `interlock token create AGENT`."  # noqa: S105 - an advice, no token
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LOCK: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class TokenError(InterlockError):
@@ -84,7 +78,8 @@ class TokenStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.path = root / ".interlock" / "tokens.json"
-        self._seen: tuple[int, ...] | None = None
+        self._file = PrivateFile(self.path, partial(TokenError, "TOK901"), _NEW_TOKEN)
+        self._parsed: bytes | None = None
         self._records: tuple[TokenRecord, ...] = ()
 
     def records(self) -> tuple[TokenRecord, ...]:
@@ -93,26 +88,11 @@ class TokenStore:
         Raises:
             TokenError: TOK901 when others could read or plant the file, TOK902 when it holds something else.
         """
-        try:
-            fd = os.open(self.path, _READ)
-        except FileNotFoundError:
-            self._seen, self._records = None, ()
+        data = self._file.read()
+        if data is None:
             return ()
-        except OSError as error:
-            raise TokenError(
-                "TOK901",
-                f"{self.path} cannot be opened as a regular file: {error.strerror}",
-                f"Remove it (a symbolic link is never followed). {_NEW_TOKEN}",
-            ) from error
-        try:
-            found = os.fstat(fd)
-            self._refuse_unsafe(found)
-            identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-            if identity != self._seen:
-                self._records = _parse(os.read(fd, MAX_FILE_BYTES + 1), self.path)
-                self._seen = identity
-        finally:
-            os.close(fd)
+        if data is not self._parsed:
+            self._records, self._parsed = _parse(data, self.path), data
         return self._records
 
     def create(self, agent: str) -> tuple[TokenRecord, str]:
@@ -122,7 +102,7 @@ class TokenStore:
             TokenError: TOK901, TOK902, TOK903.
         """
         checked_agent(agent)
-        with self._locked():
+        with self._changing():
             records = self.records()
             taken = {record.token_id for record in records}
             token_id = next(new for new in iter(lambda: secrets.token_hex(4), "") if new not in taken)
@@ -137,7 +117,7 @@ class TokenStore:
         Raises:
             TokenError: TOK904 when there is none, TOK901, TOK902.
         """
-        with self._locked():
+        with self._changing():
             records = self.records()
             gone = tuple(record for record in records if name in (record.token_id, record.agent))
             if not gone:
@@ -168,35 +148,15 @@ class TokenStore:
         except TokenError:
             return False
 
-    def _refuse_unsafe(self, found: os.stat_result) -> None:
-        quoted = shlex.quote(str(self.path))
-        wrong = (
-            (not stat.S_ISREG(found.st_mode), "is no regular file", f"Remove it. {_NEW_TOKEN}"),
-            (found.st_uid != os.geteuid(), "belongs to another user", f"Remove it. {_NEW_TOKEN}"),
-            (found.st_nlink > 1, "has a second name (a hard link)", f"Remove it. {_NEW_TOKEN}"),
-            (
-                bool(found.st_mode & 0o077),
-                f"is open to other users (mode {stat.S_IMODE(found.st_mode):04o})",
-                f"If you know who wrote it, `chmod 600 {quoted}`; otherwise remove it and create tokens anew.",
-            ),
-        )
-        for refused, message, fix in wrong:
-            if refused:
-                raise TokenError("TOK901", f"{self.path} {message}", fix)
-
     @contextmanager
-    def _locked(self) -> Generator[None]:
-        fd = os.open(state_dir(self.root) / "tokens.lock", _LOCK, 0o600)
-        try:
-            with locked(fd):
-                yield
-        finally:
-            os.close(fd)
+    def _changing(self) -> Generator[None]:
+        state_dir(self.root)
+        with self._file.locked():
+            yield
 
     def _write(self, records: tuple[TokenRecord, ...]) -> None:
-        """Replace the file as a whole. It is never there with a wider mode, not even for a moment."""
         data = json.dumps({"schema": SCHEMA, "tokens": [asdict(record) for record in records]}, indent=1) + "\n"
-        write_atomically(self.path, data.encode(), mode=0o600)
+        self._file.write(data.encode())
 
 
 def _digest(token: str) -> str:

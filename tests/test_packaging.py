@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parent.parent
-MAPPED = ("agents", "core", "envelope", "examples", "gates", "graph", "journal", "reservations", "server")
+MAPPED = ("agents", "core", "envelope", "examples", "gates", "graph", "journal", "reservations", "server", "web")
 PROJECT = "interlock-orchestrator"
 
 

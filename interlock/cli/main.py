@@ -57,6 +57,7 @@ SECTIONS: Final = {
         "agent": ("interlock.cli.agent", "Print a role's prompt and contract as an agent file for Claude Code."),
     },
     "Servers and hooks": {
+        "ui": ("interlock.cli.ui", "Open the pages in a browser: what waits for you, runs, evidence, changes, leases."),
         "mcp": ("interlock.cli.serve", "Serve the tools to one agent host over standard input and output (MCP)."),
         "serve": ("interlock.cli.serve", "Serve the tools to agents over HTTP (MCP), each known by its token."),
         "token": ("interlock.cli.token", "Make, list and revoke the tokens of agents that call over HTTP."),

@@ -122,7 +122,7 @@ def serve_command(
     try:
         bound = listen(host, port)
     except OSError as error:
-        raise click.UsageError(_why_not(error, host, port)) from error
+        raise click.UsageError(why_not(error, host, port)) from error
     address = str(bound.getsockname()[0])
     if not is_loopback(address):
         _refuse_remote(address, allow_remote, hosts)
@@ -180,7 +180,8 @@ def _refuse_remote(address: str, allow_remote: bool, hosts: tuple[str, ...]) -> 
         )
 
 
-def _why_not(error: OSError, host: str, port: int) -> str:
+def why_not(error: OSError, host: str, port: int) -> str:
+    """Return why an address cannot be listened on, and what to do."""
     if isinstance(error, socket.gaierror):
         return f"--host: `{host}` is no address of this machine. Use 127.0.0.1."
     if error.errno == errno.EADDRINUSE:

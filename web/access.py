@@ -1,0 +1,154 @@
+"""What stands before the pages: who may ask, from where, and what every answer says to the browser.
+
+Checked in this order, before any page runs: the Host in full, so that a name that was rebound to this machine is no
+way in; the Origin, where there is one; the session; for everything that changes something, the token of its form.
+"""
+
+import hmac
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from interlock.web.sessions import SESSION_SECONDS, Session, SessionError, Sessions
+
+COOKIE: Final = "interlock_session"
+ENTER: Final = "/enter/"
+"""Where a link leads: its token comes behind."""
+MAX_FORM_BYTES: Final = 2 * 1024 * 1024
+MAX_FIELDS: Final = 500
+CSRF: Final = "csrf"
+"""The field of a form, and `X-CSRF` the header of a script, with the token of the session."""
+
+HEADERS: Final = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+    "cache-control": "no-store",
+}
+"""What every answer bears, unless it says otherwise itself."""
+
+_ENTERED: Final = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Interlock</title>
+<meta http-equiv="refresh" content="0;url=/"></head><body><main><h1>Interlock</h1><p><a href="/">Open the pages</a></p>
+</main></body></html>"""
+"""A page of this server that leads on: a browser sends a strict cookie only along links of the same site."""
+
+
+def csrf_token(cookie: str) -> str:
+    """Return the token that forms of a session bear: made from its cookie, so that nothing more is kept."""
+    return hmac.new(cookie.encode(), b"interlock form", sha256).hexdigest()
+
+
+class Gate:
+    """Lets in who has a session, and hands `session`, `csrf` and the `form` on in the scope.
+
+    Args:
+        inner: The pages.
+        sessions: The links and sessions.
+        hosts: Every Host header that is accepted.
+        origins: Every Origin that is accepted, those of the hosts among them.
+    """
+
+    def __init__(self, inner: ASGIApp, sessions: Sessions, hosts: frozenset[str], origins: frozenset[str]) -> None:
+        self._inner = inner
+        self._sessions = sessions
+        self._hosts = hosts
+        self._origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        answer = await self._checked(scope, receive)
+        await (answer or self._inner)(scope, receive, guarded)
+
+    async def _checked(self, scope: Scope, receive: Receive) -> Response | None:
+        """Return the answer that refuses a request, or begins a session; None where the pages answer."""
+        headers = Headers(scope=scope)
+        if headers.getlist("host") not in ([host] for host in self._hosts):
+            return _no(421, "This server is not known by that Host.", "Use the address that `interlock ui` printed.")
+        if any(origin not in self._origins for origin in headers.getlist("origin")):
+            return _no(403, "Pages of that origin may not ask here.", "Open the link that `interlock ui` printed.")
+        method, path = scope["method"], scope["path"]
+        if method not in ("GET", "HEAD", "POST"):
+            return _no(405, "That method is not used here.", "Use GET or POST.")
+        try:
+            if method == "GET" and path.startswith(ENTER):
+                return self._enter(path.removeprefix(ENTER), headers)
+            cookie = HTTPConnection(scope).cookies.get(COOKIE, "")
+            session = self._sessions.find(cookie) if cookie else None
+        except SessionError as error:
+            return _no(503, error.message, error.fix)
+        if session is None:
+            return _no(401, "These pages open by a link alone.", "Run `interlock ui`, and open the link it prints.")
+        scope["session"] = session
+        scope["csrf"] = csrf_token(cookie)
+        scope["stands"] = lambda: self._sessions.stands(session)
+        return None if method != "POST" else await self._read_form(scope, receive, headers)
+
+    def _enter(self, token: str, headers: Headers) -> Response:
+        entered = self._sessions.enter(token, headers.get("user-agent", ""))
+        if entered is None:
+            return _no(401, "This link was used, is too old, or is none.", "Run `interlock ui`: it prints a new one.")
+        answer = HTMLResponse(_ENTERED)
+        answer.set_cookie(COOKIE, entered[1], max_age=SESSION_SECONDS, path="/", httponly=True, samesite="strict")
+        return answer
+
+    async def _read_form(self, scope: Scope, receive: Receive, headers: Headers) -> Response | None:
+        """Read the form of a POST into the scope, and check its token."""
+        if headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
+            return _no(415, "That is no form of these pages.", "Send it from the page.")
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return _no(400, "The form did not arrive.", "Send it again.")
+            body += message.get("body", b"")
+            if len(body) > MAX_FORM_BYTES:
+                return _no(413, f"The form has more than {MAX_FORM_BYTES} bytes.", "Shorten the text.")
+            if not message.get("more_body"):
+                break
+        try:
+            pairs = parse_qsl(bytes(body).decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+        except ValueError:
+            return _no(400, "The form cannot be read.", "Reload the page, and send it again.")
+        form = dict(pairs)
+        given = form.get(CSRF, "") or headers.get("x-csrf", "")
+        if not hmac.compare_digest(given.encode(), scope["csrf"].encode()):
+            return _no(403, "The form is not of this session.", "Reload the page, and send it again.")
+        scope["form"] = form
+        return None
+
+
+def session_of(scope: Scope) -> Session:
+    """Return the session of a request that was let in."""
+    return scope["session"]
+
+
+def still_stands(scope: Scope) -> Callable[[], bool]:
+    """Return what tells whether the session of a request is still open: a stream ends with it."""
+    return scope["stands"]
+
+
+def _no(status: int, message: str, fix: str) -> Response:
+    return PlainTextResponse(f"{message}\n{fix}\n", status_code=status)

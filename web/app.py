@@ -1,0 +1,116 @@
+"""The application of the pages: their addresses, what refuses, and how an error is shown."""
+
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from interlock.core.errors import InterlockError
+from interlock.web.access import ENTER, Gate
+from interlock.web.live import Live, events
+from interlock.web.pages import STATIC, page
+from interlock.web.sessions import Sessions
+from interlock.web.site import NotHereError, Site
+from interlock.web.views import ROUTES
+from interlock.web.views.inbox import waiting_items
+
+_KEPT: Final = "private, max-age=31536000, immutable"
+_COUNT_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The application behind its checks, and how to end its open streams."""
+
+    app: ASGIApp
+    end_streams: Callable[[], None]
+
+
+def make_pages(
+    roots: Iterable[Path], sessions: Sessions, *, hosts: frozenset[str], origins: Iterable[str] = ()
+) -> Pages:
+    """Return the pages of some projects.
+
+    Args:
+        roots: The roots of the projects.
+        sessions: Who may open them.
+        hosts: Every Host header that is accepted, in full.
+        origins: Origins besides `http://HOST` whose pages may ask, in full.
+    """
+    site = Site(roots)
+    live = Live(site)
+    routes = [
+        Route("/events", events),
+        Route("/static/{digest}/{name}", static),
+        *ROUTES,
+    ]
+    app = Starlette(
+        routes=routes,
+        exception_handlers={InterlockError: _refused, HTTPException: _refused, Exception: _defect},
+    )
+    app.state.site = site
+    app.state.live = live
+    app.state.sessions = sessions
+    app.state.waiting = _counted(site)
+    allowed = frozenset(origins) | {f"http://{host}" for host in hosts}
+    return Pages(Gate(app, sessions, hosts, allowed), live.end)
+
+
+def link(url: str, token: str) -> str:
+    """Return the link that lets a browser in, once."""
+    return f"{url}{ENTER}{token}"
+
+
+def static(request: Request) -> Response:
+    """Answer with a file of the pages."""
+    name = request.path_params["name"]
+    if name not in _static_names():
+        raise NotHereError(f"there is no file {name}", "Reload the page.")
+    return FileResponse(STATIC / name, headers={"cache-control": _KEPT})
+
+
+def _static_names() -> set[str]:
+    return {path.name for path in STATIC.iterdir()}
+
+
+def _counted(site: Site) -> Callable[[], int]:
+    """Return what counts what waits for a person; it counts anew after a second."""
+    last = [-_COUNT_SECONDS, 0]
+
+    def count() -> int:
+        now = time.monotonic()
+        if now - last[0] >= _COUNT_SECONDS:
+            last[:] = [now, len(waiting_items(site))]
+        return int(last[1])
+
+    return count
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    """Show what was refused, with the way on."""
+    if isinstance(error, HTTPException):
+        values: dict[str, Any] = {"code": f"UI{error.status_code}", "message": error.detail, "fix": "", "problems": []}
+        return page(request, "refused.html", values, status=error.status_code)
+    assert isinstance(error, InterlockError)
+    status = 404 if isinstance(error, NotHereError) else 409
+    problems = [item if isinstance(item, str) else f"{item.text} {item.fix}" for item in error.problems[1:]]
+    values = {"code": error.code, "message": error.message, "fix": error.fix, "problems": problems}
+    return page(request, "refused.html", values, status=status)
+
+
+def _defect(request: Request, error: Exception) -> Response:
+    traceback.print_exception(error)
+    values: dict[str, Any] = {
+        "code": "UI500", "message": f"{type(error).__name__} in Interlock", "problems": [],
+        "fix": "Please report it; the output of the server shows where it happened.",
+    }  # fmt: skip
+    return page(request, "refused.html", values, status=500)

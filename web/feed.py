@@ -1,0 +1,218 @@
+"""What the journal says of each run, kept up to date by reading on where the last look ended.
+
+A board of thousands of runs opens no checkpoint: each run has one row, made from its lines once. The row is what
+happened, never what is so; whether a run still goes on is asked of the run itself, where a page shows it.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from interlock.graph import journal_path, journal_run
+from interlock.journal import Entry, Journal
+
+Kind: TypeAlias = Literal["task", "ticket"]
+
+TICKET: Final = journal_run("")
+
+
+@dataclass(slots=True)
+class Spent:
+    """What some asks took: seconds, tokens in and out, US dollars (None when a price is not known), how many."""
+
+    seconds: float = 0.0
+    tokens: int = 0
+    usd: float | None = 0.0
+    asks: int = 0
+
+    def add(self, usage: Mapping[str, Any]) -> None:
+        """Add the usage of one answer, as the journal has it."""
+        self.seconds += usage.get("seconds") or 0.0
+        self.tokens += (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+        price = usage.get("usd")
+        self.usd = None if price is None or self.usd is None else self.usd + price
+        self.asks += 1
+
+
+@dataclass(slots=True)
+class Row:
+    """What the journal says of one run.
+
+    Args:
+        run: Its id, without `ticket:`.
+        kind: Of a task, or of a ticket.
+        name: The id of the task or the ticket.
+        title: What is to be done, or the ticket's title.
+        state: The last status of a task, or the state of a ticket; empty before the first.
+        attempt: The round of a task, or the revision of a ticket.
+        begun_at: Of the first line, ISO 8601 in UTC.
+        changed_at: Of the last line.
+        gates: The required gates.
+        failed: How often each gate was named as the reason of BLOCKED.
+        roles: The roles that were asked.
+        spent: By attempt and role.
+        reasons: Why it is BLOCKED, or failed closed.
+        cause: Of BLOCKED.
+        lines: How many lines it has.
+        unread: How many of them are of a form that no program of this version writes.
+        waived: Each waived gate with who waived it.
+        over: Whether the journal itself says that nothing follows: APPROVED, abandoned, a ticket at its end.
+        abandoned: Whether it was abandoned.
+    """
+
+    run: str
+    kind: Kind
+    name: str = ""
+    title: str = ""
+    state: str = ""
+    attempt: int = 0
+    begun_at: str = ""
+    changed_at: str = ""
+    gates: tuple[str, ...] = ()
+    failed: Counter[str] = field(default_factory=Counter[str])
+    roles: dict[str, None] = field(default_factory=dict[str, None])
+    spent: dict[tuple[int, str], Spent] = field(default_factory=dict[tuple[int, str], Spent])
+    reasons: tuple[str, ...] = ()
+    cause: str = ""
+    lines: int = 0
+    unread: int = 0
+    waived: dict[str, str] = field(default_factory=dict[str, str])
+    over: bool = False
+    abandoned: bool = False
+
+    @property
+    def total(self) -> Spent:
+        """What the whole run took."""
+        found = Spent()
+        for row in self.spent.values():
+            found.seconds += row.seconds
+            found.tokens += row.tokens
+            found.usd = None if found.usd is None or row.usd is None else found.usd + row.usd
+            found.asks += row.asks
+        return found
+
+    def take(self, entry: Entry) -> None:
+        """Take up one line of this run."""
+        self.begun_at = self.begun_at or entry.at
+        self.changed_at = entry.at
+        self.lines += 1
+        reader = _READERS.get(entry.type)
+        if reader is not None:
+            reader(self, entry.data)
+
+
+def _started(row: Row, data: Mapping[str, Any]) -> None:
+    if "task" in data:
+        task = cast("Mapping[str, Any]", data["task"])
+        row.name, row.title = str(task.get("task_id", "")), str(task.get("task", ""))
+        row.gates = tuple(task.get("gates_required", ()))
+    else:
+        row.name, row.title = str(data.get("ticket_id", "")), str(data.get("title", ""))
+
+
+def _status(row: Row, data: Mapping[str, Any]) -> None:
+    row.state, row.attempt = data["to"], data["attempt"]
+    row.reasons, row.cause = tuple(data.get("fail_reasons", ())), data.get("cause", "")
+    row.over = row.state == "APPROVED"
+    if row.state == "BLOCKED":
+        row.failed.update({reason.partition(":")[0] for reason in row.reasons})
+    else:
+        row.reasons = ()
+
+
+def _answer(row: Row, data: Mapping[str, Any]) -> None:
+    role, attempt = data.get("role", "agent"), data.get("attempt", row.attempt)
+    row.roles[role] = None
+    row.spent.setdefault((attempt, role), Spent()).add(data.get("usage") or {})
+
+
+def _transition(row: Row, data: Mapping[str, Any]) -> None:
+    row.state = data.get("to") or data.get("next_state") or row.state
+    row.attempt = data.get("revision", row.attempt)
+    row.over = bool(data.get("done"))
+
+
+def _gate(row: Row, data: Mapping[str, Any]) -> None:
+    row.attempt = data.get("revision", row.attempt)
+    row.state = data.get("state", row.state)
+    row.reasons = tuple(str(item["message"]) for item in cast("list[dict[str, Any]]", data.get("issues", [])))
+    if data.get("status") != "pass":
+        row.failed[row.state] += 1
+    if data.get("status") == "stop":
+        row.state, row.cause, row.over = str(data.get("next_state")), str(data.get("reason_code", "")), True
+
+
+def _tool_call(row: Row, data: Mapping[str, Any]) -> None:
+    row.title = row.title or str((data.get("payload") or {}).get("title", ""))
+
+
+def _abandoned(row: Row, _data: Mapping[str, Any]) -> None:
+    row.over = row.abandoned = True
+
+
+def _waiver(row: Row, data: Mapping[str, Any]) -> None:
+    row.waived[str(data.get("gate", ""))] = str(data.get("by", ""))
+
+
+_READERS: Final[Mapping[str, Callable[[Row, Mapping[str, Any]], None]]] = {
+    "run_started": _started,
+    "status": _status,
+    "answer": _answer,
+    "tool_call": _tool_call,
+    "transition": _transition,
+    "gate_passed": _gate,
+    "gate_retry": _gate,
+    "gate_stop": _gate,
+    "abandoned": _abandoned,
+    "waiver": _waiver,
+}
+"""What each type of line says; those that are not here move no row."""
+
+
+class Feed:
+    """The rows of one root. `catch_up` may be called from any thread.
+
+    Args:
+        root: The project.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.journal = Journal(journal_path(root))
+        self.rows: dict[str, Row] = {}
+        self.position = 0
+        self._mutex = threading.Lock()
+
+    def catch_up(self) -> list[tuple[int, Entry]]:
+        """Read what was written since the last call; gives the new lines with the position behind each.
+
+        Raises:
+            JournalError: The journal cannot be read, or is not what was written.
+        """
+        with self._mutex:
+            new = list(self.journal.follow(self.position))
+            for position, entry in new:
+                self._take(entry)
+                self.position = position
+            return new
+
+    def _take(self, entry: Entry) -> None:
+        name = entry.run
+        if name not in self.rows:
+            if entry.type != "run_started":
+                return
+            ticket = name.startswith(TICKET)
+            self.rows[name] = Row(name.removeprefix(TICKET), "ticket" if ticket else "task")
+        row = self.rows.pop(name)
+        try:
+            row.take(entry)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            row.unread += 1
+        self.rows[name] = row  # the last one changed last
+
+    def newest(self) -> list[Row]:
+        """Return the rows, the one that changed last first."""
+        with self._mutex:
+            return list(reversed(self.rows.values()))

@@ -1,0 +1,115 @@
+"""How a page is made: templates with escaping always on, the words for times and amounts, and what every page shows."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from interlock.reservations import span
+from interlock.web.access import session_of
+from interlock.web.site import Site
+
+HERE: Final = Path(__file__).parent
+STATIC: Final = HERE / "static"
+
+
+def when(moment: str | None) -> Markup:
+    """Return a time as `<time>`: how long ago it was, and the exact one for who asks."""
+    if not moment:
+        return Markup("")
+    at = datetime.fromisoformat(moment)
+    exact = at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, ago(at))
+
+
+def ago(at: datetime) -> str:
+    """Return how long ago a moment was, or `in …`."""
+    passed = (datetime.now(UTC) - at).total_seconds()
+    if abs(passed) < 1:
+        return "now"
+    return f"{span(passed)} ago" if passed > 0 else f"in {span(-passed)}"
+
+
+def moment(seconds: float) -> str:
+    """Return seconds since the epoch as ISO 8601."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a duration: `0.4 s`, `12 s`, `5 min`, `2.5 h`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def tokens_text(number: int) -> str:
+    """Return a number of tokens: `912`, `5.1k`, `240k`, `1.3M`."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}" if number < 100 * size else f"{number // size}{unit}"
+    return str(number)
+
+
+def usd_text(usd: float | None) -> str:
+    """Return US dollars, or `not known`."""
+    if usd is None:
+        return "not known"
+    return f"${usd:,.2f}" if usd == 0 or usd >= 0.01 else f"${usd:.2g}"
+
+
+@cache
+def asset(name: str) -> str:
+    """Return the address of a file of the pages; it changes with the content, so that it may be kept for long."""
+    return f"/static/{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:16]}/{name}"
+
+
+@pass_context
+def query(context: Context, **changed: Any) -> str:
+    """Return the query of the present address with some values changed; None takes one out."""
+    request: Request = context["request"]
+    values = {**request.query_params, **changed}
+    return "?" + urlencode({name: value for name, value in values.items() if value not in (None, "")})
+
+
+def environment() -> Environment:
+    """Return the templates. A name that a page does not give is an error, never an empty text."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, extensions=["jinja2.ext.do"],
+    )  # fmt: skip
+    made.filters.update(when=when, moment=moment, duration=seconds_text, tokens=tokens_text, usd=usd_text)
+    cast("dict[str, Any]", made.globals).update(asset=asset, query=query)
+    return made
+
+
+_ENVIRONMENT: Final = environment()
+
+
+def site_of(request: Request) -> Site:
+    """Return the projects that are shown."""
+    return request.app.state.site
+
+
+def page(request: Request, template: str, values: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
+    """Return a page made from a template, with what every page shows."""
+    site = site_of(request)
+    shared = {
+        "request": request,
+        "session": session_of(request.scope),
+        "csrf": request.scope["csrf"],
+        "projects": site.projects,
+        "here": request.url.path,
+        "waiting": request.app.state.waiting(),
+    }
+    return HTMLResponse(_ENVIRONMENT.get_template(template).render({**shared, **values}), status_code=status)

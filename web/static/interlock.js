@@ -1,0 +1,78 @@
+// Live parts, keys and relative times. Without this script every page can be read; live parts stand still.
+(() => {
+  "use strict";
+  const state = document.getElementById("link-state");
+  const rows = () => [...document.querySelectorAll("[data-row]")];
+
+  // -- live parts: each is fetched anew when the journal grew, unless somebody is writing in it.
+  const refresh = () => {
+    for (const part of document.querySelectorAll("[data-live]")) {
+      if (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
+      const at = rows().indexOf(document.activeElement.closest("[data-row]"));
+      htmx.ajax("GET", location.href, { target: "#" + part.id, select: "#" + part.id, swap: "outerHTML" })
+        .then(() => { if (at >= 0) focusRow(at); });
+    }
+  };
+  let timer = 0;
+  const soon = () => { if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, 100); };
+
+  // -- one stream of events; it comes back by itself, behind the last event that it has.
+  let last = "", wait = 500;
+  const listen = (url, handlers) => {
+    const source = new EventSource(url + (last ? (url.includes("?") ? "&" : "?") + "after=" + encodeURIComponent(last) : ""));
+    source.onopen = () => { wait = 500; state.textContent = ""; };
+    source.onerror = () => {
+      state.textContent = "not connected";
+      source.close();
+      setTimeout(() => listen(url, handlers), wait);
+      wait = Math.min(wait * 2, 10000);
+    };
+    for (const [name, handle] of Object.entries(handlers)) {
+      source.addEventListener(name, (event) => { last = event.lastEventId || last; handle(JSON.parse(event.data)); });
+    }
+  };
+  if (document.body.dataset.events && document.querySelector("[data-live]")) {
+    listen(document.body.dataset.events, { changed: soon, ended: () => location.reload() });
+  }
+
+  // -- keys
+  const focusRow = (at) => {
+    const all = rows();
+    const row = all[Math.max(0, Math.min(at, all.length - 1))];
+    const link = row && row.querySelector("a, button, input, textarea");
+    if (link) { link.focus(); row.scrollIntoView({ block: "nearest" }); }
+  };
+  const help = document.getElementById("help");
+  document.getElementById("help-button").addEventListener("click", () => help.showModal());
+  let after = "";
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select") || help.open) return;
+    const at = rows().indexOf(document.activeElement.closest("[data-row]"));
+    const key = event.key;
+    if (after === "g") {
+      after = "";
+      const link = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+      if (link) { event.preventDefault(); link.click(); }
+      return;
+    }
+    if (key === "j") focusRow(at + 1);
+    else if (key === "k") focusRow(at < 0 ? 0 : at - 1);
+    else if (key === "g") after = "g";
+    else if (key === "?") help.showModal();
+    else if (key === "/") { const field = document.querySelector("[data-search]"); if (field) field.focus(); else return; }
+    else return;
+    event.preventDefault();
+  });
+
+  // -- times
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const ago = (time) => {
+    const passed = (Date.now() - Date.parse(time.dateTime)) / 1000, size = Math.abs(passed);
+    if (size < 1) return "now";
+    const [unit, name] = units.find(([seconds]) => size >= 2 * seconds) || units[3];
+    const text = Math.floor(size / unit) + " " + name;
+    return passed > 0 ? text + " ago" : "in " + text;
+  };
+  const tick = () => { for (const time of document.querySelectorAll("time[datetime]")) time.textContent = ago(time); };
+  setInterval(tick, 5000);
+})();

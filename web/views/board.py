@@ -1,0 +1,92 @@
+"""The board: all runs and tickets, the one that changed last first."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from interlock.core.errors import InterlockError
+from interlock.envelope.protocol import STATUSES
+from interlock.web.feed import Row
+from interlock.web.pages import page, site_of
+from interlock.web.site import Project, Site
+
+PAGE_ROWS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One row as it is shown; `next` is what happens next, in words."""
+
+    project: Project
+    row: Row
+    next: str
+
+
+def found_rows(site: Site, wanted: Mapping[str, str]) -> list[tuple[Project, Row]]:
+    """Return the rows that a filter lets pass, the one that changed last first."""
+    projects = [project for key, project in site.projects.items() if wanted.get("project") in (None, "", key)]
+    rows = [(project, row) for project in projects for row in project.feed.newest() if _fits(row, wanted)]
+    if len(projects) > 1:
+        rows.sort(key=lambda pair: pair[1].changed_at, reverse=True)
+    return rows
+
+
+def _fits(row: Row, wanted: Mapping[str, str]) -> bool:
+    text = wanted.get("q", "").lower()
+    return (
+        wanted.get("status") in (None, "", row.state)
+        and wanted.get("kind") in (None, "", row.kind)
+        and (not wanted.get("role") or wanted["role"] in row.roles)
+        and (not wanted.get("gate") or wanted["gate"] in row.gates)
+        and (not text or text in row.run.lower() or text in row.title.lower())
+    )
+
+
+def next_step(project: Project, row: Row) -> str:
+    """Return what happens next to a run, in a few words."""
+    if row.abandoned:
+        return "abandoned"
+    if row.over:
+        return ""
+    if row.kind == "ticket":
+        return "waits for its agent"
+    try:
+        view = project.view(row.run)
+    except InterlockError as error:
+        return error.message
+    if view.phase == "waiting":
+        return f"waits for {', '.join(item.role for item in view.waiting)}"
+    return {"new": "not started", "running": "at work or cut off", "done": "ended"}[view.phase]
+
+
+def _page_of(text: str) -> int:
+    return max(1, int(text)) if text.isdecimal() and len(text) < 8 else 1
+
+
+def board(request: Request) -> Response:
+    """Show the board."""
+    site = site_of(request)
+    site.refresh()
+    wanted = dict(request.query_params)
+    rows = found_rows(site, wanted)
+    at = _page_of(wanted.get("page", ""))
+    shown = rows[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]
+    items = [Item(project, row, next_step(project, row)) for project, row in shown]
+    values: dict[str, Any] = {
+        "items": items, "count": len(rows), "at": at, "pages": max(1, -(-len(rows) // PAGE_ROWS)), "wanted": wanted,
+        "statuses": STATUSES, "roles": sorted({*_names(site, "roles")}), "gates": sorted({*_names(site, "gates")}),
+    }  # fmt: skip
+    return page(request, "board.html", values)
+
+
+def _names(site: Site, name: str) -> Iterator[str]:
+    for project in site.projects.values():
+        for row in project.feed.newest()[:500]:
+            yield from getattr(row, name)
+
+
+ROUTES: Final = (Route("/board", board),)

@@ -1,0 +1,38 @@
+"""The sessions: which browsers were let in, and the way to end one."""
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from interlock.web.access import COOKIE, session_of
+from interlock.web.pages import page
+from interlock.web.sessions import Sessions
+
+
+def _sessions(request: Request) -> Sessions:
+    return request.app.state.sessions
+
+
+def sessions(request: Request) -> Response:
+    """Show the open sessions."""
+    return page(request, "sessions.html", {"rows": _sessions(request).all()})
+
+
+def revoke(request: Request) -> Response:
+    """End a session; one may end one's own, and with the right to decide any."""
+    wanted, mine = request.scope["form"].get("session", ""), session_of(request.scope)
+    if wanted != mine.session_id and not mine.may("decide"):
+        return page(request, "refused.html", {
+            "code": "UI403", "message": "this session may end itself alone", "problems": [],
+            "fix": "Open the link that `interlock ui` prints in a terminal.",
+        }, status=403)  # fmt: skip
+    _sessions(request).revoke(wanted)
+    answer = RedirectResponse("/sessions", status_code=303)
+    if wanted == mine.session_id:
+        answer.delete_cookie(COOKIE, path="/")
+    return answer
+
+
+ROUTES: Final = (Route("/sessions", sessions), Route("/sessions/revoke", revoke, methods=["POST"]))
