@@ -115,12 +115,10 @@ def _started(row: Row, data: Mapping[str, Any]) -> None:
 
 def _status(row: Row, data: Mapping[str, Any]) -> None:
     row.state, row.attempt = data["to"], data["attempt"]
-    row.reasons, row.cause = tuple(data.get("fail_reasons", ())), data.get("cause", "")
+    row.cause = data.get("cause", "")
     row.over = row.state == "APPROVED"
-    if row.state == "BLOCKED":
-        row.failed.update({reason.partition(":")[0] for reason in row.reasons})
-    else:
-        row.reasons = ()
+    row.reasons = tuple(data["envelope"]["fail_reasons"]) if row.state == "BLOCKED" else ()
+    row.failed.update({reason.partition(":")[0] for reason in row.reasons})
 
 
 def _answer(row: Row, data: Mapping[str, Any]) -> None:
@@ -138,7 +136,8 @@ def _transition(row: Row, data: Mapping[str, Any]) -> None:
 def _gate(row: Row, data: Mapping[str, Any]) -> None:
     row.attempt = data.get("revision", row.attempt)
     row.state = data.get("state", row.state)
-    row.reasons = tuple(str(item["message"]) for item in cast("list[dict[str, Any]]", data.get("issues", [])))
+    issues = cast("list[dict[str, Any]]", data.get("issues", []))
+    row.reasons = tuple(str(item["message"]) for item in issues)
     if data.get("status") != "pass":
         row.failed[row.state] += 1
     if data.get("status") == "stop":
@@ -146,7 +145,8 @@ def _gate(row: Row, data: Mapping[str, Any]) -> None:
 
 
 def _tool_call(row: Row, data: Mapping[str, Any]) -> None:
-    row.title = row.title or str((data.get("payload") or {}).get("title", ""))
+    payload = cast("Mapping[str, Any]", data.get("payload") or {})
+    row.title = row.title or str(payload.get("title", ""))
 
 
 def _abandoned(row: Row, _data: Mapping[str, Any]) -> None:

@@ -1,0 +1,70 @@
+"""The rows that the journal's lines give."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from interlock.graph import Tickets, abandon
+from interlock.web.feed import Feed
+from tests.graph.conftest import Project, build, envelope
+from tests.web.conftest import World
+
+
+def test_a_row_says_what_the_lines_of_its_run_say(project: Project) -> None:
+    project.runners["builder"].answers = [build("hi\n"), build()]  # type: ignore[union-attr]
+    view = project.run()
+    feed = Feed(project.root)
+    feed.catch_up()
+    row = feed.rows[view.run_id]
+    assert (row.kind, row.name, row.title, row.state, row.attempt) == (
+        "task", "HELLO-001", "Write the greeting", "APPROVED", 2,
+    )  # fmt: skip
+    assert list(row.roles) == ["builder", "tester", "reviewer"]
+    assert row.failed == {"GATE-TESTS": 1}
+    assert row.total.asks == sum(count.asks for count in row.spent.values()) == 5
+    assert row.over
+    assert not row.reasons
+
+
+def test_what_is_written_later_is_read_once_and_the_last_one_comes_first(project: Project) -> None:
+    feed = Feed(project.root)
+    assert feed.catch_up() == []
+    first = project.run().run_id
+    assert feed.catch_up()
+    second = project.start()
+    project.drive(second)
+    lines = feed.catch_up()
+    assert {entry.run for _, entry in lines} >= {second}
+    assert first not in {entry.run for _, entry in lines}
+    assert [row.run for row in feed.newest()] == [second, first]
+    assert feed.catch_up() == []
+
+
+def test_an_abandoned_run_is_over(project: Project) -> None:
+    project.runners["builder"].answers = [lambda ask: envelope(ask, "IN_PROGRESS")]  # type: ignore[union-attr]
+    run_id = project.start()
+    abandon(project.root, run_id)
+    feed = Feed(project.root)
+    feed.catch_up()
+    assert run_id not in feed.rows, "nothing was written of it but its end"
+
+
+def test_a_ticket_has_its_state_and_title(tmp_path: Path) -> None:
+    tickets = Tickets(tmp_path)
+    tickets.begin("T-1", "a")
+    feed = Feed(tmp_path)
+    feed.catch_up()
+    row = feed.rows["ticket:a"]
+    assert (row.run, row.kind, row.name, row.over) == ("a", "ticket", "T-1", False)
+
+
+def test_a_damaged_journal_is_named_and_what_was_read_stays(over: Callable[..., World], project: Project) -> None:
+    project.run()
+    world = over(project.root)
+    browser = world.browser()
+    assert "HELLO-001.1" in browser.text("/board")
+    path = project.root / "artifacts/interlock/events.jsonl"
+    with path.open("ab") as file:
+        file.write(b'{"not": "a line"}\n')
+    text = browser.text("/board")
+    assert "The journal of hello cannot be read" in text
+    assert "HELLO-001.1" in text
