@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from interlock.web.app import Pages, link, make_pages
+    from interlock.web.app import Pages, beside, link, make_pages
     from interlock.web.server_lock import serving
     from interlock.web.sessions import Rights, Sessions
 
-__all__ = ["Pages", "Rights", "Sessions", "link", "make_pages", "serving"]
+__all__ = ["Pages", "Rights", "Sessions", "beside", "link", "make_pages", "serving"]
 
 PUBLIC_MODULES: Final = ()
 """What others import besides the names above."""

@@ -2,7 +2,7 @@
 
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from interlock.core.errors import InterlockError
 from interlock.web.access import ENTER, Gate
@@ -63,6 +63,20 @@ def make_pages(
     app.state.waiting = _counted(site)
     allowed = frozenset(origins) | {f"http://{host}" for host in hosts}
     return Pages(Gate(app, sessions, hosts, allowed), live.end)
+
+
+def beside(pages: Pages, other: ASGIApp, end_streams: Callable[[], None], paths: Collection[str]) -> Pages:
+    """Return an application that answers at some paths, and starts and ends, as another, and else as the pages."""
+
+    async def chosen(scope: Scope, receive: Receive, send: Send) -> None:
+        ours = scope["type"] == "http" and scope["path"].startswith("/") and scope["path"] not in paths
+        await (pages.app if ours else other)(scope, receive, send)
+
+    def end() -> None:
+        end_streams()
+        pages.end_streams()
+
+    return Pages(chosen, end)
 
 
 def link(url: str, token: str) -> str:

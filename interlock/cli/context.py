@@ -58,6 +58,16 @@ def finite(context: click.Context, parameter: click.Parameter, value: float) -> 
     return value
 
 
+def login_name() -> str:
+    """Return the login name of who runs this process: that of its user, whatever the environment says."""
+    import pwd  # noqa: PLC0415
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
 def resolve_root(root: Path | None) -> Path:
     """Return the given root, or the one found from here."""
     return root.resolve() if root is not None else Path(find_root(""))

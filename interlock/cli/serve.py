@@ -11,11 +11,16 @@ import threading
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from interlock.cli.context import json_option, resolve_root, root_option, root_words, warn_of_configuration
+from interlock.cli.context import json_option, login_name, resolve_root, root_option, root_words, warn_of_configuration
+
+if TYPE_CHECKING:
+    from interlock.server import InterlockServer
+    from interlock.server.http import HttpApp
+    from interlock.server.tokens import TokenStore
 
 LEAVE_SECONDS: Final = 8.0
 """How long the service may take to end; the requests that came last have most of it."""
@@ -91,7 +96,9 @@ def serve_command(
     root: Path | None,
     as_json: bool,
 ) -> None:
-    """Serve this project's tools to agents over HTTP, each known by its token.
+    """Serve this project's tools to agents over HTTP, each known by its token, and its pages to people.
+
+    `interlock ui` prints a link to the pages.
 
     Stops on Ctrl-C. `--json` prints the address as {"url": …} on stdout once it listens.
     """
@@ -112,8 +119,12 @@ def serve_command(
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
 
     from interlock.server import make_server  # noqa: PLC0415
-    from interlock.server.access import is_loopback  # noqa: PLC0415
-    from interlock.server.http import caller, hosts_of, http_app, listen, serve, url_of  # noqa: PLC0415
+    from interlock.server.access import (  # noqa: PLC0415
+        PATH,
+        is_loopback,
+    )
+    from interlock.server.http import caller, hosts_of, listen, serve, url_of  # noqa: PLC0415
+    from interlock.web import serving  # noqa: PLC0415
 
     if toolsets is None:
         server = make_server(folder, caller=caller)
@@ -127,8 +138,7 @@ def serve_command(
     if not is_loopback(address):
         _refuse_remote(address, allow_remote, hosts)
     warn_of_configuration(folder)
-    app = http_app(server, store, hosts=hosts_of(bound, hosts), origins=origins)
-    url = url_of(bound)
+    app, url = _with_pages(folder, server, store, hosts_of(bound, hosts), hosts, origins), url_of(bound)
     agents = ", ".join(sorted({record.agent for record in records}))
 
     def announce() -> None:
@@ -140,9 +150,28 @@ def serve_command(
             sys.stdout.flush()
 
     try:
-        serve(app, bound, ready=announce)
+        with serving(folder) as running:
+            if not running.url:
+                running.tell(url.removesuffix(PATH))
+            serve(app, bound, ready=announce)
     finally:
         server.close()
+
+
+def _with_pages(
+    folder: Path, server: "InterlockServer", store: "TokenStore", names: frozenset[str], hosts: Iterable[str],
+    origins: Iterable[str],
+) -> "HttpApp":  # fmt: skip
+    """Return the server, and for every other address the pages; a host of one's own may be behind a TLS proxy."""
+    from interlock.server.access import HEALTH, PATH  # noqa: PLC0415
+    from interlock.server.http import HttpApp, http_app  # noqa: PLC0415
+    from interlock.web import Sessions, beside, make_pages  # noqa: PLC0415
+
+    app = http_app(server, store, hosts=names, origins=origins)
+    sessions = Sessions(folder, login_name())
+    pages = make_pages([folder], sessions, hosts=names, origins=[f"https://{host}" for host in hosts])
+    both = beside(pages, app.app, app.end_streams, (PATH, HEALTH))
+    return HttpApp(both.app, both.end_streams)
 
 
 def _check_names(names: Iterable[str], pattern: re.Pattern[str], option: str, example: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pwd
 import sys
 import webbrowser
 from contextlib import ExitStack
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from interlock.cli.context import json_option, resolve_root
+from interlock.cli.context import json_option, login_name, resolve_root
 from interlock.cli.serve import why_not
 
 
@@ -36,7 +35,7 @@ def ui_command(roots: tuple[Path, ...], port: int, no_browser: bool, read_only: 
     folders = [resolve_root(root) for root in roots] or [resolve_root(None)]
     at_terminal = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
     rights = "read" if read_only else "decide" if at_terminal else "review"
-    sessions = Sessions(folders[0], pwd.getpwuid(os.getuid()).pw_name)
+    sessions = Sessions(folders[0], login_name())
 
     def announce(url: str) -> None:
         address = link(url, sessions.invite(rights))

@@ -191,7 +191,11 @@ def test_a_page_that_fails_says_so_and_shows_nothing_of_the_program(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     browser = world.browser()
-    monkeypatch.setattr("interlock.web.views.board.found_rows", lambda _site, _wanted: 1 / 0)
+
+    def found_rows(_site: object, _wanted: object) -> float:
+        return 1 / 0
+
+    monkeypatch.setattr("interlock.web.views.board.found_rows", found_rows)
     answer = browser.get("/board")
     assert answer.status_code == 500
     assert "ZeroDivisionError" in answer.text
