@@ -4,19 +4,25 @@ A board of thousands of runs opens no checkpoint: each run has one row, made fro
 happened, never what is so; whether a run still goes on is asked of the run itself, where a page shows it.
 """
 
+import sys
 import threading
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.graph import journal_path, journal_run
 from interlock.journal import Entry, Journal
+from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 
 Kind: TypeAlias = Literal["task", "ticket"]
 
 TICKET: Final = journal_run("")
+"""How the names of ticket runs begin in the journal."""
+MAX_WAITS: Final = 500
 
 
 @dataclass(slots=True)
@@ -172,6 +178,25 @@ _READERS: Final[Mapping[str, Callable[[Row, Mapping[str, Any]], None]]] = {
 """What each type of line says; those that are not here move no row."""
 
 
+class Line(NamedTuple):
+    """Where a line of the journal begins, and what it is: `run` is its name in the journal, `at` in UTC."""
+
+    start: int
+    run: str
+    type: str
+    at: str
+
+
+class Wait(NamedTuple):
+    """A wait in the queue for files, as far as it has ended: for the first of its patterns, in seconds."""
+
+    agent: str
+    pattern: str
+    at: str
+    seconds: float
+    granted: bool
+
+
 class Feed:
     """The rows of one root. `catch_up` may be called from any thread.
 
@@ -182,24 +207,49 @@ class Feed:
     def __init__(self, root: Path) -> None:
         self.journal = Journal(journal_path(root))
         self.rows: dict[str, Row] = {}
+        self.lines: list[Line] = []
+        self.lines_of: dict[str, list[Line]] = {}
+        self.waits: deque[Wait] = deque(maxlen=MAX_WAITS)
         self.position = 0
+        self._joined: dict[str, tuple[str, str, str]] = {}
         self._mutex = threading.Lock()
 
-    def catch_up(self) -> list[tuple[int, Entry]]:
-        """Read what was written since the last call; gives the new lines with the position behind each.
+    def catch_up(self) -> None:
+        """Read what was written since the last call.
 
         Raises:
             JournalError: The journal cannot be read, or is not what was written.
         """
         with self._mutex:
-            new = list(self.journal.follow(self.position))
-            for position, entry in new:
-                self._take(entry)
+            for position, entry in self.journal.follow(self.position):
+                self._take(self.position, entry)
                 self.position = position
-            return new
 
-    def _take(self, entry: Entry) -> None:
-        name = entry.run
+    def newest(self) -> list[Row]:
+        """Return the rows, the one that changed last first."""
+        with self._mutex:
+            return list(reversed(self.rows.values()))
+
+    def read(self, lines: Iterable[Line]) -> list[Entry]:
+        """Return some lines in full.
+
+        Raises:
+            JournalError: They cannot be read, or are not what was written.
+        """
+        return [entry for line in lines for _, entry in islice(self.journal.follow(line.start), 1)]
+
+    def entries(self, run: str) -> list[Entry]:
+        """Return the lines of a run, by its name in the journal."""
+        return self.read(self.lines_of.get(run, ()))
+
+    def _take(self, start: int, entry: Entry) -> None:
+        name = sys.intern(entry.run)
+        line = Line(start, name, sys.intern(entry.type), entry.at)
+        self.lines.append(line)
+        self.lines_of.setdefault(name, []).append(line)
+        if name == RESERVATIONS:
+            self._wait(entry)
+            return
         if name not in self.rows:
             if entry.type != "run_started":
                 return
@@ -212,7 +262,12 @@ class Feed:
             row.unread += 1
         self.rows[name] = row  # the last one changed last
 
-    def newest(self) -> list[Row]:
-        """Return the rows, the one that changed last first."""
-        with self._mutex:
-            return list(reversed(self.rows.values()))
+    def _wait(self, entry: Entry) -> None:
+        waiter = str(entry.data.get("waiter_id", ""))
+        if entry.type == "waiter_joined":
+            patterns: list[str] = entry.data.get("patterns") or [""]
+            self._joined[waiter] = str(entry.data.get("agent")), str(patterns[0]), entry.at
+        elif entry.type in ("waiter_granted", "waiter_left") and waiter in self._joined:
+            agent, pattern, since = self._joined.pop(waiter)
+            seconds = (datetime.fromisoformat(entry.at) - datetime.fromisoformat(since)).total_seconds()
+            self.waits.append(Wait(agent, pattern, since, seconds, entry.type == "waiter_granted"))

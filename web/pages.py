@@ -96,6 +96,12 @@ def environment() -> Environment:
 _ENVIRONMENT: Final = environment()
 
 
+def page_number(request: Request) -> int:
+    """Return which page of a list the address asks for, from 1."""
+    text = request.query_params.get("page", "")
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 8 else 1
+
+
 def site_of(request: Request) -> Site:
     """Return the projects that are shown."""
     return request.app.state.site

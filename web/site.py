@@ -5,12 +5,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.web.feed import Feed, Row
 
+MAX_VIEWS: Final = 300
+"""So many runs that go on are remembered as they stand."""
 _NOT_IN_KEYS: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -34,6 +36,7 @@ class Project:
     _views: dict[str, tuple[tuple[int, ...], graph.RunView]] = field(
         default_factory=dict[str, tuple[tuple[int, ...], graph.RunView]]
     )
+    _graphs: Any = field(default_factory=dict[str, Any])
 
     @property
     def title(self) -> str:
@@ -69,8 +72,11 @@ class Project:
         known = self._views.get(run_id)
         if known is not None and known[0] == stamp:
             return known[1]
-        view = graph.view_run(run_id, root=self.root)
+        view = graph.view_run(run_id, root=self.root, graphs=self._graphs)
+        self._views.pop(run_id, None)
         self._views[run_id] = stamp, view
+        if len(self._views) > MAX_VIEWS:
+            self._views.pop(next(iter(self._views)), None)
         return view
 
 

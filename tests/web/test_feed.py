@@ -27,16 +27,21 @@ def test_a_row_says_what_the_lines_of_its_run_say(project: Project) -> None:
 
 def test_what_is_written_later_is_read_once_and_the_last_one_comes_first(project: Project) -> None:
     feed = Feed(project.root)
-    assert feed.catch_up() == []
+    feed.catch_up()
+    assert feed.newest() == []
     first = project.run().run_id
-    assert feed.catch_up()
+    feed.catch_up()
+    before = len(feed.lines)
     second = project.start()
     project.drive(second)
-    lines = feed.catch_up()
-    assert {entry.run for _, entry in lines} >= {second}
-    assert first not in {entry.run for _, entry in lines}
+    feed.catch_up()
+    assert second in {line.run for line in feed.lines[before:]}
+    assert first not in {line.run for line in feed.lines[before:]}
     assert [row.run for row in feed.newest()] == [second, first]
-    assert feed.catch_up() == []
+    assert feed.read(feed.lines) == project.entries()
+    assert feed.entries(first) == [entry for entry in project.entries() if entry.run == first]
+    feed.catch_up()
+    assert len(feed.lines) == len(project.entries())
 
 
 def test_an_abandoned_run_is_over(project: Project) -> None:

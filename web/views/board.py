@@ -11,7 +11,7 @@ from starlette.routing import Route
 from interlock.core.errors import InterlockError
 from interlock.envelope.protocol import STATUSES
 from interlock.web.feed import Row
-from interlock.web.pages import page, site_of
+from interlock.web.pages import page, page_number, site_of
 from interlock.web.site import Project, Site
 
 PAGE_ROWS: Final = 50
@@ -63,17 +63,13 @@ def next_step(project: Project, row: Row) -> str:
     return {"new": "not started", "running": "at work or cut off", "done": "ended"}[view.phase]
 
 
-def _page_of(text: str) -> int:
-    return max(1, int(text)) if text.isdecimal() and len(text) < 8 else 1
-
-
 def board(request: Request) -> Response:
     """Show the board."""
     site = site_of(request)
     site.refresh()
     wanted = dict(request.query_params)
     rows = found_rows(site, wanted)
-    at = _page_of(wanted.get("page", ""))
+    at = page_number(request)
     shown = rows[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]
     items = [Item(project, row, next_step(project, row)) for project, row in shown]
     values: dict[str, Any] = {

@@ -1,24 +1,67 @@
 """The journal: its lines, whether it is whole, and its lines to take away."""
 
-from itertools import islice
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from interlock.web.pages import page, site_of
+from interlock import graph
+from interlock.journal import canonical
+from interlock.web.feed import Line
+from interlock.web.pages import page, page_number, site_of
+from interlock.web.site import Project
 
 PAGE_LINES: Final = 100
+_BLOCK: Final = 200
+
+
+def _wanted(request: Request, project: Project) -> Sequence[Line]:
+    """Return the lines that the address asks for, in the order of the file."""
+    run, kind, since = (request.query_params.get(name, "") for name in ("run", "type", "since"))
+    lines: Sequence[Line] = project.feed.lines_of.get(run, []) if run else project.feed.lines
+    if kind or since:
+        lines = [line for line in lines if kind in ("", line.type) and line.at >= since]
+    return lines
 
 
 def journal(request: Request) -> Response:
-    """Show the last lines of a project's journal, of one run or of all."""
-    site = site_of(request)
-    project = site.project(request.path_params["project"])
-    run = request.query_params.get("run") or None
-    lines = list(islice(project.feed.journal.entries(run), 0, None))
-    return page(request, "journal.html", {"project": project, "lines": lines[-PAGE_LINES:][::-1], "run": run})
+    """Show the lines of a project's journal, the newest first."""
+    project = site_of(request).project(request.path_params["project"])
+    lines = _wanted(request, project)
+    at = page_number(request)
+    last = len(lines) - (at - 1) * PAGE_LINES
+    shown = project.feed.read(lines[max(0, last - PAGE_LINES) : max(0, last)])
+    found = graph.verify_journal(project.root) if "verify" in request.query_params else None
+    values = {
+        "project": project, "lines": [(line, _pretty(line.data)) for line in reversed(shown)], "count": len(lines),
+        "at": at, "pages": max(1, -(-len(lines) // PAGE_LINES)), "verified": found,
+        "types": sorted({line.type for line in project.feed.lines}), "wanted": dict(request.query_params),
+    }  # fmt: skip
+    return page(request, "journal.html", values)
 
 
-ROUTES: Final = (Route("/{project}/journal", journal),)
+def _pretty(data: object) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def export(request: Request) -> Response:
+    """Answer with the lines that the address asks for, as they are in the file: JSON, one a line."""
+    project = site_of(request).project(request.path_params["project"])
+    lines = list(_wanted(request, project))
+
+    def body() -> Iterator[bytes]:
+        for start in range(0, len(lines), _BLOCK):
+            for entry in project.feed.read(lines[start : start + _BLOCK]):
+                yield canonical(asdict(entry)) + b"\n"
+
+    name = f"{project.key}-journal.jsonl"
+    return StreamingResponse(
+        body(), media_type="application/x-ndjson", headers={"content-disposition": f'attachment; filename="{name}"'}
+    )
+
+
+ROUTES: Final = (Route("/{project}/journal", journal), Route("/{project}/journal/export", export))

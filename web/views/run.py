@@ -16,7 +16,7 @@ def run(request: Request) -> Response:
     row = project.row(request.path_params["run"])
     view = project.view(row.run)
     explained = graph.explain_run(view, project.root)
-    entries = list(project.feed.journal.entries(row.run))
+    entries = project.feed.entries(row.run)
     return page(request, "run.html", {"project": project, "row": row, "why": explained, "entries": entries})
 
 
