@@ -7,7 +7,7 @@ happened, never what is so; whether a run still goes on is asked of the run itse
 import sys
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -67,6 +67,7 @@ class Row:
         waived: Each waived gate with who waived it.
         over: Whether the journal itself says that nothing follows: APPROVED, abandoned, a ticket at its end.
         abandoned: Whether it was abandoned.
+        words: What a search looks through, in lower case.
     """
 
     run: str
@@ -88,6 +89,7 @@ class Row:
     waived: dict[str, str] = field(default_factory=dict[str, str])
     over: bool = False
     abandoned: bool = False
+    words: str = ""
 
     @property
     def total(self) -> Spent:
@@ -116,7 +118,8 @@ def _started(row: Row, data: Mapping[str, Any]) -> None:
         row.name, row.title = str(task.get("task_id", "")), str(task.get("task", ""))
         row.gates = tuple(task.get("gates_required", ()))
     else:
-        row.name, row.title = str(data.get("ticket_id", "")), str(data.get("title", ""))
+        row.name = str(data.get("ticket_id", ""))
+    row.words = f"{row.run} {row.name} {row.title}".lower()
 
 
 def _status(row: Row, data: Mapping[str, Any]) -> None:
@@ -153,6 +156,7 @@ def _gate(row: Row, data: Mapping[str, Any]) -> None:
 def _tool_call(row: Row, data: Mapping[str, Any]) -> None:
     payload = cast("Mapping[str, Any]", data.get("payload") or {})
     row.title = row.title or str(payload.get("title", ""))
+    row.words = f"{row.run} {row.name} {row.title}".lower()
 
 
 def _abandoned(row: Row, _data: Mapping[str, Any]) -> None:
@@ -211,6 +215,7 @@ class Feed:
         self.lines_of: dict[str, list[Line]] = {}
         self.waits: deque[Wait] = deque(maxlen=MAX_WAITS)
         self.position = 0
+        self._newest: list[Row] | None = None
         self._joined: dict[str, tuple[str, str, str]] = {}
         self._mutex = threading.Lock()
 
@@ -224,11 +229,14 @@ class Feed:
             for position, entry in self.journal.follow(self.position):
                 self._take(self.position, entry)
                 self.position = position
+                self._newest = None
 
-    def newest(self) -> list[Row]:
+    def newest(self) -> Sequence[Row]:
         """Return the rows, the one that changed last first."""
         with self._mutex:
-            return list(reversed(self.rows.values()))
+            if self._newest is None:
+                self._newest = list(reversed(self.rows.values()))
+            return self._newest
 
     def read(self, lines: Iterable[Line]) -> list[Entry]:
         """Return some lines in full.

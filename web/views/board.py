@@ -1,6 +1,6 @@
 """The board: all runs and tickets, the one that changed last first."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,21 +29,34 @@ class Item:
 def found_rows(site: Site, wanted: Mapping[str, str]) -> list[tuple[Project, Row]]:
     """Return the rows that a filter lets pass, the one that changed last first."""
     projects = [project for key, project in site.projects.items() if wanted.get("project") in (None, "", key)]
-    rows = [(project, row) for project in projects for row in project.feed.newest() if _fits(row, wanted)]
+    fits = _filter(wanted)
+    rows = [
+        (project, row)
+        for project in projects
+        for row in (project.feed.newest() if fits is None else filter(fits, project.feed.newest()))
+    ]
     if len(projects) > 1:
         rows.sort(key=lambda pair: pair[1].changed_at, reverse=True)
     return rows
 
 
-def _fits(row: Row, wanted: Mapping[str, str]) -> bool:
-    text = wanted.get("q", "").lower()
-    return (
-        wanted.get("status") in (None, "", row.state)
-        and wanted.get("kind") in (None, "", row.kind)
-        and (not wanted.get("role") or wanted["role"] in row.roles)
-        and (not wanted.get("gate") or wanted["gate"] in row.gates)
-        and (not text or text in row.run.lower() or text in row.title.lower())
-    )
+def _filter(wanted: Mapping[str, str]) -> Callable[[Row], bool] | None:
+    """Return what tells whether a row fits; None where all do."""
+    status, kind, role, gate, text = (wanted.get(name, "") for name in ("status", "kind", "role", "gate", "q"))
+    if not (status or kind or role or gate or text):
+        return None
+    text = text.lower()
+
+    def fits(row: Row) -> bool:
+        return (
+            (not status or row.state == status)
+            and (not kind or row.kind == kind)
+            and (not role or role in row.roles)
+            and (not gate or gate in row.gates)
+            and text in row.words
+        )
+
+    return fits
 
 
 def next_step(project: Project, row: Row) -> str:
