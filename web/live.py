@@ -42,11 +42,16 @@ class Live:
         for event in self._watchers:
             event.set()
 
-    async def changes(self) -> AsyncIterator[bool]:
-        """Yield True each time that some journal may have grown, and False when nothing was heard for a while."""
+    async def changes(self, *, at_once: bool = False) -> AsyncIterator[bool]:
+        """Yield True each time that some journal may have grown, and False when nothing was heard for a while.
+
+        With `at_once` the first True comes without waiting.
+        """
         if len(self._watchers) >= MAX_STREAMS:
             return
         event = asyncio.Event()
+        if at_once:
+            event.set()
         self._watchers.add(event)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look())

@@ -115,6 +115,15 @@ class RunStore(RunFolder):
         except (OSError, UnicodeDecodeError):
             return None
 
+    def answer_of(self, role: str, sha256: str) -> str | None:
+        """Return the stored answer of a role that has this digest, or None."""
+        names = sorted(path.stem for path in (self.folder / "answers").glob(f"*-{role}-*.txt"))
+        texts = (text for name in names if (text := self.answer(name)) is not None)
+        return next(
+            (text for text in texts if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == sha256),
+            None,
+        )
+
     def keep_answer(self, key: str, text: str) -> None:
         """Store an answer under its key before anything is done with it.
 

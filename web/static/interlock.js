@@ -16,16 +16,14 @@
   let timer = 0;
   const soon = () => { if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, 100); };
 
-  // -- one stream of events; it comes back by itself, behind the last event that it has.
-  let last = "", wait = 500;
-  const listen = (url, handlers) => {
+  // -- a stream of events; it comes back by itself, behind the last event that it has.
+  const listen = (url, handlers, last = "", wait = 500) => {
     const source = new EventSource(url + (last ? (url.includes("?") ? "&" : "?") + "after=" + encodeURIComponent(last) : ""));
     source.onopen = () => { wait = 500; state.textContent = ""; };
     source.onerror = () => {
       state.textContent = "not connected";
       source.close();
-      setTimeout(() => listen(url, handlers), wait);
-      wait = Math.min(wait * 2, 10000);
+      setTimeout(() => listen(url, handlers, last, Math.min(wait * 2, 10000)), wait);
     };
     for (const [name, handle] of Object.entries(handlers)) {
       source.addEventListener(name, (event) => { last = event.lastEventId || last; handle(JSON.parse(event.data)); });
@@ -33,6 +31,23 @@
   };
   if (document.body.dataset.events && document.querySelector("[data-live]")) {
     listen(document.body.dataset.events, { changed: soon, ended: () => location.reload() });
+  }
+
+  const log = document.getElementById("log");
+  if (log && window.EventSource) {
+    const said = (line) => {
+      const below = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+      const item = document.createElement("li"), time = document.createElement("time"), text = document.createElement("span");
+      if (["good", "bad", "odd"].includes(line.look)) item.className = line.look;
+      time.dateTime = time.title = line.at;
+      time.textContent = ago(time);
+      text.textContent = line.text;
+      item.append(time, " ", text);
+      log.append(item);
+      if (below) log.scrollTop = log.scrollHeight;
+    };
+    log.scrollTop = log.scrollHeight;
+    listen(log.dataset.log, { said, ended: () => location.reload() }, log.dataset.after);
   }
 
   // -- keys

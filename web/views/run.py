@@ -1,23 +1,165 @@
-"""A run: its path through the statuses, its attempts and gates, its answers, and why it is where it is."""
+"""A run: its path through the statuses, its attempts and gates, its answers, its log, and why it is where it is."""
 
-from typing import Final
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock import graph
+from interlock.core.errors import InterlockError
+from interlock.core.text import visible
+from interlock.journal import Entry
+from interlock.web.access import still_stands
+from interlock.web.live import message, stream
+from interlock.web.matrix import MARKS, matrix
 from interlock.web.pages import page, site_of
+from interlock.web.site import NotHereError, Project
+from interlock.web.timeline import timeline
+from interlock.web.words import Said, said
+
+LOG_LINES: Final = 200
+"""So many lines of the log a page begins with; the rest is a link away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer as it is listed: the line of the journal, with what is said of its cost."""
+
+    seq: int
+    role: str
+    attempt: int
+    number: int
+    outcome: str
+    at: str
+    codes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line of an answer, with the findings that are about it."""
+
+    number: int
+    text: str
+    findings: tuple[dict[str, Any], ...]
+
+
+def run_values(project: Project, run_id: str) -> dict[str, Any]:
+    """Return all that is shown of a run; a run whose folder is gone is shown as its lines tell it."""
+    row = project.row(run_id)
+    entries = project.feed.entries(run_id)
+    try:
+        view = project.view(run_id)
+        explained = graph.explain_run(view, project.root)
+    except InterlockError as error:
+        explained = {
+            "why": f"Its state cannot be read: {error.message}", "next": [error.fix], "gates": [], "phase": "gone",
+            "last_refusal": None, "driven": False,
+        }  # fmt: skip
+    return {
+        "project": project, "row": row, "why": explained, "timeline": timeline(entries), "marks": MARKS,
+        "matrix": matrix(row.gates, entries), "answers": _answers(entries), "log": log_of(entries)[-LOG_LINES:],
+        "log_count": len(entries), "position": project.feed.position,
+    }  # fmt: skip
 
 
 def run(request: Request) -> Response:
     """Show a run."""
     project = site_of(request).project(request.path_params["project"])
+    values = run_values(project, request.path_params["run"])
+    if "all" in request.query_params:
+        values["log"] = log_of(project.feed.entries(values["row"].run))
+    return page(request, "run.html", values)
+
+
+def log_of(entries: Sequence[Entry]) -> list[Said]:
+    """Return lines in words."""
+    return [said(entry) for entry in entries]
+
+
+def _answers(entries: Sequence[Entry]) -> list[Answer]:
+    """Return the answers, the newest first."""
+    return [
+        Answer(
+            entry.seq, str(entry.data.get("role", "agent")), int(entry.data.get("attempt", 0)),
+            int(entry.data.get("reask", 0)) + 1, str(entry.data.get("outcome", "")), entry.at,
+            tuple(dict.fromkeys(row["code"] for row in entry.data.get("findings", ()) if row["level"] == "error")),
+        )
+        for entry in reversed(entries)
+        if entry.type == "answer"
+    ]  # fmt: skip
+
+
+def answer(request: Request) -> Response:
+    """Show one answer: its text, as it came, with each finding at its line."""
+    project = site_of(request).project(request.path_params["project"])
     row = project.row(request.path_params["run"])
-    view = project.view(row.run)
-    explained = graph.explain_run(view, project.root)
-    entries = project.feed.entries(row.run)
-    return page(request, "run.html", {"project": project, "row": row, "why": explained, "entries": entries})
+    seq = request.path_params["seq"]
+    lines = [line for line in project.feed.lines_of[row.run] if line.type == "answer"]
+    entry = next((each for each in project.feed.read(lines) if str(each.seq) == seq), None)
+    if entry is None:
+        raise NotHereError(f"line {seq[:20]} of {row.run} is no answer", "The run's page lists its answers.")
+    data = entry.data
+    findings: list[dict[str, Any]] = list(data.get("findings", ()))
+    text = graph.RunStore(project.root, row.run).answer_of(data["role"], data.get("response_sha256", ""))
+    shown = _numbered(text or "", findings)
+    values: dict[str, Any] = {
+        "project": project, "row": row, "entry": entry, "data": data, "lines": shown, "kept": text is not None,
+        "rest": [item for item in findings if not 0 < (item.get("line") or 0) <= len(shown)],
+    }  # fmt: skip
+    return page(request, "answer.html", values)
 
 
-ROUTES: Final = (Route("/{project}/runs/{run}", run),)
+def _numbered(text: str, findings: Sequence[dict[str, Any]]) -> list[TextLine]:
+    at: dict[int, list[dict[str, Any]]] = {}
+    for item in findings:
+        at.setdefault(item.get("line") or 0, []).append(item)
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
+    return [
+        TextLine(number, visible(line, keep="\t"), tuple(at.get(number, ()))) for number, line in enumerate(lines, 1)
+    ]
+
+
+async def log(request: Request) -> Response:
+    """Send what happens in a run as it happens: `said` events, whose ids are positions in the journal."""
+    project = await asyncio.to_thread(site_of(request).project, request.path_params["project"])
+    run_id = project.row(request.path_params["run"]).run
+    live, stands = request.app.state.live, still_stands(request.scope)
+
+    async def body(after: dict[str, int]) -> AsyncIterator[str]:
+        position = after.get(project.key, 0)
+        yield ": hello\n\n"
+        async for heard in live.changes(at_once=True):
+            if not stands():
+                yield message({}, name="ended")
+                return
+            if not heard:
+                yield ": still here\n\n"
+                continue
+            rows, position = await asyncio.to_thread(_since, project, run_id, position)
+            for end, line in rows:
+                yield message(line.to_json(), name="said", position=f"{project.key}:{end}")
+
+    return stream(request, body)
+
+
+def _since(project: Project, run_id: str, position: int) -> tuple[list[tuple[int, Said]], int]:
+    """Return a run's lines behind a position of the journal in words, each with the position behind it."""
+    project.refresh()
+    rows: list[tuple[int, Said]] = []
+    lines = [line for line in project.feed.lines_of.get(run_id, ()) if line.start >= position]
+    for line in lines:
+        for end, entry in project.feed.journal.follow(line.start):
+            rows.append((end, said(entry)))
+            break
+    return rows, max(position, project.feed.position)
+
+
+ROUTES: Final = (
+    Route("/{project}/runs/{run}", run),
+    Route("/{project}/runs/{run}/log", log),
+    Route("/{project}/runs/{run}/answers/{seq}", answer),
+)
