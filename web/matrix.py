@@ -43,7 +43,8 @@ def matrix(gates: Sequence[str], entries: Iterable[Entry]) -> Matrix:
         if entry.type == "status":
             attempts[attempt] = None
         elif entry.type == "answer" and data.get("outcome") in ("pass", "handover"):
-            passed |= {(attempt, gate) for gate in (data.get("envelope") or {}).get("gates_passed", ())}
+            envelope: Mapping[str, Any] = data.get("envelope") or {}
+            passed |= {(attempt, gate) for gate in envelope.get("gates_passed", ())}
         elif entry.type == "evidence" and data.get("role") is None and data.get("ok"):
             passed.add((attempt, data["gate"]))
         elif entry.type == "waiver":

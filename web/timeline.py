@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final
 
 from interlock.journal import Entry
@@ -134,7 +135,7 @@ def _asks(entries: Iterable[Entry]) -> tuple[list[tuple[Entry, float, Ask]], lis
 
 def _axis(moments: Iterable[float]) -> dict[float, float]:
     ordered = sorted(moments)
-    widths = [math.sqrt(after - before) + _GAP_SECONDS for before, after in zip(ordered, ordered[1:], strict=False)]
+    widths = [math.sqrt(after - before) + _GAP_SECONDS for before, after in pairwise(ordered)]
     scale = (WIDTH - _LEAST) / (sum(widths) or 1.0)
     place, x = dict[float, float](), 0.0
     for moment, width in zip(ordered, [*widths, 0.0], strict=True):

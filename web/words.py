@@ -27,8 +27,8 @@ class Said:
 
 
 def _status(data: Mapping[str, Any]) -> tuple[str, str]:
-    reasons = (data.get("envelope") or {}).get("fail_reasons") or []
-    why = "".join(f"\n- {reason}" for reason in reasons)
+    envelope: Mapping[str, Any] = data.get("envelope") or {}
+    why = "".join(f"\n- {reason}" for reason in envelope.get("fail_reasons") or ())
     look = {"APPROVED": "good", "BLOCKED": "bad"}.get(data["to"], "")
     return f"{data['to']} by {data['by']}, attempt {data['attempt']}{why}", look
 

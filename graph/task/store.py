@@ -118,11 +118,11 @@ class RunStore(RunFolder):
     def answer_of(self, role: str, sha256: str) -> str | None:
         """Return the stored answer of a role that has this digest, or None."""
         names = sorted(path.stem for path in (self.folder / "answers").glob(f"*-{role}-*.txt"))
-        texts = (text for name in names if (text := self.answer(name)) is not None)
-        return next(
-            (text for text in texts if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == sha256),
-            None,
-        )
+        for name in names:
+            text = self.answer(name)
+            if text is not None and hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == sha256:
+                return text
+        return None
 
     def keep_answer(self, key: str, text: str) -> None:
         """Store an answer under its key before anything is done with it.
