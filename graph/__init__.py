@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.explain import explain_run, explanation_text, run_summary, tree_after
-    from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence
+    from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
     from interlock.graph.task.machine import Outcome, UNANSWERED, outcome_of, route
     from interlock.graph.task.policy import AgentSetting, Policy, key_variables, make_policy
     from interlock.graph.task.preflight import preflight, prepare
@@ -71,11 +71,11 @@ __all__ = [
     "explain_run", "explain_ticket", "explanation_text", "find_or_begin", "find_run", "find_ticket_run", "frozen_of",
     "give_up", "in_git", "journal_path", "journal_run", "judge", "keep_files", "kept_answer", "key_variables",
     "left_before", "list_runs", "load_task", "make_policy", "newest_run", "no_task_run", "outcome_of", "parse_head",
-    "pipeline_graph", "pipeline_mermaid", "policy_changes", "preflight", "prepare", "read_ticket", "rebuild", "remove",
-    "route", "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed", "start_run", "state_dir",
-    "status_mermaid", "summary_text", "task_from_mapping", "task_graph", "ticket_agent", "ticket_explanation_text",
-    "ticket_summary", "transition_table", "tree_after", "unapproved_bases", "vacant_roles", "verify_journal",
-    "view_run",
+    "pipeline_graph", "pipeline_mermaid", "policy_changes", "preflight", "prepare", "present_path", "read_ticket",
+    "rebuild", "remove", "route", "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed",
+    "start_run", "state_dir", "status_mermaid", "summary_text", "task_from_mapping", "task_graph", "ticket_agent",
+    "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after", "unapproved_bases", "vacant_roles",
+    "verify_journal", "view_run",
 ]
 # fmt: on
 

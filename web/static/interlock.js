@@ -50,6 +50,41 @@
     listen(log.dataset.log, { said, ended: () => location.reload() }, log.dataset.after);
   }
 
+  // -- screenshots: a slider over before and after, as one picture whose upper half is cut by a rectangle.
+  const svg = (name, attributes) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+  document.querySelectorAll("[data-shots]").forEach((figure, number) => {
+    const [before, after] = figure.querySelectorAll("img");
+    if (!before || !after) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = "Slide";
+    button.addEventListener("click", () => {
+      button.remove();
+      const wide = Math.max(before.naturalWidth, after.naturalWidth), high = Math.max(before.naturalHeight, after.naturalHeight);
+      const picture = svg("svg", { viewBox: `0 0 ${wide} ${high}`, role: "img" });
+      const cut = svg("rect", { x: 0, y: 0, width: wide / 2, height: high });
+      const clip = svg("clipPath", { id: "cut-" + number });
+      clip.append(cut);
+      picture.append(clip, svg("image", { href: after.src, width: after.naturalWidth, height: after.naturalHeight }),
+        svg("image", { href: before.src, width: before.naturalWidth, height: before.naturalHeight, "clip-path": `url(#cut-${number})` }));
+      picture.setAttribute("aria-label", "before at the left of the slider, after at its right");
+      const range = document.createElement("input");
+      range.type = "range"; range.max = wide; range.value = wide / 2;
+      range.setAttribute("aria-label", "How much of before is shown");
+      range.addEventListener("input", () => cut.setAttribute("width", range.value));
+      const box = document.createElement("div");
+      box.className = "slide";
+      box.append(range, picture);
+      figure.querySelector(".three").prepend(box);
+      range.focus();
+    });
+    figure.querySelector("figcaption").append(" ", button);
+  });
+
   // -- keys
   const focusRow = (at) => {
     const all = rows();

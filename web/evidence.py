@@ -1,0 +1,198 @@
+"""What the evidence of two attempts says, beside one another: pictures, findings, console and tests.
+
+Everything begins with journal lines: they name each file with its digest. A file is read by that digest alone, from
+the kept copy or from where it lies, and what does not have it any more is said to be gone.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from interlock.gates import EvidenceFile, ManifestError, read_evidence, read_manifest
+from interlock.graph import present_path
+from interlock.journal import Entry
+
+Change: TypeAlias = Literal["new", "fixed", "same"]
+
+OBJECTS: Final = "artifacts/interlock/objects"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An evidence file that a journal line names: `key` of EVIDENCE, path from the root, hex digest."""
+
+    key: str
+    path: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        """Its name without the folders."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The evidence for one gate in one attempt.
+
+    `collector` and `isolation` are what the manifest and the log say of how it was made; empty where they do not.
+    """
+
+    gate: str
+    attempt: int
+    ok: bool
+    tree: str
+    at: str
+    files: tuple[File, ...]
+    findings: tuple[Mapping[str, Any], ...]
+    collector: str = ""
+    isolation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One finding, console record or test, and whether it is new, fixed or the same in the later attempt."""
+
+    change: Change
+    level: str
+    title: str
+    detail: str
+    place: str = ""
+
+
+def collected(root: Path, entries: Iterable[Entry]) -> list[Collected]:
+    """Return what was collected in a run, in its order."""
+    attempt, found = 1, list[Collected]()
+    for entry in entries:
+        attempt = entry.data.get("attempt", attempt)
+        if entry.type != "evidence":
+            continue
+        data = entry.data
+        files = tuple(File(row["key"], row["path"], row["sha256"]) for row in data.get("files", ()))
+        found.append(
+            Collected(
+                str(data["gate"]), attempt, bool(data["ok"]), str(data.get("tree", "")), entry.at, files,
+                tuple(data.get("findings", ())), _collector(root, str(data.get("manifest", ""))),
+                _isolation(root, files),
+            )
+        )  # fmt: skip
+    return found
+
+
+def cited(entries: Iterable[Entry]) -> dict[str, File]:
+    """Return every file that the lines of a run name, by its digest."""
+    files: dict[str, File] = {}
+    for entry in entries:
+        rows = entry.data.get("files") if entry.type == "evidence" else entry.data.get("evidence")
+        if entry.type in ("evidence", "answer"):
+            for row in cast("Sequence[Mapping[str, Any]]", rows or ()):
+                files.setdefault(row["sha256"], File(row["key"], row["path"], row["sha256"]))
+    return files
+
+
+def read(root: Path, file: File) -> bytes | None:
+    """Return the bytes of a file as they were judged; None when nothing has that digest any more."""
+    for path in (f"{OBJECTS}/{file.sha256[:2]}/{file.sha256}", present_path(root, file.path, file.sha256)):
+        found = read_evidence(root, path)
+        if isinstance(found, EvidenceFile) and found.sha256 == file.sha256:
+            return found.data
+    return None
+
+
+def is_in_place(root: Path, file: File) -> bool:
+    """Return whether the file that the line names is still the one that was judged."""
+    found = read_evidence(root, present_path(root, file.path, file.sha256))
+    return isinstance(found, EvidenceFile) and found.sha256 == file.sha256
+
+
+def _collector(root: Path, manifest: str) -> str:
+    if not manifest:
+        return ""
+    try:
+        made = read_manifest(root, manifest).collector
+    except (ManifestError, OSError):
+        return "its manifest is not there any more"
+    return f"{made.name} {made.version}"
+
+
+def _isolation(root: Path, files: Iterable[File]) -> str:
+    for file in files:
+        if file.name.endswith(".log"):
+            head = _json((read(root, file) or b"").partition(b"\n")[0])
+            sealed: Mapping[str, Any] = head.get("sealed") or {}
+            return str(sealed.get("level", "")) or "not isolated"
+    return ""
+
+
+def compare(root: Path, before: Collected | None, after: Collected) -> list[Compared]:
+    """Return what both say: what is new first, then the same, then what was fixed."""
+    was = {} if before is None else dict(_statements(root, before))
+    now = dict(_statements(root, after))
+    rows = [
+        Compared("same" if key in was else "new", *now[key]) for key in now
+    ] + [Compared("fixed", *was[key]) for key in was if key not in now]  # fmt: skip
+    order: Mapping[Change, int] = {"new": 0, "same": 1, "fixed": 2}
+    return sorted(rows, key=lambda row: order[row.change])
+
+
+def _statements(root: Path, one: Collected) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+    """Yield what the files of a collection state, each under a key by which it is found again."""
+    for file in one.files:
+        data = read(root, file)
+        if data is None:
+            continue
+        if file.name.endswith(".axe.json"):
+            yield from _accessibility(_json(data))
+        elif file.key == "console":
+            yield from _console(data)
+        elif file.name.endswith(".tests.json"):
+            yield from _tests(_json(data))
+
+
+def _accessibility(result: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+    for rule in cast("Sequence[Mapping[str, Any]]", result.get("violations", ())):
+        for node in cast("Sequence[Mapping[str, Any]]", rule.get("nodes", ())):
+            target = " ".join(map(str, node.get("target", ())))
+            detail = f"{target}\n{node.get('html', '')}\n{node.get('failureSummary', '')}"
+            level = str(node.get("impact") or rule.get("impact") or "")
+            title = f"{rule.get('id')}: {rule.get('help', '')}"
+            yield f"a11y {rule.get('id')} {target} {node.get('html', '')}", (level, title, detail, target)
+
+
+def _console(data: bytes) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+    for line in data.splitlines()[1:2000]:
+        row = _json(line)
+        if row.get("kind"):
+            place = f"{row.get('width')} px"
+            text = str(row.get("text", ""))
+            yield f"console {row.get('kind')} {text} {place}", (
+                str(row.get("level", "")), text.partition("\n")[0], f"{text}\n{row.get('url', '')}", place,
+            )  # fmt: skip
+
+
+def _tests(result: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+    for test in cast("Sequence[Mapping[str, Any]]", result.get("tests", ())):
+        if test.get("outcome") != "passed":
+            name, outcome = str(test.get("id")), str(test.get("outcome"))
+            yield f"test {name} {outcome}", (outcome, name, str(test.get("message", "")), "")
+
+
+def counts(root: Path, one: Collected) -> dict[str, int]:
+    """Return how many tests had each outcome; empty where no report tells."""
+    found: dict[str, int] = {}
+    for file in one.files:
+        if file.name.endswith(".tests.json"):
+            for test in cast("Sequence[Mapping[str, Any]]", _json(read(root, file) or b"").get("tests", ())):
+                outcome = str(test.get("outcome"))
+                found[outcome] = found.get(outcome, 0) + 1
+    return found
+
+
+def _json(data: bytes) -> dict[str, Any]:
+    try:
+        value: object = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

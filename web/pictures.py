@@ -1,0 +1,92 @@
+"""Screenshots against one another: how many pixels differ, and where, by Pillow."""
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MAX_PIXELS: Final = 40_000_000
+"""A larger picture is not opened: a small file can hold an endless one."""
+_ANY_CHANGE: Final = [0.0, *([255.0] * 255)]
+_SIGNATURES: Final = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
+
+
+class Difference(NamedTuple):
+    """How two pictures differ: changed pixels of how many, and a PNG in which they are red; or why it is not known."""
+
+    changed: int = 0
+    pixels: int = 0
+    png: bytes = b""
+    unknown: str = ""
+
+    @property
+    def share(self) -> float:
+        """The share of changed pixels, in percent."""
+        return 100 * self.changed / self.pixels if self.pixels else 0.0
+
+
+def kind_of(data: bytes) -> str | None:
+    """Return the type of a picture that browsers show and nothing runs in; None for anything else."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for begin, kind in _SIGNATURES.items() if data.startswith(begin)), None)
+
+
+def difference(before: str, after: str, read: Callable[[str], bytes | None]) -> Difference:
+    """Compare two pictures by their digests; one that was compared before is not read again."""
+    known = _KNOWN.get((before, after))
+    if known is None:
+        was, now = read(before), read(after)
+        if was is None or now is None:
+            return Difference(unknown="a picture is not there any more")
+        known = _compare(was, now)
+        while len(_KNOWN) >= _MAX_KNOWN:
+            _KNOWN.pop(next(iter(_KNOWN)), None)
+        _KNOWN[before, after] = known
+    return known
+
+
+_KNOWN: Final[dict[tuple[str, str], Difference]] = {}
+_MAX_KNOWN: Final = 64
+
+
+def _compare(was: bytes, now: bytes) -> Difference:
+    try:
+        from PIL import Image, ImageChops  # noqa: PLC0415 - an extra
+    except ImportError:
+        return Difference(unknown="Pillow is not installed: pip install 'interlock-orchestrator[browser]'")
+    first, second = _opened(was), _opened(now)
+    if isinstance(first, str) or isinstance(second, str):
+        return Difference(unknown=first if isinstance(first, str) else str(second))
+    size = max(first.width, second.width), max(first.height, second.height)
+    if size[0] * size[1] > MAX_PIXELS:
+        return Difference(unknown="the pictures are too large to compare")
+    one, two = (_padded(each, size) for each in (first, second))
+    differs = ImageChops.difference(one, two).convert("L").point(_ANY_CHANGE)  # pyright: ignore[reportUnknownMemberType]
+    pale = Image.blend(two.convert("L").convert("RGB"), Image.new("RGB", size, "white"), 0.6)
+    pale.paste(Image.new("RGB", size, (200, 0, 40)), mask=differs)
+    kept = io.BytesIO()
+    pale.save(kept, "PNG")
+    return Difference(differs.histogram()[255], size[0] * size[1], kept.getvalue())
+
+
+def _opened(data: bytes) -> "Image | str":
+    from PIL import Image  # noqa: PLC0415
+
+    try:
+        picture = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP"))
+        if picture.width * picture.height > MAX_PIXELS:
+            return "a picture is too large to compare"
+        return picture.convert("RGB")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return "a picture cannot be read"
+
+
+def _padded(picture: "Image", size: tuple[int, int]) -> "Image":
+    from PIL import Image  # noqa: PLC0415
+
+    whole = Image.new("RGB", size, "white")
+    whole.paste(picture)
+    return whole

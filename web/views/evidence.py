@@ -1,0 +1,151 @@
+"""The evidence of a run: each gate in one attempt beside another, and every file by its digest."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from interlock.journal import Entry
+from interlock.web import evidence
+from interlock.web.evidence import Collected, Compared, File
+from interlock.web.pages import page, site_of
+from interlock.web.pictures import Difference, difference, kind_of
+from interlock.web.site import NotHereError, Project
+
+SHOWN_BYTES: Final = 256 * 1024
+"""So much of a text is shown at once."""
+_SAFE: Final = {"content-security-policy": "default-src 'none'; sandbox; frame-ancestors 'none'"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A screenshot of one name, before and after; either may be missing."""
+
+    name: str
+    before: File | None
+    after: File | None
+    difference: Difference | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What is shown of one gate: the later collection, the earlier one, and what they say beside one another."""
+
+    after: Collected
+    before: Collected | None
+    shots: Sequence[Shot]
+    rows: Sequence[Compared]
+    tests: Mapping[str, int]
+    in_place: Mapping[str, bool]
+
+
+def _attempt(text: str, known: Sequence[int], otherwise: int) -> int:
+    return int(text) if text.isdecimal() and len(text) < 9 and int(text) in known else otherwise
+
+
+def evidence_values(project: Project, run_id: str, before: str = "", after: str = "") -> dict[str, Any]:
+    """Return what is shown of a run's evidence: of the last two attempts that have any, or of those that are named."""
+    row = project.row(run_id)
+    entries = project.feed.entries(run_id)
+    found = evidence.collected(project.root, entries)
+    attempts = sorted({one.attempt for one in found})
+    later = _attempt(after, attempts, attempts[-1] if attempts else 0)
+    earlier = _attempt(before, attempts, max((each for each in attempts if each < later), default=0))
+    by_gate = {(one.attempt, one.gate): one for one in found}
+    gates = [
+        _gate(project, entries, by_gate.get((earlier, one.gate)), one) for one in found
+        if one is by_gate[one.attempt, one.gate] and one.attempt == later
+    ]  # fmt: skip
+    return {"project": project, "row": row, "gates": gates, "attempts": attempts, "before": earlier, "after": later}
+
+
+def _gate(project: Project, entries: Sequence[Entry], before: Collected | None, after: Collected) -> Gate:
+    files = evidence.cited(entries)
+    was = {} if before is None else {file.name: file for file in before.files if file.key == "screenshots"}
+    now = {file.name: file for file in after.files if file.key == "screenshots"}
+
+    def read(sha256: str) -> bytes | None:
+        return evidence.read(project.root, files[sha256])
+
+    shots = [
+        Shot(
+            name, was.get(name), now.get(name),
+            difference(was[name].sha256, now[name].sha256, read) if name in was and name in now else None,
+        )
+        for name in dict.fromkeys((*now, *was))
+    ]  # fmt: skip
+    return Gate(
+        after, before, shots, evidence.compare(project.root, before, after),
+        evidence.counts(project.root, after),
+        {file.sha256: evidence.is_in_place(project.root, file) for file in after.files},
+    )  # fmt: skip
+
+
+def show(request: Request) -> Response:
+    """Show the evidence of a run."""
+    project = site_of(request).project(request.path_params["project"])
+    asked = request.query_params
+    values = evidence_values(project, request.path_params["run"], asked.get("before", ""), asked.get("after", ""))
+    return page(request, "evidence.html", values)
+
+
+def _file(request: Request) -> tuple[Project, File, bytes]:
+    project = site_of(request).project(request.path_params["project"])
+    row = project.row(request.path_params["run"])
+    file = evidence.cited(project.feed.entries(row.run)).get(request.path_params["sha256"])
+    data = None if file is None else evidence.read(project.root, file)
+    if file is None or data is None:
+        raise NotHereError("no evidence of this run has that digest here", "The evidence page lists its files.")
+    return project, file, data
+
+
+def raw(request: Request) -> Response:
+    """Answer with a file as a picture that nothing runs in, or as plain text; a text by pieces, from `from` on."""
+    _, file, data = _file(request)
+    kind = kind_of(data)
+    if kind is not None:
+        return Response(data, media_type=kind, headers=_SAFE)
+    begin = request.query_params.get("from", "0")
+    start = int(begin) if begin.isdecimal() and len(begin) < 12 else 0
+    part = data[start : start + SHOWN_BYTES]
+    name = file.name.encode("ascii", "replace").decode().replace('"', "")
+    headers = {**_SAFE, "content-disposition": f'inline; filename="{name}.txt"'}
+    return Response(part, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+def text(request: Request) -> Response:
+    """Show a text file of the evidence, a piece at a time."""
+    project, file, data = _file(request)
+    begin = request.query_params.get("from", "0")
+    start = min(int(begin) if begin.isdecimal() and len(begin) < 12 else 0, max(0, len(data) - 1))
+    part = data[start : start + SHOWN_BYTES]
+    values = {
+        "project": project, "row": project.row(request.path_params["run"]), "file": file, "size": len(data),
+        "start": start, "end": start + len(part), "text": part.decode("utf-8", "replace"), "step": SHOWN_BYTES,
+        "picture": kind_of(data),
+    }  # fmt: skip
+    return page(request, "file.html", values)
+
+
+def differing(request: Request) -> Response:
+    """Answer with the picture of what differs between two screenshots."""
+    project = site_of(request).project(request.path_params["project"])
+    files = evidence.cited(project.feed.entries(project.row(request.path_params["run"]).run))
+    before, after = request.path_params["before"], request.path_params["after"]
+    if before not in files or after not in files:
+        raise NotHereError("no evidence of this run has that digest here", "The evidence page lists its files.")
+    found = difference(before, after, lambda sha256: evidence.read(project.root, files[sha256]))
+    if found.unknown:
+        raise NotHereError(found.unknown, "Look at both pictures.")
+    return Response(found.png, media_type="image/png", headers=_SAFE)
+
+
+ROUTES: Final = (
+    Route("/{project}/runs/{run}/evidence", show),
+    Route("/{project}/runs/{run}/files/{sha256}", raw),
+    Route("/{project}/runs/{run}/files/{sha256}/text", text),
+    Route("/{project}/runs/{run}/differences/{before}/{after}", differing),
+)
