@@ -56,7 +56,7 @@ def _compare(was: bytes, now: bytes) -> Difference:
     try:
         from PIL import Image, ImageChops  # noqa: PLC0415 - an extra
     except ImportError:
-        return Difference(unknown="Pillow is not installed: pip install 'interlock-orchestrator[browser]'")
+        return Difference(unknown="Pillow, of the extra `browser`, is not installed")
     first, second = _opened(was), _opened(now)
     if isinstance(first, str) or isinstance(second, str):
         return Difference(unknown=first if isinstance(first, str) else str(second))

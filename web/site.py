@@ -37,11 +37,19 @@ class Project:
         default_factory=dict[str, tuple[tuple[int, ...], graph.RunView]]
     )
     _graphs: Any = field(default_factory=dict[str, Any])
+    _drives: graph.Drives | None = None
 
     @property
     def title(self) -> str:
         """The folder's name."""
         return self.root.name or str(self.root)
+
+    @property
+    def drives(self) -> graph.Drives:
+        """The runs that this process drives."""
+        if self._drives is None:
+            self._drives = graph.Drives(self.root)
+        return self._drives
 
     def refresh(self) -> None:
         """Read what was written to the journal since the last look; one that is damaged keeps the rows it has."""

@@ -48,6 +48,7 @@ class _Drive:
     view: "RunView | None" = None
     error: Exception | None = None
     told: bool = False
+    take_up: bool = False
 
 
 class Drives:
@@ -72,6 +73,7 @@ class Drives:
         asks: Mapping[str, str] | None = None,
         wait_seconds: float = WAIT_SECONDS,
         until_queued: bool = False,
+        take_up: bool = False,
     ) -> "RunView":
         """Take a run on and return where it stands, at the latest after the given time. Safe to repeat.
 
@@ -86,6 +88,7 @@ class Drives:
             asks: By role name the ask id that its response is for.
             wait_seconds: How long to wait; 0 starts the drive and looks.
             until_queued: Return at once when the run waits for files that others hold.
+            take_up: As for `graph.runs.drive`; for a run that nobody drives.
 
         Raises:
             UnknownRunError, RunDamagedError, AnswerError: See `graph.errors`.
@@ -100,7 +103,7 @@ class Drives:
             given = self._keep_early(run_id, given, asks or {})
             if not given:
                 return self._with_kept(run_id, until)
-        drive, started = self._join_or_start(_Drive(run_id, given, dict(asks or {}), until))
+        drive, started = self._join_or_start(_Drive(run_id, given, dict(asks or {}), until, take_up=take_up))
         while given and not started:
             if not drive.ended.wait(_left(until)):
                 raise _busy(run_id)
@@ -220,6 +223,7 @@ class Drives:
                     notice=notice,
                     # An answer belongs to a call that waits for it; a run without one waits for its files by itself.
                     queue_seconds=_left(drive.patience_until) if drive.answers else None,
+                    take_up=drive.take_up,
                 )
             except RunBusyError:
                 if time.monotonic() + _POLL_SECONDS >= drive.patience_until:

@@ -85,6 +85,16 @@
     figure.querySelector("figcaption").append(" ", button);
   });
 
+  // -- the form of an answer is checked as one writes
+  const form = document.getElementById("answer-form");
+  if (form) {
+    let pause = 0;
+    form.addEventListener("input", () => {
+      clearTimeout(pause);
+      pause = setTimeout(() => htmx.ajax("POST", form.dataset.preview, { source: form, target: "#preview", select: "#preview", swap: "outerHTML" }), 400);
+    });
+  }
+
   // -- keys
   const focusRow = (at) => {
     const all = rows();

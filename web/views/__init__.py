@@ -1,7 +1,10 @@
 """The screens: one module each, which reads what it shows and answers what a person does there."""
 
-from interlock.web.views import board, evidence, inbox, journal, run, sessions
+from interlock.web.views import actions, board, evidence, inbox, journal, leases, run, sessions
 
 __all__ = ["ROUTES"]
 
-ROUTES = (*inbox.ROUTES, *sessions.ROUTES, *board.ROUTES, *journal.ROUTES, *run.ROUTES, *evidence.ROUTES)
+_SCREENS = (inbox, sessions, board, journal, leases, run, evidence, actions)
+
+ROUTES = tuple(route for screen in _SCREENS for route in screen.ROUTES)
+"""Every address but those of files and events; the first that fits answers."""

@@ -51,9 +51,15 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
     """Return all that is shown of a run; a run whose folder is gone is shown as its lines tell it."""
     row = project.row(run_id)
     entries = project.feed.entries(run_id)
+    waiting: list[str] = []
+    can_resume = can_abandon = False
     try:
         view = project.view(run_id)
         explained = graph.explain_run(view, project.root)
+        waiting = [item.role for item in view.waiting]
+        going = not view.abandoned and not explained["driven"]
+        can_resume = going and (view.phase in ("new", "running") or bool(view.failed))
+        can_abandon = going and (view.phase != "done" or bool(view.failed))
     except InterlockError as error:
         explained = {
             "why": f"Its state cannot be read: {error.message}", "next": [error.fix], "gates": [], "phase": "gone",
@@ -62,7 +68,8 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
     return {
         "project": project, "row": row, "why": explained, "timeline": timeline(entries), "marks": MARKS,
         "matrix": matrix(row.gates, entries), "answers": _answers(entries), "log": log_of(entries)[-LOG_LINES:],
-        "log_count": len(entries), "position": project.feed.position,
+        "log_count": len(entries), "position": project.feed.position, "waiting_for": waiting,
+        "can_resume": can_resume, "can_abandon": can_abandon,
     }  # fmt: skip
 
 

@@ -1,0 +1,139 @@
+"""What a person does to a run: answer for a role, take it on, abandon it."""
+
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from interlock import graph
+from interlock.core.errors import InterlockError
+from interlock.web.access import session_of
+from interlock.web.answering import Asked, asked, composed, hand_in, judged
+from interlock.web.pages import page, site_of
+from interlock.web.sessions import Rights
+from interlock.web.site import Project
+
+
+class NotAllowedError(InterlockError):
+    """The session may not do that."""
+
+    code = "UI403"
+
+
+class AnsweredError(InterlockError):
+    """The run does not wait for this role any more."""
+
+    code = "UI409"
+
+
+def allowed(request: Request, wanted: Rights) -> None:
+    """Let a session through that has these rights.
+
+    Raises:
+        NotAllowedError: It has fewer.
+    """
+    if not session_of(request.scope).may(wanted):
+        raise NotAllowedError(f"this session may not {wanted}", "Open a link that `interlock ui` prints in a terminal.")
+
+
+def _run(request: Request) -> tuple[Project, graph.RunView]:
+    project = site_of(request).project(request.path_params["project"])
+    return project, project.view(project.row(request.path_params["run"]).run)
+
+
+def _ask(request: Request) -> tuple[Project, Asked]:
+    project, view = _run(request)
+    name = request.path_params["role"]
+    found = asked(view, name)
+    if found is None:
+        raise AnsweredError(
+            f"run {view.run_id} does not wait for {name}: {_instead(project, view)}",
+            "Look at the run: somebody may have answered, or it went on.",
+        )
+    return project, found
+
+
+def _instead(project: Project, view: graph.RunView) -> str:
+    """Return what happened last in a run, in words."""
+    last = project.feed.entries(view.run_id)[-1]
+    who = last.data.get("role") or last.data.get("by") or ""
+    whose = f"of {who} " if who else ""
+    return f"it is {view.status or 'not started'}; its last line is `{last.type}` {whose}at {last.at}"
+
+
+def answer_form(request: Request) -> Response:
+    """Show what a role is asked, with the form for its answer."""
+    project, ask = _ask(request)
+    values = _form_values(project, ask, dict(request.query_params))
+    return page(request, "answer_form.html", values)
+
+
+def _form_values(project: Project, ask: Asked, form: dict[str, str]) -> dict[str, Any]:
+    text = composed(ask, form)
+    return {
+        "project": project, "row": project.row(ask.view.run_id), "ask": ask, "form": form, "text": text,
+        "findings": [] if not form else judged(project, ask, text), "refusal": _refusal(project, ask),
+    }  # fmt: skip
+
+
+def _refusal(project: Project, ask: Asked) -> dict[str, Any] | None:
+    """Return why the last answer of the role was refused, when it is asked again."""
+    if not ask.request["reask"]:
+        return None
+    return graph.explain_run(ask.view, project.root)["last_refusal"]
+
+
+def preview(request: Request) -> Response:
+    """Show the envelope that a form makes, and what the rules find in it."""
+    project, ask = _ask(request)
+    return page(request, "answer_form.html", _form_values(project, ask, request.scope["form"]))
+
+
+def submit(request: Request) -> Response:
+    """Hand the answer of a form in."""
+    allowed(request, "review")
+    project, ask = _ask(request)
+    view = hand_in(project, ask, request.scope["form"], session_of(request.scope).name)
+    again = asked(view, ask.role.name)
+    there = f"/{project.key}/runs/{quote(view.run_id)}"
+    if again is not None and again.request["reask"]:
+        there += f"/answer/{quote(ask.role.name)}"
+    return RedirectResponse(there, status_code=303)
+
+
+def resume(request: Request) -> Response:
+    """Take a run on in the background."""
+    allowed(request, "review")
+    project, view = _run(request)
+    project.drives.advance(view.run_id, wait_seconds=1.0, take_up=bool(view.failed))
+    return _back(project, view)
+
+
+def abandon(request: Request) -> Response:
+    """End a run for good."""
+    allowed(request, "review")
+    project, view = _run(request)
+    if request.scope["form"].get("sure") != "yes":
+        raise NotAllowedError("nothing was done: ending a run for good needs its tick", "Go back, and tick it.")
+    graph.abandon(project.root, view.run_id)
+    return _back(project, view)
+
+
+def _back(project: Project, view: graph.RunView) -> Response:
+    return RedirectResponse(f"/{project.key}/runs/{quote(view.run_id)}", status_code=303)
+
+
+def _post(path: str, action: Callable[[Request], Response]) -> Route:
+    return Route(f"/{{project}}/runs/{{run}}/{path}", action, methods=["POST"])
+
+
+ROUTES: Final = (
+    Route("/{project}/runs/{run}/answer/{role}", answer_form),
+    _post("answer/{role}/preview", preview),
+    _post("answer/{role}", submit),
+    _post("resume", resume),
+    _post("abandon", abandon),
+)
