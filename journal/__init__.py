@@ -15,6 +15,7 @@ from interlock.journal.errors import (
     JournalConflict,
     JournalDamaged,
     JournalError,
+    JournalPositionLost,
     JournalRefused,
     JournalUnwritten,
 )
@@ -24,8 +25,8 @@ from interlock.journal.verify import verify
 
 __all__ = [
     "MAX_DEPTH", "MAX_LINE_BYTES", "RULES", "Entry", "Head", "Journal", "JournalConflict",
-    "JournalDamaged", "JournalError", "JournalRefused", "JournalUnwritten", "canonical", "not_json",
-    "verify",
+    "JournalDamaged", "JournalError", "JournalPositionLost", "JournalRefused", "JournalUnwritten", "canonical",
+    "not_json", "verify",
 ]  # fmt: skip
 
 PUBLIC_MODULES: Final = ("errors",)

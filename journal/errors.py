@@ -52,6 +52,10 @@ RULES: Final = rules({
         "The journal is what was written to it.",
         "Stop every writer, then restore the file from a copy, or move it aside and start a new one.",
     ),
+    "JRN723": (
+        "A position in the journal is where a line of it ends.",
+        "Read the journal from its beginning: it is shorter than it was, another file, or the position is of another.",
+    ),
     "JRN731": (
         "A key of a run belongs to one event.",
         "Give the new event a key of its own. A key stands for one event of its run, for ever.",
@@ -101,6 +105,10 @@ class JournalDamaged(JournalError):  # noqa: N818
     """The file is not what was written to it; nothing is appended to it any more."""
 
     exit_code = Exit.REFUSED
+
+
+class JournalPositionLost(JournalError):  # noqa: N818
+    """No line of the file ends at the position from which it was to be read on."""
 
 
 class JournalRefused(JournalError):  # noqa: N818

@@ -11,7 +11,7 @@ from typing import Any
 from interlock.core.finding import Finding
 from interlock.journal import files
 from interlock.journal.chain import Chain
-from interlock.journal.errors import JournalConflict, JournalDamaged, JournalRefused
+from interlock.journal.errors import JournalConflict, JournalDamaged, JournalPositionLost, JournalRefused
 from interlock.journal.line import (
     MAX_LINE_BYTES,
     MAX_NAME_CHARS,
@@ -133,23 +133,35 @@ class Journal:
         """
         return self._entries() if run is None else self._entries_of(run)
 
-    def follow(self, offset: int = 0) -> Iterator[tuple[int, Entry]]:
-        """Give each whole line behind a byte offset with the offset of its end, which serves as the next one.
+    def follow(self, offset: int = 0, *, after: str = "") -> Iterator[tuple[int, Entry]]:
+        """Give the events of all runs behind a position, each with the position behind it, and end with the file.
+
+        A position is a byte offset at which a line ends; 0 is the beginning. It stays true in other processes and for
+        as long as the file is the same, so that whoever keeps the last one goes on there: `offset` with the hash of the
+        entry that it came with as `after` proves that the file is still that one. Without `after` only a file that no
+        line ends in at that place is noticed. A fragment that a killed writer left at the end is not given.
+
+        Each line is held to its form and its own hash. How lines follow each other is not looked at: that is for
+        `verify`.
 
         Raises:
-            JournalDamaged: at the first line that is not what was written.
+            JournalPositionLost: No line ends there, or another one: the file was cut, replaced, or removed.
+            JournalDamaged: At the first line that is not what was written.
+            JournalRefused: The path is no regular file.
         """
         try:
             with files.open_for_reading(self.path) as (fd, size):
-                for at, raw in files.read_lines(fd, offset, size):
+                self._check_position(fd, size, offset, after)
+                for start, raw in files.read_lines(fd, offset, size):
                     if _is_fragment(raw):
                         return
                     entry = decode(raw)
                     if isinstance(entry, Finding):
-                        raise self._wrong(entry, files.number(fd, at))
-                    yield at + len(raw), entry
+                        raise self._wrong(entry, files.number(fd, start))
+                    yield start + len(raw), entry
         except FileNotFoundError:
-            return
+            if offset or after:
+                raise self._lost("there is no file any more") from None
 
     def find(self, run: str, key: str) -> Entry | None:
         """Return the event of a key, checked in full, or None when there is none.
@@ -207,6 +219,20 @@ class Journal:
             yield entry
         if after != head:
             raise self._changed(f"line {after.seq} of run {run!r}")
+
+    def _check_position(self, fd: int, size: int, offset: int, after: str) -> None:
+        if not 0 <= offset <= size:
+            raise self._lost(f"the file has {size} bytes, and the position is {offset}")
+        if offset and os.pread(fd, 1, offset - 1) != b"\n":
+            raise self._lost(f"no line ends at byte {offset}")
+        if after:
+            last = decode(self._line_before(fd, offset))
+            if not isinstance(last, Entry) or last.hash != after:
+                raise self._lost(f"the line that ends at byte {offset} is another one")
+
+    def _line_before(self, fd: int, offset: int) -> bytes:
+        start = files.last_line(fd, offset)
+        return os.pread(fd, offset - start, start)
 
     def _extend(self, fd: int, folder: int, run: str, events: Sequence[Event]) -> tuple[Entry, ...]:
         size = os.fstat(fd).st_size
@@ -370,6 +396,9 @@ class Journal:
 
     def _damaged(self, message: str, *, line: int = 0) -> JournalDamaged:
         return JournalDamaged("JRN722", message, path=self.path, line=line)
+
+    def _lost(self, message: str) -> JournalPositionLost:
+        return JournalPositionLost("JRN723", message, path=self.path)
 
     def _refused(self, message: str, code: str = "JRN732") -> JournalRefused:
         return JournalRefused(code, message, path=self.path)

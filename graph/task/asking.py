@@ -274,6 +274,7 @@ def _reasons(role: Role, reply: Reply, changes: str) -> list[str]:
 CAUSE: Final[Mapping[Outcome, Cause]] = {
     **dict[Outcome, Cause].fromkeys(("pass", "fail"), "gate"),
     "blocked": "agent",
+    "objection": "objection",
     **dict[Outcome, Cause].fromkeys(("invalid", "progress"), "protocol"),
     "stale": "stale",
     "spent": "budget",

@@ -170,8 +170,8 @@ class Collecting:
             cause="gate",
             attempt=state["attempt"],
             tree=next((item.binding.tree for item in made if item.binding.tree != state["tree"]), state["tree"]),
-            gates=[] if failed else [item.gate for item in made],
-            evidence=[CitedFile(**asdict(file)) for item in made for file in item.files] if not failed else [],
+            gates=[item.gate for item in made if item.ok],
+            evidence=[CitedFile(**asdict(file)) for item in made if item.ok for file in item.files],
             reasons=[why for item in failed for why in _reasons(item)],
         )
         return {"verdicts": {COMMAND_GATES: verdict}, "collected": collected, "outbox": outbox}

@@ -13,7 +13,7 @@ from interlock.gates.manifest import Binding, Collection, from_json
 from interlock.gates.tree import TreeReader, tree_diff
 from interlock.graph.task.machine import certified
 from interlock.graph.task.policy import Policy
-from interlock.graph.task.state import TaskState
+from interlock.graph.task.state import TaskState, excused_gates
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
 from interlock.redaction import Redactor, redactor_for
@@ -110,7 +110,8 @@ def binding(context: TaskContext, state: TaskState, tree: str) -> Binding:
 
 def held_gates(context: TaskContext, state: TaskState) -> frozenset[str]:
     """Return the gates that the journal holds for the tree as handed over in this attempt."""
-    return certified(context.policy.protocol, state.get("verdicts", {}), state["attempt"], state.get("tree", ""))
+    verdicts, excused = state.get("verdicts", {}), excused_gates(state)
+    return certified(context.policy.protocol, verdicts, state["attempt"], state.get("tree", ""), excused)
 
 
 def role_order(context: TaskContext, name: str) -> int:

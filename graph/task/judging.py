@@ -10,10 +10,10 @@ from interlock.envelope.protocol import Role
 from interlock.gates.manifest import Collection
 from interlock.gates.response import Expected, judge_response
 from interlock.graph.task.context import UNREADABLE, TaskContext, binding, collections, held_gates, own_collection
-from interlock.graph.task.machine import CitedFile, Outcome, outcome_of
+from interlock.graph.task.machine import CitedFile, Outcome, objections, outcome_of
 from interlock.graph.task.orchestrator import reason, repeated
 from interlock.graph.task.rules import idle, no_outcome, unchanged_tree, unopened, unreadable_tree
-from interlock.graph.task.state import TaskState
+from interlock.graph.task.state import TaskState, objected_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,11 @@ def judge(
                 report = report.with_findings([unchanged_tree(report, policy.unchanged, scope)])
     if opened is not None:
         report = report.with_findings(unopened(report, role, str(context.root), opened))
-    outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
+    reasons = () if report.envelope is None else report.envelope.fail_reasons
+    objects = bool(objections(policy.protocol, context.task.gates_required, reasons, objected_before(state)))
+    outcome = outcome_of(
+        role, ok=report.ok, status=report.effective_status, verdict=report.verdict, objects=objects
+    )
     if outcome == "invalid" and report.ok:
         report = report.with_findings([no_outcome(report, role)])
     files = tuple(

@@ -4,26 +4,33 @@ No function here reads a file, a clock or a model. The nodes collect facts and c
 call them over every combination of their inputs.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, TypedDict, get_args
 
 from interlock.envelope.protocol import ANYBODY, EvidenceKey, Protocol, Role, RoleKind, Status
 
 Outcome: TypeAlias = Literal[
-    "stale", "spent", "invalid", "progress", "handover", "blocked", "pass", "fail", "holds", "broken"
+    "stale", "spent", "invalid", "progress", "handover", "blocked", "objection", "pass", "fail", "holds", "broken",
+    "answered", "waive",
 ]
-"""What came of one step: the last two are of the orchestrator's own checks, the rest of an agent's answer.
+"""What came of one step: those from `holds` on are of the orchestrator's own checks, the rest of an agent's answer.
 
-`stale` and `spent` are said before anybody is asked: files changed, or the budget is used up."""
+`stale` and `spent` are said before anybody is asked: files changed, or the budget is used up. `objection` is kept while
+the task is BLOCKED by one, `answered` follows a person's answer to it, and `waive` says that nothing is missing but
+gates to which an objection was accepted."""
 
 Tally: TypeAlias = Literal["pending", "pass", "fail"]
 """The verdicts of one phase taken together."""
 
-Next: TypeAlias = Status | Literal["ASK_AGAIN", "TALLY", "WAIT", "END"]
-"""Where work goes: a status, the same role again, the count of verdicts, nowhere yet, or the end of the run."""
+Next: TypeAlias = Status | Literal["ASK_AGAIN", "ASK_PERSON", "TALLY", "WAIT", "END"]
+"""Where work goes: a status, the same role again, a person, the count of verdicts, nowhere yet, or the end."""
 
-Cause: TypeAlias = Literal["gate", "stale", "protocol", "agent", "collector", "task", "evidence", "budget"]
+Cause: TypeAlias = Literal[
+    "gate", "stale", "protocol", "agent", "collector", "task", "evidence", "budget", "objection", "waiver"
+]
 """Why a task is BLOCKED. `REWORKABLE` says which of them another round of work can fix."""
 
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
@@ -40,6 +47,8 @@ REWORKABLE: Final[Mapping[Cause, bool]] = {
     "collector": False,
     "task": False,
     "budget": False,
+    "objection": False,
+    "waiver": False,
 }
 """A spent re-ask, an agent that gave up, a broken collector or an ill-formed task needs a person, not a round."""
 
@@ -101,9 +110,13 @@ def route(status: Status | None, kind: RoleKind, outcome: Outcome, tally: Tally,
         case "QA_IN_PROGRESS", "orchestrator":
             return _after_tally("READY_FOR_REVIEW", outcome, tally)
         case "READY_FOR_REVIEW", "orchestrator":
+            if outcome == "waive" and tally == "pass":
+                return "ASK_PERSON"
             return _after_tally("APPROVED", outcome, tally)
         case "BLOCKED", "orchestrator":
-            return "IN_PROGRESS" if budget.rework else "END"
+            if outcome == "objection":
+                return "ASK_PERSON"
+            return "IN_PROGRESS" if budget.rework or outcome == "answered" else "END"
         case "APPROVED", _:
             return "END"
         case _:
@@ -124,42 +137,56 @@ def _after_tally(target: Status, outcome: Outcome, tally: Tally) -> Next:
     return target if tally == "pass" and outcome == "holds" else "BLOCKED"
 
 
-def outcome_of(role: Role, *, ok: bool, status: Status | None, verdict: str | None) -> Outcome:
-    """Derive the outcome of one answer from its checked reading."""
+def outcome_of(
+    role: Role, *, ok: bool, status: Status | None, verdict: str | None, objects: bool = False
+) -> Outcome:
+    """Derive the outcome of one answer from its checked reading; `objects` says whether its reasons object to a gate."""
     if not ok:
         return "invalid"
     if role.kind in ("qa", "review"):
         return "pass" if verdict == "PASS" else "fail" if verdict == "FAIL" else "invalid"
     if status == "BLOCKED":
-        return "blocked"
+        return "objection" if objects and role.kind == "build" else "blocked"
     if status == "READY_FOR_QA" and role.hands_over:
         return "handover"
     return "progress" if status == "IN_PROGRESS" and role.kind == "build" else "invalid"
 
 
-def tally(names: Iterable[str], verdicts: Mapping[str, Verdict], attempt: int) -> Tally:
-    """Count the verdicts of one attempt: pending until every name has one, pass only when every one is PASS."""
-    results = [
-        verdict["result"] if (verdict := verdicts.get(name)) is not None and verdict["attempt"] == attempt else None
-        for name in names
-    ]
-    if not results or None in results:
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+def is_no_obstacle(verdict: Verdict, excused: Collection[str]) -> bool:
+    """Return whether a verdict lets the work move on: a PASS, or a FAIL whose every reason names an excused gate."""
+    named = {text.partition(":")[0] for text in verdict["reasons"]}
+    return verdict["result"] == "PASS" or (verdict["result"] == "FAIL" and bool(named) and named <= {*excused})
+
+
+def tally(
+    names: Iterable[str], verdicts: Mapping[str, Verdict], attempt: int, excused: Collection[str] = _NONE
+) -> Tally:
+    """Count the verdicts of one attempt: pending until every name has one, pass only when none is an obstacle."""
+    rows = [verdicts.get(name) for name in names]
+    if not rows or any(row is None or row["attempt"] != attempt for row in rows):
         return "pending"
-    return "pass" if all(result == "PASS" for result in results) else "fail"
+    return "pass" if all(row is not None and is_no_obstacle(row, excused) for row in rows) else "fail"
 
 
-def certified(protocol: Protocol, verdicts: Mapping[str, Verdict], attempt: int, tree: str) -> frozenset[str]:
+def certified(
+    protocol: Protocol, verdicts: Mapping[str, Verdict], attempt: int, tree: str, excused: Collection[str] = _NONE
+) -> frozenset[str]:
     """Return the gates that their own certifiers passed in this attempt on this tree.
 
     A gate that anybody may list is certified by any valid answer, and so always. A gate of a command without a
-    certifier is passed by the orchestrator, which ran the command.
+    certifier is passed by the orchestrator, which ran the command. A FAIL for excused gates alone certifies the others
+    that it lists, and never these.
     """
     held = {gate.id for gate in protocol.gates.values() if gate.certifier == ANYBODY}
     for name, verdict in verdicts.items():
-        if verdict["result"] != "PASS" or verdict["attempt"] != attempt or verdict["tree"] != tree:
+        if not is_no_obstacle(verdict, excused) or verdict["attempt"] != attempt or verdict["tree"] != tree:
             continue
+        failed = {text.partition(":")[0] for text in verdict["reasons"]}
         for gate_id in verdict["gates"]:
-            if _is_certifier(protocol, name, gate_id):
+            if gate_id not in failed and _is_certifier(protocol, name, gate_id):
                 held.add(gate_id)
     return frozenset(held)
 
@@ -194,11 +221,28 @@ def unjudged(verdicts: Mapping[str, Verdict], attempt: int) -> tuple[str, ...]:
     )
 
 
+def waived(protocol: Protocol, waivers: Mapping[str, str], tree: str) -> frozenset[str]:
+    """Return the gates that are waived for this tree: `waivers` has a tree for each; one for another tree is void.
+
+    A gate that any valid answer certifies is never waived.
+    """
+    return frozenset(
+        gate for gate, of in waivers.items() if of == tree and protocol.gate(gate).certifier != ANYBODY and tree
+    )
+
+
 def missing_gates(
-    protocol: Protocol, required: Iterable[str], verdicts: Mapping[str, Verdict], attempt: int, tree: str
+    protocol: Protocol,
+    required: Iterable[str],
+    verdicts: Mapping[str, Verdict],
+    attempt: int,
+    tree: str,
+    *,
+    excused: Collection[str] = _NONE,
+    waivers: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, ...]:
-    """Return the required gates that nobody entitled has passed in this attempt on this tree, in task order."""
-    held = certified(protocol, verdicts, attempt, tree)
+    """Return the required gates that nobody entitled has passed, or waived for this tree, in task order."""
+    held = certified(protocol, verdicts, attempt, tree, excused) | waived(protocol, waivers, tree)
     return tuple(gate_id for gate_id in required if gate_id not in held)
 
 
@@ -227,15 +271,18 @@ def standing(
     present: str,
     swapped: Callable[[Iterable[CitedFile]], bool],
     last: bool,
+    excused: Collection[str] = _NONE,
+    waivers: Mapping[str, str] = MappingProxyType({}),
 ) -> Standing:
     """Return whether the verdicts of an attempt still carry the next move (Strict Envelope §4 and §5).
 
     `handed_over` is the digest of the scope at the hand-over, `present` that of now. `swapped` says whether any of some
     files is no longer the one that was judged. With `last` the next move is APPROVED, so every required gate must be
-    certified.
+    certified, or waived for the present tree. `excused` are gates to which an objection was accepted: they may be missing
+    until a person has seen the work. Where nothing else is missing, the cause is `waiver`.
     """
     rows = {name: row for name, row in verdicts.items() if row["attempt"] == attempt}
-    bad = [row for row in rows.values() if row["result"] != "PASS"]
+    bad = [row for row in rows.values() if not is_no_obstacle(row, excused)]
     if bad:
         causes: list[Cause] = [row["cause"] for row in bad]
         causes.sort(key=lambda cause: REWORKABLE[cause])
@@ -248,8 +295,12 @@ def standing(
     clash = _cited_twice(rows.values())
     if clash:
         return Standing("evidence", reasons=clash)
-    missing = missing_gates(protocol, required, rows, attempt, present) if last else ()
-    return Standing("gate", missing) if missing else Standing(None)
+    if not last:
+        return Standing(None)
+    missing = missing_gates(protocol, required, rows, attempt, present, excused=excused, waivers=waivers)
+    if not missing:
+        return Standing(None)
+    return Standing("waiver" if {*missing} <= {*excused} else "gate", missing)
 
 
 def _cited_twice(rows: Iterable[Verdict]) -> tuple[str, ...]:
@@ -269,6 +320,30 @@ COMMAND_GATES: Final = "command-gates"
 
 START_NODE: Final = "start"
 """The node that opens a run."""
+
+OBJECTION: Final = "OBJECTION"
+"""The node in which a run waits for a person to answer an objection."""
+
+WAIVER: Final = "WAIVER"
+"""The node in which a run waits for a person to waive a gate for the tree that was handed over, or not to."""
+
+QUESTIONS: Final = frozenset({OBJECTION, WAIVER})
+"""The nodes in which a person is asked, and no agent."""
+
+_OBJECTION: Final = re.compile(r"(GATE-[A-Z0-9-]+):\s*OBJECTION:\s*(\S.*)", re.ASCII | re.DOTALL)
+
+
+def objections(
+    protocol: Protocol, required: Iterable[str], reasons: Iterable[str], before: Collection[str]
+) -> dict[str, str]:
+    """Return the gates to which fail reasons object, each with the reason: `GATE-X: OBJECTION: reason`.
+
+    Only a required gate that some answer has to certify counts, and none that was objected to `before` in the attempt.
+    """
+    open_gates = {gate for gate in required if protocol.gate(gate).certifier != ANYBODY} - {*before}
+    found = (match for text in reasons if (match := _OBJECTION.fullmatch(text.strip())) is not None)
+    return {match[1]: match[2] for match in found if match[1] in open_gates}
+
 
 RESUMED: Final = "resumed"
 """The node that takes up the steps of a BLOCKED attempt which failed for a reason outside the work."""

@@ -1,6 +1,6 @@
 """The orchestrator's own status changes, written as envelopes and held to the same rules as everybody's."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from interlock.agents.quoting import visible
@@ -52,10 +52,11 @@ def statement(
     fail_reasons: Sequence[str] = (),
     output: str,
     next_actions: Sequence[str] = (),
+    waived: Collection[str] = (),
 ) -> str:
     """Render and check the envelope with which the orchestrator sets a status.
 
-    `next_actions` may be empty only for APPROVED.
+    `next_actions` may be empty only for APPROVED. Gates that are `waived` are no required ones of this envelope.
 
     Returns:
         The envelope's text.
@@ -64,6 +65,7 @@ def statement(
         StatementError: The text breaks a rule; nothing was written.
     """
     passed = set(gates_passed)
+    required = tuple(gate for gate in task.gates_required if gate not in waived)
     name = orchestrator_name(protocol)
     text = render(
         Envelope(
@@ -73,8 +75,8 @@ def statement(
             assigned_agent=name,
             reports_to=ORCHESTRATOR,
             inputs_used=task.inputs,
-            gates_required=task.gates_required,
-            gates_passed=tuple(gate for gate in task.gates_required if gate in passed),
+            gates_required=required,
+            gates_passed=tuple(gate for gate in required if gate in passed),
             evidence=_by_key(evidence),
             fail_reasons=tuple(fail_reasons),
             output=output,
@@ -85,7 +87,7 @@ def statement(
         text,
         agent=name,
         task_id=task.task_id,
-        gates=task.gates_required,
+        gates=required,
         current_status=previous,
         protocol=protocol,
         certified=frozenset(passed),

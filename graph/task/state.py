@@ -17,6 +17,24 @@ class Outside(TypedDict):
     holder: str
 
 
+class Objection(TypedDict):
+    """An objection that a person answered: in which attempt, the agent's reason, and `correct`, `refuse`, `accept`, or
+    `decline` where an accepted one was not followed by a waiver."""
+
+    attempt: int
+    reason: str
+    answer: str
+
+
+class Waiver(TypedDict):
+    """A gate that a person waived for one tree."""
+
+    tree: str
+    by: str
+    reason: str
+    attempt: int
+
+
 class Event(TypedDict):
     """One journal line that waits in the outbox; `order` is its place among those of the same phase."""
 
@@ -71,7 +89,9 @@ class TaskState(TypedDict):
     first ask since then, by role; `origin` is the tree that an earlier run of the task began with, where its work is
     still to be delivered, or empty; `tree` is the digest of the scope as handed over; `spent` is an
     `agents.usage.Usage` as JSON by role, over the whole run; `sealing` is what the run froze for its sealed gates;
-    `outside` are the files outside the scope that changed since work was assigned.
+    `outside` are the files outside the scope that changed since work was assigned; `questions` counts what a person was
+    asked and answered, `corrected` how often the task was corrected: such an attempt is no round of rework;
+    `same_attempt` says that after BLOCKED the attempt goes on; `objections` and `waivers` are by gate.
     """
 
     run_id: str
@@ -93,6 +113,11 @@ class TaskState(TypedDict):
     outside: list[Outside]
     spent: Annotated[dict[str, dict[str, Any]], merge]
     outbox: Annotated[dict[str, Event], merge]
+    questions: NotRequired[int]
+    corrected: NotRequired[int]
+    same_attempt: NotRequired[bool]
+    objections: NotRequired[dict[str, Objection]]
+    waivers: NotRequired[dict[str, Waiver]]
     cause: Cause | None
     fail_reasons: list[str]
     outcome: Outcome
@@ -100,9 +125,33 @@ class TaskState(TypedDict):
 
 
 def round_of(state: TaskState) -> str:
-    """Return what the journal keys of the present round begin with: the attempt, and how often it was resumed."""
-    resumed = state.get("resumed", 0)
-    return f"{state['attempt']}+{resumed}" if resumed else str(state["attempt"])
+    """Return what the journal keys of the present round begin with.
+
+    That is the attempt, how many questions a person has answered, and how often the attempt was resumed.
+    """
+    questions, resumed = state.get("questions", 0), state.get("resumed", 0)
+    asked = f"{state['attempt']}~{questions}" if questions else str(state["attempt"])
+    return f"{asked}+{resumed}" if resumed else asked
+
+
+def excused_gates(state: Mapping[str, Any]) -> frozenset[str]:
+    """Return the gates to which an objection was accepted."""
+    rows: Mapping[str, Objection] = state.get("objections", {})
+    return frozenset(gate for gate, row in rows.items() if row["answer"] == "accept")
+
+
+def waived_trees(state: Mapping[str, Any]) -> dict[str, str]:
+    """Return for each waived gate the tree that it is waived for."""
+    rows: Mapping[str, Waiver] = state.get("waivers", {})
+    return {gate: row["tree"] for gate, row in rows.items()}
+
+
+def objected_before(state: Mapping[str, Any]) -> frozenset[str]:
+    """Return the gates to which an objection was answered in the present attempt, or accepted in any."""
+    rows: Mapping[str, Objection] = state.get("objections", {})
+    return frozenset(
+        gate for gate, row in rows.items() if row["attempt"] == state["attempt"] or row["answer"] == "accept"
+    )
 
 
 class TaskInput(TypedDict, total=False):
