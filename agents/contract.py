@@ -27,6 +27,12 @@ _INTRODUCTION: Final = (
     "back to you with the findings, and nothing moves."
 )
 
+_OBJECTION: Final = (
+    "### A demand that cannot be met\n\nWhere a required gate cannot be met as the task stands, do not work around it: "
+    "set STATUS to `BLOCKED`, with the line `- GATE-X: OBJECTION: reason` under FAIL_REASONS for that gate. A person "
+    "decides; no round is spent. One objection for each gate and round."
+)
+
 _LAYOUT: Final = """\
 - The whole answer is one envelope: no heading, no code fence, no word before `{first}:` or after the last item of \
 {last}.
@@ -53,6 +59,8 @@ def contract(role: str, protocol: Protocol, *, examples: bool = True, page: bool
         "### Statuses\n\n" + _list(_statuses(row, protocol)),
         "### Gates\n\n" + _list(_gates(row, protocol)),
     ]
+    if row.kind == "build":
+        sections.append(_OBJECTION)
     if row.kind in ECHO:
         sections.append("### Verdict\n\n" + _list(_verdict(row, ECHO[row.kind])))
     if examples:

@@ -64,6 +64,7 @@ class Case:
     current_status: Status | None = None
     certified: frozenset[str] = frozenset()
     failed: frozenset[str] = frozenset()
+    excused: frozenset[str] = frozenset()
     input_exists: Callable[[str], bool] | None = None
     inputs: Inputs = "must-exist"
 

@@ -182,6 +182,7 @@ def validate(
     protocol: Protocol = DEFAULT_PROTOCOL,
     certified: Iterable[str] = frozenset(),
     failed: Iterable[str] = frozenset(),
+    excused: Iterable[str] = frozenset(),
     input_exists: Callable[[str], bool] | None = None,
     inputs: Inputs = "must-exist",
     extract: bool = False,
@@ -199,6 +200,7 @@ def validate(
         protocol: The tables in force.
         certified: Gates that the journal holds as passed for the present tree; any agent may list these.
         failed: Gates that the journal shows failed; each needs its reason.
+        excused: Gates of QA that may be missing at READY_FOR_REVIEW: a person accepted an objection to them.
         input_exists: Returns whether a path of INPUTS_USED exists; None leaves that unchecked.
         inputs: Whether a missing input is a warning or an error.
         extract: Find the one envelope inside a message that wraps it.
@@ -217,6 +219,7 @@ def validate(
         current_status=current_status,
         certified=frozenset(certified),
         failed=frozenset(failed),
+        excused=frozenset(excused),
         input_exists=input_exists,
         inputs=inputs,
     )

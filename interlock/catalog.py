@@ -11,7 +11,7 @@ from interlock.core.rule import Rule, rules
 CODE: Final = r"[A-Z]{3,4}\d{3}"
 """What a code looks like."""
 _WITH_ERRORS: Final = (
-    "redaction", "agents.ask", "graph.errors", "graph.task.orchestrator", "graph.verify", "graph.ticket.ticket_file",
+    "redaction", "agents.ask", "cli.answer", "graph.errors", "graph.task.orchestrator", "graph.verify", "graph.ticket.ticket_file",
     "reservations.git.commit_range",
 )  # fmt: skip
 """The modules whose classes of errors have codes of their own; a class is known once its module is imported."""
@@ -33,6 +33,7 @@ def catalog() -> dict[str, Rule]:
     from interlock.agents.file_refusals import RULES as FILES  # noqa: PLC0415
     from interlock.envelope.rules import RULES as ENVELOPE  # noqa: PLC0415 - and below: few ask, and all tables cost
     from interlock.gates.codes import CODES as GATES  # noqa: PLC0415
+    from interlock.graph import QUESTION_RULES as QUESTIONS  # noqa: PLC0415
     from interlock.graph import RUN_RULES as RUNS  # noqa: PLC0415
     from interlock.graph import TICKET_RULES as TICKETS  # noqa: PLC0415
     from interlock.install.errors import CODES as INSTALL  # noqa: PLC0415
@@ -40,7 +41,7 @@ def catalog() -> dict[str, Rule]:
     from interlock.reservations.rules import RULES as RESERVATIONS  # noqa: PLC0415
     from interlock.server import rules as server  # noqa: PLC0415
 
-    tables = (GATES, TICKETS, INSTALL, JOURNAL, FILES, server.CODES, server.RULES, rules(RESERVATIONS))
+    tables = (GATES, QUESTIONS, TICKETS, INSTALL, JOURNAL, FILES, server.CODES, server.RULES, rules(RESERVATIONS))
     rows = (*_of_errors(), *ENVELOPE, *RUNS, *(row for table in tables for row in table.values()), UNREADABLE)
     return {row.code: row for row in sorted(rows, key=lambda row: row.code)}
 

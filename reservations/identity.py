@@ -132,6 +132,38 @@ def _above() -> list[process.Process]:
     return list(takewhile(lambda parent: parent.name not in process.INITS, process.ancestors()))
 
 
+AGENT_VARIABLES: Final = (
+    *NAMES, SESSION, EXPORTED, "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI",
+    "CURSOR_AGENT", "CURSOR_TRACE_ID", "OPENCODE", "AIDER_MODEL",
+)  # fmt: skip
+"""Variables that agents' clients, and Interlock for them, set for the commands that they run."""
+AGENT_PROGRAMS: Final = frozenset({
+    "claude", "codex", "gemini", "cursor-agent", "opencode", "aider", "goose", "amp", "copilot", "qwen", "interlock-mcp",
+})  # fmt: skip
+"""Programs that run agents."""
+_AT_WORK: Final = frozenset({"run", "resume", "resolve", "mcp", "serve", "demo"})
+"""What of Interlock runs agents."""
+
+
+def agent_behind(env: Mapping[str, str]) -> str:
+    """Return what says that an agent calls and no person: a variable or an ancestor; empty when nothing does.
+
+    A hurdle, and no proof: a program of the same user can take both away.
+    """
+    named = next((name for name in AGENT_VARIABLES if env.get(name, "").strip()), "")
+    if named:
+        return f"the variable {named}"
+    for parent in process.ancestors():
+        words = process.words_of(parent.pid)
+        programs = {parent.name, *(os.path.basename(word).removesuffix(".js") for word in words[:3])}
+        found = AGENT_PROGRAMS & programs
+        if found:
+            return f"the ancestor {min(found)} ({parent.pid})"
+        if "interlock" in programs and _AT_WORK & {*words[1:4]}:
+            return f"an ancestor that runs agents ({parent.pid})"
+    return ""
+
+
 def _mark(started: str) -> str:
     """Return four digits that differ between processes of one number on different machines or at different times."""
     from binascii import crc_hqx  # noqa: PLC0415 - only without any name

@@ -191,14 +191,18 @@ def _ps(*arguments: str) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
+def words_of(pid: int) -> list[str]:
+    """Return the command line of a process; empty when it cannot be read."""
+    if not _ON_LINUX:
+        return _ps("-p", str(pid), "-o", "args=").split()
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read(_MAX_CMDLINE).decode("utf-8", "replace").split("\0")
+    except OSError:
+        return []
+
+
 def _is_ours(pid: int) -> bool:
-    if _ON_LINUX:
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                words = file.read(_MAX_CMDLINE).decode("utf-8", "replace").split("\0")
-        except OSError:
-            return False
-    else:
-        words = _ps("-p", str(pid), "-o", "args=").split()
+    words = words_of(pid)
     script = next((word for word in words[1:] if not word.startswith("-")), "")
     return os.path.basename(script) in {"interlock", "interlock-mcp"}

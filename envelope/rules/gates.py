@@ -56,7 +56,7 @@ def _ready_for_review(case: Case) -> Iterator[Draft]:
     item = case.value("STATUS")
     if case.status != "READY_FOR_REVIEW" or case.status == case.echo or item is None or case.required is None:
         return
-    missing = unpassed_by_qa(case)
+    missing = [gate for gate in unpassed_by_qa(case) if gate not in case.excused]
     if missing and "GATES_PASSED" in case.fields:
         message = f"READY_FOR_REVIEW while {', '.join(missing)} of QA is not in GATES_PASSED."
         ops = state(case, "BLOCKED", missing)

@@ -16,7 +16,7 @@ from interlock.gates.config import load_config
 from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.collecting import Update
 from interlock.graph.task.context import TaskContext
-from interlock.graph.task.machine import COMMAND_GATES, RESUMED, START_NODE
+from interlock.graph.task.machine import COMMAND_GATES, OBJECTION, RESUMED, START_NODE, WAIVER
 from interlock.graph.task.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes
 from interlock.graph.task.policy import Policy, key_variables, make_policy
 from interlock.graph.task.preflight import check_task
@@ -131,7 +131,11 @@ def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
         builder.node(COMMAND_GATES, nodes.command_gates_node, writes=False)
         builder.graph.add_edge(COMMAND_GATES, QA_VERDICTS)
     builder.edge("APPROVED", nodes.after_approved, "BLOCKED", END=END)
-    builder.edge("BLOCKED", nodes.after_blocked, "IN_PROGRESS", RESUMED, END=END)
+    builder.edge("BLOCKED", nodes.after_blocked, "IN_PROGRESS", RESUMED, END=END, ASK_PERSON=OBJECTION)
+    builder.node(OBJECTION, nodes.objection)
+    builder.edge(OBJECTION, nodes.after_status, "IN_PROGRESS", "BLOCKED")
+    builder.node(WAIVER, nodes.waiver)
+    builder.graph.add_edge(WAIVER, REVIEW_VERDICTS)
     builder.node(RESUMED, nodes.resumed)
     judging = [name for kind in ("qa", "review") for name in nodes.phase(kind)]
     builder.edge(RESUMED, nodes.taken_up, *dict.fromkeys((*judging, *map(nodes.entry, judging))))
@@ -153,7 +157,8 @@ def _add_phase(builder: _Builder, nodes: Nodes, kind: Literal["qa", "review"]) -
             builder.node(name, nodes.evidence(role), writes=False)
             builder.edge(name, nodes.after_evidence(role), role.name, TALLY=verdicts)
     builder.node(verdicts, nodes.verdicts(kind))
-    builder.edge(verdicts, nodes.after_verdicts(kind), "BLOCKED", passed, WAIT=END)
+    asked = {"ASK_PERSON": WAIVER} if kind == "review" else {}
+    builder.edge(verdicts, nodes.after_verdicts(kind), "BLOCKED", passed, WAIT=END, **asked)
 
 
 _PHASES: Mapping[str, tuple[Status, str, Status]] = {

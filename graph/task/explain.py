@@ -18,7 +18,8 @@ from interlock.graph.task.kept_evidence import present_path
 from interlock.graph.task.machine import REWORKABLE, UNANSWERED, Cause, certified
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.preflight import found_program
-from interlock.graph.task.state import CollectedEvidence
+from interlock.graph.task.questions import Question
+from interlock.graph.task.state import CollectedEvidence, excused_gates, waived_trees
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
 from interlock.journal import Entry, Journal
@@ -32,6 +33,8 @@ _MEANING: Mapping[Cause, str] = {
     "collector": "the evidence could not be made",
     "task": "the task is not well-formed",
     "budget": "a budget is used up",
+    "objection": "an agent objects to a gate",
+    "waiver": "nothing is missing but a gate to which an objection was accepted",
 }
 
 _FIX: Mapping[Cause, str] = {
@@ -66,12 +69,27 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
         "updated_at": entries[-1].at if entries else None,
         "fail_reasons": list(values.get("fail_reasons", [])),
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
+        "question": None if view.question is None else view.question.to_json(),
+        "waived": waived_by(view),
         "kept": [{"role": role, "ask_id": view.again[role]} for role in view.kept],
         "usage": usage_of(view),
         "evidence": evidence,
         "journal": str(journal_path(root).relative_to(root)),
         "head": None if head is None else {"seq": head.seq, "hash": head.hash},
     }
+
+
+def waived_by(view: RunView) -> dict[str, str]:
+    """Return each gate that is waived for the present attempt and its tree, with the name of who waived it."""
+    of = waived_trees(view.values) if view.values.get("attempt") else {}
+    return {gate: view.values["waivers"][gate]["by"] for gate, tree in of.items() if tree == view.values.get("tree")}
+
+
+def status_text(view_or_row: Mapping[str, Any]) -> str:
+    """Return the status of a `run_summary` for a person: `APPROVED (GATE-X waived by ada)`."""
+    status = view_or_row["status"] or "-"
+    rows: Mapping[str, str] = view_or_row["waived"] if status == "APPROVED" else {}
+    return f"{status} ({', '.join(f'{gate} waived by {name}' for gate, name in rows.items())})" if rows else status
 
 
 def usage_of(view: RunView) -> dict[str, Any]:
@@ -125,7 +143,8 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
     if answers and not waiting and answers[-1]["outcome"] != "invalid":
         refused = None
     tree = str(values.get("tree", ""))
-    held = certified(view.policy.protocol, values.get("verdicts", {}), int(values.get("attempt", 0)), tree)
+    excused, waived = excused_gates(values), waived_by(view)
+    held = certified(view.policy.protocol, values.get("verdicts", {}), int(values.get("attempt", 0)), tree, excused)
     if view.status == "BLOCKED":
         held -= {reason.partition(":")[0] for reason in values.get("fail_reasons", ())}
     if not any(data["outcome"] not in UNANSWERED for data in answers):
@@ -133,7 +152,12 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
     store = RunStore(root, view.run_id)
     driven = store.driven()
     stopped = None if driven else store.stopped()
-    gates = [_gate_row(view, gate_id, gate_id in held, root) for gate_id in view.task.gates_required]
+    gates = [
+        _gate_row(view, gate_id, gate_id in held, root)
+        | ({"waived_by": waived[gate_id]} if gate_id in waived else {})
+        | ({"excused": True} if gate_id in excused else {})
+        for gate_id in view.task.gates_required
+    ]
     return {
         "schema": "interlock.explanation/1",
         "run_id": view.run_id,
@@ -146,6 +170,7 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
         "why": _why(moves, view) if stopped is None else f"{_why(moves, view)} {_stop(stopped)}",
         "fail_reasons": list(values.get("fail_reasons", [])),
         "gates": gates,
+        "question": None if view.question is None else view.question.to_json(),
         "last_refusal": None if refused is None else _refusal(refused),
         "next": [
             *([stopped["fix"]] if stopped is not None else []),
@@ -224,6 +249,8 @@ def _next_steps(
         return ["Wait: a process drives the run at this moment."]
     if view.abandoned:
         return ["Nothing: the run was abandoned. Start a new run of the task with `interlock run`."]
+    if view.question is not None:
+        return _decide(view.run_id, view.question)
     if view.phase == "waiting":
         return [
             f"Hand in the answer of {item.role}: interlock resume {view.run_id} --answer {item.role}=FILE"
@@ -249,6 +276,22 @@ def _next_steps(
     return [*steps, f"{fix}, then start a new run of the task with `interlock run`."]
 
 
+def _decide(run_id: str, question: Question) -> list[str]:
+    """Return how a person answers a question."""
+    gate = next(iter(question.gates))
+    if question.kind == "waiver":
+        return [
+            f"A person looks at the work and at what was said of {gate}, then waives it for this tree: interlock answer "
+            f"{run_id} waive --gate {gate} --reason WHY",
+            f"Or brings the gate back: interlock answer {run_id} decline --reason WHY",
+        ]
+    return [
+        f"A person corrects the task: interlock answer {run_id} correct --task FILE",
+        f"Or refuses the objection: interlock answer {run_id} refuse --reason WHY",
+        f"Or accepts it, and decides about {gate} when the work is judged: interlock answer {run_id} accept",
+    ]
+
+
 def explanation_text(data: dict[str, Any]) -> str:
     """Return an explanation for a person."""
     lines = [
@@ -258,10 +301,17 @@ def explanation_text(data: dict[str, Any]) -> str:
         "gates:",
     ]
     for row in data["gates"]:
-        mark = "passed " if row["passed"] else "missing"
+        mark = "passed " if row["passed"] else "waived " if "waived_by" in row else "missing"
         needs = f", needs {' + '.join(row['evidence'])}" if row["evidence"] else ""
         line = f"  {mark}  {row['gate']}: certified by {row['certified_by']}{needs}"
+        line += f", waived by {row['waived_by']}" if "waived_by" in row else ""
+        line += ", an objection was accepted" if "excused" in row else ""
         lines.append(line if row["satisfiable"] == "yes" else f"{line}; cannot be met now: {row['satisfiable'][4:]}")
+    if data["question"] is not None:
+        of = data["question"]
+        lines.append(f"question {of['number']} to a person: {of['kind']}")
+        lines += [f"  {gate}: {why}" for gate, why in of["gates"].items()]
+        lines += [f"  - {text}" for text in of["reasons"]]
     refusal = data["last_refusal"]
     if refusal is not None:
         lines.append(

@@ -115,9 +115,7 @@ def judge(
         report = report.with_findings(unopened(report, role, str(context.root), opened))
     reasons = () if report.envelope is None else report.envelope.fail_reasons
     objects = bool(objections(policy.protocol, context.task.gates_required, reasons, objected_before(state)))
-    outcome = outcome_of(
-        role, ok=report.ok, status=report.effective_status, verdict=report.verdict, objects=objects
-    )
+    outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict, objects=objects)
     if outcome == "invalid" and report.ok:
         report = report.with_findings([no_outcome(report, role)])
     files = tuple(

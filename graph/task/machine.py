@@ -13,8 +13,19 @@ from typing import Final, Literal, TypeAlias, TypedDict, get_args
 from interlock.envelope.protocol import ANYBODY, EvidenceKey, Protocol, Role, RoleKind, Status
 
 Outcome: TypeAlias = Literal[
-    "stale", "spent", "invalid", "progress", "handover", "blocked", "objection", "pass", "fail", "holds", "broken",
-    "answered", "waive",
+    "stale",
+    "spent",
+    "invalid",
+    "progress",
+    "handover",
+    "blocked",
+    "objection",
+    "pass",
+    "fail",
+    "holds",
+    "broken",
+    "answered",
+    "waive",
 ]
 """What came of one step: those from `holds` on are of the orchestrator's own checks, the rest of an agent's answer.
 
@@ -137,10 +148,8 @@ def _after_tally(target: Status, outcome: Outcome, tally: Tally) -> Next:
     return target if tally == "pass" and outcome == "holds" else "BLOCKED"
 
 
-def outcome_of(
-    role: Role, *, ok: bool, status: Status | None, verdict: str | None, objects: bool = False
-) -> Outcome:
-    """Derive the outcome of one answer from its checked reading; `objects` says whether its reasons object to a gate."""
+def outcome_of(role: Role, *, ok: bool, status: Status | None, verdict: str | None, objects: bool = False) -> Outcome:
+    """Derive the outcome of one answer from its checked reading; `objects`: whether its reasons object to a gate."""
     if not ok:
         return "invalid"
     if role.kind in ("qa", "review"):
@@ -278,8 +287,8 @@ def standing(
 
     `handed_over` is the digest of the scope at the hand-over, `present` that of now. `swapped` says whether any of some
     files is no longer the one that was judged. With `last` the next move is APPROVED, so every required gate must be
-    certified, or waived for the present tree. `excused` are gates to which an objection was accepted: they may be missing
-    until a person has seen the work. Where nothing else is missing, the cause is `waiver`.
+    certified, or waived for the present tree. `excused` are gates to which an objection was accepted: they may be
+    missing until a person has seen the work. Where nothing else is missing, the cause is `waiver`.
     """
     rows = {name: row for name, row in verdicts.items() if row["attempt"] == attempt}
     bad = [row for row in rows.values() if not is_no_obstacle(row, excused)]

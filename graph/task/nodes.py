@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
+from langgraph.types import interrupt
 
 from interlock.envelope import parse
 from interlock.envelope.protocol import Role, RoleKind, Status
@@ -23,17 +24,29 @@ from interlock.graph.task.machine import (
     Budget,
     Cause,
     Outcome,
+    Tally,
     judges,
+    objections,
     route,
     standing,
     tally,
     unjudged,
+    waived,
 )
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated, statement
+from interlock.graph.task.questions import AnswerKind, Question, taken
 from interlock.graph.task.record import Recorder, set_aside, undelivered
 from interlock.graph.task.sealing import seal_run
-from interlock.graph.task.state import TaskState, round_of
-from interlock.graph.task.store import RunStore
+from interlock.graph.task.state import (
+    Objection,
+    TaskState,
+    Waiver,
+    excused_gates,
+    objected_before,
+    round_of,
+    waived_trees,
+)
+from interlock.graph.task.store import RunStore, decision_key
 
 EVIDENCE_SUFFIX = ".evidence"
 QA_VERDICTS = "QA_VERDICTS"
@@ -43,8 +56,16 @@ _STANDING_TEXT: Mapping[Cause, str] = {
     "stale": "its verdict went stale, because files in scope changed after the hand-over",
     "evidence": "an evidence file of its verdict is no longer the one that was judged",
     "gate": "nobody entitled to certify this gate has passed it on the present tree",
+    "waiver": "nothing else is missing, and a person has not waived it for the present tree",
 }
 
+
+_TOLD: Final[Mapping[AnswerKind, str]] = {
+    "correct": "{by} corrected the task, which is now as assigned. {reason}",
+    "refuse": "the objection is refused by {by}: {reason}",
+    "accept": "the objection is accepted by {by}: leave this gate, finish everything else, and hand over. {reason}",
+}
+"""What the build role is told of a person's answer to its objection."""
 
 _NO_REVIEW: Final = "No review was required: the roster has no review role, and a command decides a required gate."
 _UNREVIEWED: Final = {"review_required": False}
@@ -84,8 +105,10 @@ class Nodes(Collecting):
         policy = self.context.policy
         return Budget(
             reask=last is not None and may_ask_again(state, name, last["reask"], policy.max_reasks),
-            rework=cause is not None and REWORKABLE[cause] and state.get("attempt", 1) <= policy.max_rework,
-            progress=state.get("turn", 1) < len(self.build_order) + policy.max_progress,
+            rework=cause is not None
+            and REWORKABLE[cause]
+            and state.get("attempt", 1) - state.get("corrected", 0) <= policy.max_rework,
+            progress=state.get("turn", 1) - state.get("questions", 0) < len(self.build_order) + policy.max_progress,
         )
 
     def _standing(self, state: TaskState, kind: RoleKind, *, contents: bool = False) -> tuple[Cause | None, list[str]]:
@@ -100,6 +123,8 @@ class Nodes(Collecting):
             present=context.tree(contents=contents),
             swapped=lambda files: bool(verify_again((CollectedFile(**file) for file in files), context.root)),
             last=kind == "review",
+            excused=excused_gates(state),
+            waivers=waived_trees(state),
         )
         if found.cause is None or found.reasons:
             return found.cause, repeated(found.reasons)
@@ -160,7 +185,9 @@ class Nodes(Collecting):
         last = len(self.build_order) - 1
         attempt, turn, step = state["attempt"], state["turn"] + 1, state["step"]
         cleared: Update = {}
-        if previous == "BLOCKED":
+        if previous == "BLOCKED" and state.get("same_attempt"):
+            cleared = {"same_attempt": False}
+        elif previous == "BLOCKED":
             attempt, turn, step = attempt + 1, 1, last
             cleared = {"resumed": 0, "first_asks": {}}
         elif previous == "IN_PROGRESS":
@@ -219,11 +246,15 @@ class Nodes(Collecting):
 
     def ready_for_review(self, state: TaskState) -> Update:
         """Dispatch every review role, by name; where there is none, say so."""
+        missing = sorted(excused_gates(state) - held_gates(self.context, state))
+        passed = "QA passed" + (
+            f", but for {', '.join(missing)}, to which an objection was accepted" if missing else ""
+        )
         if not self.reviewed:
-            text = f"QA passed in attempt {state['attempt']}. {_NO_REVIEW}"
+            text = f"{passed} in attempt {state['attempt']}. {_NO_REVIEW}"
             actions = ["orchestrator to verify every gate again"]
             return self._set(state, "READY_FOR_REVIEW", text, actions, extra={"dispatched": [], **_UNREVIEWED})
-        return self._dispatch(state, "READY_FOR_REVIEW", self.phase("review"), "QA passed. Review dispatched", "review")
+        return self._dispatch(state, "READY_FOR_REVIEW", self.phase("review"), f"{passed}. Review dispatched", "review")
 
     def _dispatch(self, state: TaskState, status: Status, names: tuple[str, ...], done: str, verb: str) -> Update:
         text = f"{done} for attempt {state['attempt']}: {', '.join(names)}."
@@ -238,9 +269,15 @@ class Nodes(Collecting):
             if cause is not None:
                 return {"outcome": "broken", "cause": cause, "fail_reasons": reasons}
         text = f"Approved in attempt {state['attempt']}: every required gate is certified on tree {state['tree']}."
+        rows = {gate: state.get("waivers", {})[gate] for gate in sorted(self._waived(state))}
+        text += "".join(f"\n{gate} was waived for it by {row['by']}: {row['reason']}" for gate, row in rows.items())
+        extra: Update = {"waived": {gate: row["by"] for gate, row in rows.items()}} if rows else {}
         if self.reviewed:
-            return self._set(state, "APPROVED", text, [])
-        return self._set(state, "APPROVED", f"{text} {_NO_REVIEW}", [], extra=_UNREVIEWED)
+            return self._set(state, "APPROVED", text, [], extra=extra)
+        return self._set(state, "APPROVED", f"{text} {_NO_REVIEW}", [], extra={**extra, **_UNREVIEWED})
+
+    def _waived(self, state: TaskState) -> frozenset[str]:
+        return waived(self.context.policy.protocol, waived_trees(state), state["tree"])
 
     def blocked(self, state: TaskState) -> Update:
         """Block the task with its reasons, and say whether another round may follow."""
@@ -249,7 +286,67 @@ class Nodes(Collecting):
         text = "The task is blocked." if not rework else "The task goes back to the build agent with these reasons."
         hands_over = self.build_order[-1].name
         actions = [f"{hands_over} to rework the task"] if rework else ["a person to read the reasons and decide"]
-        return self._set(state, "BLOCKED", text, actions, reasons=reasons, extra={"cause": state.get("cause")})
+        objected = state.get("cause") == "objection"
+        if objected:
+            text, actions = "An agent objects to a gate, and a person decides.", ["a person to answer the objection"]
+        update = self._set(state, "BLOCKED", text, actions, reasons=reasons, extra={"cause": state.get("cause")})
+        return {**update, "outcome": "objection"} if objected else update
+
+    # -- questions to a person -----------------------------------------------------------------------------------
+
+    def objection(self, state: TaskState) -> Update:
+        """Wait for a person's answer to an objection; what it says becomes a journal line and the next dispatch."""
+        required, protocol = self.context.task.gates_required, self.context.policy.protocol
+        reasons = state["fail_reasons"]
+        gates = objections(protocol, required, reasons, objected_before(state))
+        # After a correction the task may not require the gate any more; the question is the one that was asked.
+        gates = gates or objections(protocol, [text.partition(":")[0] for text in reasons], reasons, ())
+        others = tuple(text for text in reasons if text.partition(":")[0] not in gates)
+        number = state.get("questions", 0) + 1
+        role = self.build_order[state["step"]].name
+        asked = Question(number, "objection", role, gates, self.context.tree(), state["attempt"], others)
+        answer = taken(self._store(state), asked, interrupt(asked.to_json()))
+        data: Update = {"number": number, "attempt": state["attempt"], "gates": dict(gates), "role": role}
+        data |= {"answer": answer.kind, "by": answer.by, "reason": answer.reason, "answer_sha256": answer.sha256}
+        if answer.task is not None:
+            data |= {
+                "task": {**self.context.task.to_json(), "base": ""},
+                "task_sha256": self.context.task.fingerprint(),
+            }
+        self.recorder.keep(state["run_id"], f"{decision_key(number)}/answered", "objection_answered", data)
+        rows = {
+            gate: Objection(attempt=state["attempt"], reason=why, answer=answer.kind) for gate, why in gates.items()
+        }
+        said = [reason(gate, _TOLD[answer.kind].format(by=answer.by, reason=answer.reason)) for gate in gates]
+        corrected = state.get("corrected", 0) + (answer.kind == "correct")
+        return {
+            "questions": number,
+            "corrected": corrected,
+            "same_attempt": answer.kind != "correct",
+            "objections": {**state.get("objections", {}), **rows},
+            "fail_reasons": [*said, *others],
+            "outcome": "answered",
+        }
+
+    def waiver(self, state: TaskState) -> Update:
+        """Wait for a person to waive a gate for the tree that was handed over and judged, or to decline."""
+        gate = state["fail_reasons"][0].partition(":")[0]
+        rows = [row for row in state.get("verdicts", {}).values() if row["attempt"] == state["attempt"]]
+        said = tuple(text for row in rows for text in row["reasons"] if text.partition(":")[0] == gate)
+        number = state.get("questions", 0) + 1
+        why = state.get("objections", {})[gate]["reason"]
+        asked = Question(number, "waiver", "", {gate: why}, state["tree"], state["attempt"], said)
+        answer = taken(self._store(state), asked, interrupt(asked.to_json()))
+        data = {"number": number, "gate": gate, "tree": state["tree"], "attempt": state["attempt"], "by": answer.by}
+        data |= {"reason": answer.reason, "answer_sha256": answer.sha256}
+        kind = "waiver" if answer.kind == "waive" else "waiver_declined"
+        self.recorder.keep(state["run_id"], f"{decision_key(number)}/answered", kind, data)
+        if answer.kind == "waive":
+            row = Waiver(tree=state["tree"], by=answer.by, reason=answer.reason, attempt=state["attempt"])
+            return {"questions": number, "waivers": {**state.get("waivers", {}), gate: row}}
+        known = state.get("objections", {})
+        declined = Objection(attempt=known[gate]["attempt"], reason=known[gate]["reason"], answer="decline")
+        return {"questions": number, "objections": {**known, gate: declined}}
 
     def resumed(self, state: TaskState) -> Update:
         """Take up the steps of this attempt that failed for a reason outside the work; all other verdicts stay."""
@@ -310,6 +407,8 @@ class Nodes(Collecting):
                 fail_reasons=reasons or (),
                 output=output,
                 next_actions=actions,
+                waived=self._waived(state) if status == "APPROVED" else (),
+                excused=excused_gates(state),
             )
             envelope = parse(envelope_text).envelope
             data: Update = {"from": previous, "to": status, "by": "orchestrator", "attempt": state["attempt"]}
@@ -352,11 +451,11 @@ class Nodes(Collecting):
         """Return the node that counts the verdicts of a phase and holds them against the present tree."""
 
         def node(state: TaskState) -> Update:
-            if tally(self.phase(kind), state.get("verdicts", {}), state["attempt"]) == "pending":
+            if self._tally(state, kind) == "pending":
                 return {}
             cleared = self.recorder.flush(state)
             cause, reasons = self._standing(state, kind)
-            outcome: Outcome = "holds" if cause is None else "broken"
+            outcome: Outcome = "holds" if cause is None else "waive" if cause == "waiver" else "broken"
             return {**cleared, "outcome": outcome, "cause": cause, "fail_reasons": reasons}
 
         return node
@@ -381,8 +480,9 @@ class Nodes(Collecting):
         """Return the edge after a count of verdicts."""
 
         def edge(state: TaskState) -> str:
-            count = tally(self.phase(kind), state.get("verdicts", {}), state["attempt"])
-            return route(state["status"], "orchestrator", state["outcome"], count, self.budget(state))
+            return route(
+                state["status"], "orchestrator", state["outcome"], self._tally(state, kind), self.budget(state)
+            )
 
         return edge
 
@@ -402,6 +502,9 @@ class Nodes(Collecting):
     def after_evidence(self, role: Role) -> Callable[[TaskState], str]:
         """Return the edge after a collector: to the role, or past it when there is nothing to judge."""
         return lambda state: role.name if own_collection(state, role.name) is not None else "TALLY"
+
+    def _tally(self, state: TaskState, kind: RoleKind) -> Tally:
+        return tally(self.phase(kind), state.get("verdicts", {}), state["attempt"], excused_gates(state))
 
     # -- helpers -------------------------------------------------------------------------------------------------
 

@@ -53,10 +53,12 @@ def statement(
     output: str,
     next_actions: Sequence[str] = (),
     waived: Collection[str] = (),
+    excused: Collection[str] = (),
 ) -> str:
     """Render and check the envelope with which the orchestrator sets a status.
 
-    `next_actions` may be empty only for APPROVED. Gates that are `waived` are no required ones of this envelope.
+    `next_actions` may be empty only for APPROVED. Gates that are `waived` are no required ones of this envelope;
+    those that are `excused` are required, and may be missing until a person waives them.
 
     Returns:
         The envelope's text.
@@ -91,6 +93,7 @@ def statement(
         current_status=previous,
         protocol=protocol,
         certified=frozenset(passed),
+        excused=excused,
         max_bytes=_MAX_BYTES,
     )
     if not report.ok:

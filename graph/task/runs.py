@@ -24,16 +24,17 @@ from interlock.graph.errors import RunAbandonedError, RunDamagedError
 from interlock.graph.task.build import task_graph
 from interlock.graph.task.changes import left_changed
 from interlock.graph.task.checkpoints import checkpointer, has_checkpoints, read_state
-from interlock.graph.task.machine import RESUMED
+from interlock.graph.task.machine import QUESTIONS, RESUMED
 from interlock.graph.task.policy import Policy, key_variables
 from interlock.graph.task.preflight import admitted, preflight, prepare, refusal
+from interlock.graph.task.questions import ANSWERS, kept_to
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.scope_leases import ScopeLeases, clear
 from interlock.graph.task.sealing import accepted, base_of, decided_before, is_accepted, left_over, seal_run
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
-from interlock.graph.task.store import RunStore, create_next
+from interlock.graph.task.store import RunStore, create_next, decision_key
 from interlock.graph.task.task import Task
-from interlock.graph.task.view import RunView, hand_in, keep_early, keep_given, resume_map, view_of
+from interlock.graph.task.view import RunView, decided, hand_in, keep_early, keep_given, resume_map, view_of
 from interlock.journal import Head, Journal
 from interlock.redaction import redactor_for
 
@@ -152,7 +153,7 @@ def drive(
             _check_records(root, view, frozen, {step.name for step in state.tasks})
             clean = redactor_for(root, key_variables(policy)).text
             texts = {role: clean(text) for role, text in (answers or {}).items()}
-            given = hand_in(view, state, store, texts, asks or {})
+            given = hand_in(view, state, store, texts, asks or {}) | decided(state, store)
             view = view_of(store, task, policy, state)
             again = take_up and bool(view.failed)
             if view.phase == "done" and not again and policy.reserve:
@@ -189,7 +190,10 @@ def drive(
                     held.finish()
                 elif held is not None:
                     held.rest()
-            return view
+    # A person's answer may have come meanwhile; after a correction the graph is that of another task.
+    again_at_once = bool(decided(state, store)) and not store.abandoned()
+    rest: dict[str, Any] = {"runners": runners, "notice": notice, "queue_seconds": queue_seconds, "tape": tape}
+    return drive(run_id, root=root, **rest) if again_at_once else view
 
 
 def _stream(graph: TaskGraph, start: Any, config: RunnableConfig, notice: Notice | None) -> None:
@@ -332,6 +336,13 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
             f"Restore .interlock/runs/{view.run_id}/run.json, or start a new run.",
         )
     entries = list(Journal(journal_path(root)).entries(view.run_id))
+    store = RunStore(root, view.run_id)
+    for entry in entries:
+        if entry.type in ANSWERS:
+            number = int(entry.data["number"])
+            answer = kept_to(store, number)
+            if answer is None or answer.sha256 != entry.data["answer_sha256"]:
+                raise store.damaged(f"answers/{decision_key(number)}.txt", "it is not what the journal says")
     head = view.head or Head(0, "")
     if head.seq and (len(entries) < head.seq or entries[head.seq - 1].hash != head.hash):
         raise RunDamagedError(
@@ -344,6 +355,7 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
             entry.key in known
             or entry.type in ("policy_changed", RUNNER_FAILED)
             or (entry.type == RESUMED and RESUMED in steps)
+            or (entry.type in ANSWERS and bool(QUESTIONS & steps))
         )
         if not of_step and not (entry.type == "status" and entry.key.rpartition("/")[2] in steps):
             raise RunDamagedError(

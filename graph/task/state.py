@@ -18,8 +18,10 @@ class Outside(TypedDict):
 
 
 class Objection(TypedDict):
-    """An objection that a person answered: in which attempt, the agent's reason, and `correct`, `refuse`, `accept`, or
-    `decline` where an accepted one was not followed by a waiver."""
+    """An objection that a person answered: in which attempt, and the agent's reason.
+
+    `answer` is `correct`, `refuse`, `accept`, or `decline` where an accepted one was not followed by a waiver.
+    """
 
     attempt: int
     reason: str
@@ -141,9 +143,9 @@ def excused_gates(state: Mapping[str, Any]) -> frozenset[str]:
 
 
 def waived_trees(state: Mapping[str, Any]) -> dict[str, str]:
-    """Return for each waived gate the tree that it is waived for."""
+    """Return for each gate that was waived in this attempt the tree that it is waived for."""
     rows: Mapping[str, Waiver] = state.get("waivers", {})
-    return {gate: row["tree"] for gate, row in rows.items()}
+    return {gate: row["tree"] for gate, row in rows.items() if row["attempt"] == state["attempt"]}
 
 
 def objected_before(state: Mapping[str, Any]) -> frozenset[str]:

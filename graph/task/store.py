@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
@@ -85,6 +85,8 @@ class RunStore(RunFolder):
     def load(self) -> tuple[Task, Policy, str]:
         """Return the frozen task and policy, and the digest of the file that holds them.
 
+        The task is as a person corrected it last; that a correction is the one of the journal is looked at by `drive`.
+
         Raises:
             UnknownRunError: There is no such run.
             RunDamagedError: The file cannot be read back.
@@ -101,9 +103,33 @@ class RunStore(RunFolder):
         except (ValueError, RecursionError) as error:
             raise self.damaged(name, f"it is not JSON: {error}") from error
         try:
-            return Task.from_json(read["task"]), Policy.from_json(read["policy"]), hashlib.sha256(data).hexdigest()
+            task, policy = Task.from_json(read["task"]), Policy.from_json(read["policy"])
+            for decision in self._decisions():
+                if decision.get("task") is not None:
+                    task = Task.from_json(decision["task"])
+            return task, policy, hashlib.sha256(data).hexdigest()
         except (ValueError, KeyError, TypeError) as error:
             raise self.damaged(name, "it holds no task and policy") from error
+
+    def decision(self, number: int) -> dict[str, Any] | None:
+        """Return what a person answered to a question of the run, as JSON values, or None.
+
+        Raises:
+            RunDamagedError: It cannot be read back.
+        """
+        key = decision_key(number)
+        text = self.answer(key)
+        try:
+            return None if text is None else dict(json.loads(text))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self.damaged(f"answers/{key}.txt", "it is no answer of a person") from error
+
+    def _decisions(self) -> Iterator[dict[str, Any]]:
+        for number in count(1):
+            row = self.decision(number)
+            if row is None:
+                return
+            yield row
 
     def answer(self, key: str) -> str | None:
         """Return the answer stored under a key, or None when there is none that could have been stored."""
@@ -241,6 +267,11 @@ class RunStore(RunFolder):
     def driven(self) -> bool:
         """Return whether some process drives this run at this moment."""
         return self.held("lock")
+
+
+def decision_key(number: int) -> str:
+    """Return the key under which the answer of a person to a question of a run is kept."""
+    return f"question.{number}"
 
 
 def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> UnknownRunError:

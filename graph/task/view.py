@@ -16,8 +16,9 @@ from interlock.envelope import MAX_BYTES
 from interlock.envelope.protocol import Status
 from interlock.graph.errors import AnswerError
 from interlock.graph.task.asking import may_ask_again, reask_number
-from interlock.graph.task.machine import unjudged
+from interlock.graph.task.machine import QUESTIONS, unjudged
 from interlock.graph.task.policy import Policy, key_variables
+from interlock.graph.task.questions import Question, kept_to
 from interlock.graph.task.state import TaskState
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
@@ -73,6 +74,7 @@ class RunView:
         again: The ids of the re-asks that are open or to come, by role; see `graph.task.view`.
         kept: Those of these roles whose answer is kept until it can be judged.
         abandoned: It was ended for good; it is `done`, wherever it was.
+        question: What it waits for a person to decide; `answer_question` answers it, and no agent.
     """
 
     run_id: str
@@ -86,6 +88,7 @@ class RunView:
     again: Mapping[str, str] = field(default_factory=dict[str, str])
     kept: tuple[str, ...] = ()
     abandoned: bool = False
+    question: Question | None = None
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -111,19 +114,22 @@ def view_of(store: RunStore, task: Task, policy: Policy, state: StateSnapshot) -
     values = dict(state.values)
     again = asked_again(values, policy, task.task_id, store) if state.tasks else {}
     kept = tuple(role for role in again if kept_answer(values, role, store) is not None)
-    waiting = tuple(
-        Waiting(task_.name, item.value) for task_ in state.tasks for item in task_.interrupts if not task_.result
-    )
+    open_now = [(task_.name, item.value) for task_ in state.tasks for item in task_.interrupts if not task_.result]
+    waiting = tuple(Waiting(name, value) for name, value in open_now if name not in QUESTIONS)
+    asked = next((Question.from_json(value) for name, value in open_now if name in QUESTIONS), None)
+    answered = asked is not None and kept_to(store, asked.number) is not None
     phase: RunPhase
     if state.created_at is None:
         phase = "new"
     elif not state.tasks:
         phase = "done"
-    elif any(item.role in kept for item in waiting):  # a drive that was cut off, or ended as the answer came
-        phase, waiting = "running", ()
+    elif answered or any(item.role in kept for item in waiting):  # a drive that was cut off, or ended as it came
+        phase, waiting, asked = "running", (), None
     else:
-        phase = "waiting" if waiting else "running"
-    return RunView(store.run_id, task, policy, phase, values, state.next, waiting, again=again, kept=kept)
+        phase = "waiting" if waiting or asked else "running"
+    return RunView(
+        store.run_id, task, policy, phase, values, state.next, waiting, again=again, kept=kept, question=asked
+    )
 
 
 def keep_early(view: RunView, store: RunStore, answers: Mapping[str, str], asks: Mapping[str, str]) -> dict[str, str]:
@@ -151,7 +157,7 @@ def hand_in(
     Raises:
         AnswerError: As for `keep_early` and `resume_map`; nothing was done.
     """
-    open_now = {task.name for task in state.tasks if task.interrupts}
+    open_now = {task.name for task in state.tasks if task.interrupts and task.name not in QUESTIONS}
     early = {role: text for role, text in answers.items() if role in view.again and role not in open_now}
     given = resume_map(view, state, store, {role: answers[role] for role in answers if role not in early}, asks)
     keep_early(view, store, early, asks)
@@ -177,8 +183,9 @@ def resume_map(
     Raises:
         AnswerError: One is for a role that is not asked, or for another ask.
     """
-    open_ids = {task.name: item.id for task in state.tasks for item in task.interrupts}
-    open_asks = {task.name: str(item.value["ask_id"]) for task in state.tasks for item in task.interrupts}
+    asked = [(task.name, item) for task in state.tasks for item in task.interrupts]
+    open_ids = {name: item.id for name, item in asked if name not in QUESTIONS}
+    open_asks = {name: str(item.value["ask_id"]) for name, item in asked if name not in QUESTIONS}
     for role in answers:
         if role not in open_ids:
             roles = ", ".join(open_ids) or "nobody"
@@ -192,6 +199,16 @@ def resume_map(
     return {
         open_ids[role]: text[: MAX_BYTES + 1].encode("utf-8", "surrogatepass")
         for role, text in {**answers, **kept}.items()
+    }
+
+
+def decided(state: StateSnapshot, store: RunStore) -> dict[str, bytes]:
+    """Return what resumes the question to a person that is open, where its answer is kept."""
+    return {
+        item.id: answer.text.encode()
+        for task in state.tasks
+        for item in task.interrupts
+        if task.name in QUESTIONS and (answer := kept_to(store, int(item.value["number"]))) is not None
     }
 
 

@@ -44,6 +44,7 @@ SECTIONS: Final = {
         "gate": ("interlock.cli.gate", "Run one command gate of a task on the present tree."),
         "run": ("interlock.cli.run", "Run a task file."),
         "resume": ("interlock.cli.run", "Continue a task run: after a crash, an answer, or a change."),
+        "answer": ("interlock.cli.answer", "Decide what a run asks a person: an objection, or a gate to waive."),
         "resolve": ("interlock.cli.run", "Work a ticket of a file with a model, stage by stage."),
         "abandon": ("interlock.cli.ending", "End a task run or a ticket for good."),
         "prune": ("interlock.cli.ending", "Remove the folders of runs that have ended."),

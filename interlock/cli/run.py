@@ -247,13 +247,14 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
     lines = [
         ("run", run_id),
         ("path", " → ".join(summary["path"]) or "(not started)"),
-        ("status", summary["status"] or "(none)"),
+        ("status", graph.status_text(summary) if summary["status"] else "(none)"),
         ("attempts", str(summary["attempt"])),
         *(("reason", item) for item in summary["fail_reasons"]),
         *([("ended", "abandoned")] if summary["abandoned"] else []),
         *([("stopped", f"{stop['code']}: {stop['message']}")] if (stop := summary["stopped"]) else []),
         *(("kept", f"the answer of {item['role']}; judged when the roles beside it have answered")
           for item in summary["kept"]),
+        *(row for row in _asked(run_id, summary["question"], root_words(folder))),
         *(row for item in summary["waiting"] for row in _waiting(run_id, item["role"], root_words(folder))),
         *(("usage", line) for line in usage_lines(summary["usage"])),
         *((key, path) for key, paths in summary["evidence"].items() for path in paths),
@@ -266,6 +267,16 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
     for name, text in lines:
         color = {"bold red": "red", "bold green": "green"}.get(STYLES.get(text, "")) if name == "status" else None
         click.echo(f"{name:<12}{click.style(text, fg=color, bold=color is not None)}")
+
+
+def _asked(run_id: str, question: Mapping[str, Any] | None, root: str) -> Iterator[tuple[str, str]]:
+    """Yield what a run asks a person, and how to answer."""
+    if question is None:
+        return
+    for gate, why in question["gates"].items():
+        yield "asks you", f"{question['kind']} about {gate}: {why}"
+    ways = "|".join(graph.WAYS[question["kind"]])
+    yield "answer", f"interlock answer {run_id} {ways}{root}"
 
 
 def _waiting(run_id: str, role: str, root: str, where: str = "") -> tuple[tuple[str, str], ...]:

@@ -139,14 +139,16 @@ def _list(
         click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
     for row in rows:
         waits = ", ".join(item["role"] for item in row["waiting"])
-        note = f"waits for {waits}" if waits else _PHASE_NOTE[row["phase"]]
+        note = f"waits for {waits}" if waits else _PHASE_NOTE.get(row["phase"], "")
+        if row["question"] is not None:
+            note = f"waits for a person: {row['question']['kind']} about {', '.join(row['question']['gates'])}"
         if row["stopped"] is not None:
             note = f"stopped: {row['stopped']['code']}; `interlock explain` says why"
         if row["driven"]:
             note = "driven now"
         if row["abandoned"]:
             note = "abandoned"
-        click.echo(f"{row['run_id']:<28} {row['status'] or '-':<17} attempt {row['attempt']}  {note}{_ago(row)}")
+        click.echo(f"{row['run_id']:<28} {graph.status_text(row):<17} attempt {row['attempt']}  {note}{_ago(row)}")
     for row in tickets:
         report = row.get("invalidation_report") if row["terminal"] else None
         note = f"waits for {'; '.join(row['waits_for'])}" if row["waits_for"] else "done"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from interlock.cli.answer import refuse_agents
 from interlock.cli.context import json_option, login_name, resolve_root
 from interlock.cli.serve import why_not
 
@@ -29,6 +30,7 @@ def ui_command(roots: tuple[Path, ...], port: int, no_browser: bool, read_only: 
     while the pages are served, it prints a new link. Objections and waivers are decided in pages opened from a
     terminal; `--json` prints {"url": …} with a link that reads and reviews.
     """
+    refuse_agents("ui")
     from interlock.server.http import HttpApp, listen, serve  # noqa: PLC0415 - `--help` needs none
     from interlock.web import Sessions, link, make_pages, serving  # noqa: PLC0415
 

@@ -26,8 +26,9 @@ def check_command(
 ) -> str | None:
     """Return the refusal of a shell command line, or None when it may run.
 
-    Where others hold nothing, everything passes and the parser is not loaded, but for one thing: hooks of Interlock are
-    not called by hand, where there is a store, since what they are told says who an agent is.
+    Where others hold nothing, everything passes and the parser is not loaded, but for two things: hooks of Interlock are
+    not called by hand, where there is a store, since what they are told says who an agent is; and no agent decides in a
+    person's place.
 
     Args:
         cwd: The folder it would run in, absolute.
@@ -41,9 +42,10 @@ def check_command(
 
     worlds = Worlds(env, known)
     is_free = not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds)
-    if is_free and (worlds.at(cwd).opened is None or not _may_call_hook(command)):
-        return None
-    from interlock.reservations.guard.effects import OWN_HOOKS, WHEEL, RefusedError, unread  # noqa: PLC0415 - not for a quick yes
+    if is_free and not _may_call(command, ("answer", "ui")):
+        if worlds.at(cwd).opened is None or not _may_call(command, ("hook",)):
+            return None
+    from interlock.reservations.guard.effects import OWN_HOOKS, PERSONS, WHEEL, RefusedError, unread  # noqa: PLC0415 - not for a quick yes
 
     try:
         try:
@@ -55,7 +57,7 @@ def check_command(
             raise unread("git …", str(error), needed, worlds.holding(cwd), fix=WHEEL) from None
         Walk(worlds, env, cwd).judge(command)
     except RefusedError as refusal:
-        if is_free and refusal.fix != OWN_HOOKS:
+        if is_free and refusal.fix not in (OWN_HOOKS, PERSONS):
             return None
         if refusal.world.opened is not None:
             # The program and its subcommand, or the name of a variable: what follows may be secret.
@@ -65,9 +67,9 @@ def check_command(
     return None
 
 
-def _may_call_hook(command: str) -> bool:
+def _may_call(command: str, verbs: tuple[str, ...]) -> bool:
     plain = prefilter.unquoted(command)
-    return "interlock" in plain and "hook" in plain
+    return "interlock" in plain and any(verb in plain for verb in verbs)
 
 
 def _reaches_held(command: str, cwd: str, worlds: "Worlds") -> bool:

@@ -299,6 +299,13 @@ class Commands(Judge):
             if world.opened is not None:
                 hits, fix = world.all(), effects.OWN_HOOKS
                 raise effects.touching("interlock hook", hits, fix, world, effects.AROUND)
+        if verb in ("answer", "ui"):
+            text = (
+                f"`interlock {verb}` is for the person who owns the task, and for no agent.\n  fix: {effects.PERSONS}"
+            )
+            raise effects.RefusedError(
+                f"interlock {verb}", [], effects.PERSONS, self.worlds.at(spot.here or self.cwd), text
+            )
         if verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest)):
             self.anything(f"interlock {verb}", effects.PERSON, spot.here, effects.AROUND)
 

@@ -166,6 +166,7 @@ STORE: Final = (
 )
 PERSON: Final = "leave that to a person."
 OWN_HOOKS: Final = "clients and git call it; `interlock reserve`, `release` and `status` are for you."
+PERSONS: Final = "object with `- GATE-X: OBJECTION: reason` in a BLOCKED answer, and a person decides."
 HOOKS: Final = "leave git's hooks as they are; `interlock uninstall` takes them out when nobody holds anything."
 TREE: Final = "run git in the checkout that it is about, by the settings that it has: `git -C FOLDER …`."
 LITERAL: Final = "write the command plainly: spell out the program, its subcommand and the files that it changes."

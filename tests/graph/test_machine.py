@@ -38,7 +38,7 @@ def test_route_answers_every_combination_with_a_legal_move_or_no_move() -> None:
         if target in STATUSES:
             assert (case[0], target) in LEGAL, case
         else:
-            assert target in ("ASK_AGAIN", "TALLY", "WAIT", "END"), case
+            assert target in ("ASK_AGAIN", "ASK_PERSON", "TALLY", "WAIT", "END"), case
 
 
 def test_only_the_orchestrators_own_check_after_a_passed_review_leads_to_approved() -> None:
@@ -64,7 +64,15 @@ def test_an_invalid_answer_is_asked_again_exactly_while_the_budget_lasts() -> No
 
 def test_a_blocked_task_is_dispatched_again_exactly_while_the_rework_budget_lasts() -> None:
     for outcome, count, budget in product(OUTCOMES, TALLIES, BUDGETS):
-        assert route("BLOCKED", "orchestrator", outcome, count, budget) == ("IN_PROGRESS" if budget.rework else "END")
+        again: Next = "IN_PROGRESS" if budget.rework or outcome == "answered" else "END"
+        again = "ASK_PERSON" if outcome == "objection" else again
+        assert route("BLOCKED", "orchestrator", outcome, count, budget) == again
+
+
+def test_a_person_is_asked_after_an_objection_and_where_nothing_but_a_waiver_is_missing() -> None:
+    ways = {case[:4] for case in COMBINATIONS if route(*case) == "ASK_PERSON"}
+    objected = {("BLOCKED", "orchestrator", "objection", count) for count in TALLIES}
+    assert ways == objected | {("READY_FOR_REVIEW", "orchestrator", "waive", "pass")}
 
 
 def test_every_row_of_the_transition_table_is_reached() -> None:

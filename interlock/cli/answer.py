@@ -1,0 +1,75 @@
+"""`interlock answer`: a person decides what a run asks: about an objection, or whether to waive a gate."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from interlock import graph
+from interlock.cli.completion import complete_task_run
+from interlock.cli.context import json_option, login_name, print_json, resolve_root, root_option
+from interlock.cli.run import drive_and_show, known_run
+from interlock.core.errors import Exit, InterlockError
+from interlock.reservations.identity import agent_behind
+
+
+class NoPersonError(InterlockError):
+    """An agent called what a person alone may do."""
+
+    code = "RUN645"
+    exit_code = Exit.REFUSED
+
+
+def refuse_agents(what: str) -> None:
+    """Let a person through who called a command.
+
+    Raises:
+        NoPersonError: A variable or an ancestor says that an agent did.
+    """
+    found = agent_behind(os.environ)
+    if found:
+        raise NoPersonError(
+            f"`interlock {what}` is for a person, and {found} says that an agent calls it",
+            "Call it in a terminal of your own, outside of any agent.",
+        )
+
+
+@click.command("answer")
+@click.argument("run", shell_complete=complete_task_run)
+@click.argument("how", required=False, type=click.Choice(["correct", "refuse", "accept", "waive", "decline"]))
+@click.option("--reason", default="", metavar="WHY", help="Why; the agent is told, and the journal keeps it.")
+@click.option("--gate", default="", metavar="GATE-X", help="The gate that is waived.")
+@click.option("--task", "task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+              help="With `correct`: the corrected task file.")  # fmt: skip
+@click.option("--no-drive", is_flag=True, help="Keep the answer, and let another process take the run on.")
+@root_option
+@json_option
+def answer_command(
+    run: str, how: str | None, reason: str, gate: str, task_file: Path | None, no_drive: bool, root: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Decide what RUN asks a person. Without HOW, show what it asks.
+
+    About an objection: `correct` the task, `refuse` with a reason, or `accept`, after which everything else is built
+    and judged, and the run asks whether to waive the gate: `waive` it for that tree, or `decline`. Agents are refused.
+    """
+    folder = resolve_root(root)
+    run_id = known_run(folder, run)
+    view = graph.view_run(run_id, root=folder)
+    if how is None:
+        if as_json:
+            print_json({"schema": "interlock.question/1", "run_id": run_id,
+                        "question": None if view.question is None else view.question.to_json()})  # fmt: skip
+        else:
+            click.echo(graph.explanation_text(graph.explain_run(view, folder)))
+        sys.exit(Exit.GOOD if view.question is None else Exit.WAITING)
+    refuse_agents("answer")
+    if gate == "" and how == "waive":
+        raise click.UsageError("name the gate that is waived: --gate GATE-X")
+    task = None if task_file is None else graph.load_task(task_file)
+    graph.answer_question(folder, run_id, how, by=login_name(), reason=reason, gate=gate, task=task)  # type: ignore[arg-type]
+    if no_drive:
+        click.echo(f"{run_id}: answered; take it on with `interlock resume {run_id}`", err=True)
+        return
+    sys.exit(drive_and_show(run_id, folder, as_json=as_json))

@@ -1,0 +1,290 @@
+"""An agent objects to a gate, a person answers, and a gate is waived for one tree: never without a person."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from interlock.agents import Ask
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, GateSpec, Protocol
+from interlock.graph import QuestionError, RunDamagedError, RunView, answer_question
+from interlock.graph.errors import AnswerError, TaskError
+from interlock.graph.task.machine import Verdict, objections, standing
+from interlock.graph.verify import verify_journal
+from interlock.journal import Journal
+from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, reviewing
+from tests.table import each_row
+
+WHY = "the check wants a word that the task forbids"
+
+
+def objecting(*reasons: str, text: str = "hi\n") -> Callable[[Ask], str]:
+    """Return a builder that writes a greeting which the tests refuse, and objects."""
+
+    def answer(ask: Ask) -> str:
+        (Path(ask.root) / "src" / "greeting.txt").write_text(text, encoding="utf-8")
+        return envelope(ask, "BLOCKED", fail_reasons=reasons or (f"GATE-TESTS: OBJECTION: {WHY}",))
+
+    return answer
+
+
+@pytest.fixture
+def objected(project: Project) -> tuple[Project, RunView]:
+    """Return a run that waits for the answer to an objection; its builder hands over afterwards."""
+    project.runners["builder"] = Scripted([objecting(), build("hi\n")])
+    return project, project.run()
+
+
+def answered(project: Project, view: RunView, kind: str, **named: str) -> RunView:
+    """Answer a question as ada, and take the run on."""
+    answer_question(project.root, view.run_id, kind, by="ada", **{"reason": "I have read it", **named})  # type: ignore[arg-type]
+    return project.drive(view.run_id)
+
+
+def test_an_objection_waits_for_a_person_and_spends_no_round(objected: tuple[Project, RunView]) -> None:
+    project, view = objected
+    assert (view.phase, view.status, view.waiting) == ("waiting", "BLOCKED", ())
+    assert view.question is not None
+    assert (view.question.kind, dict(view.question.gates), view.question.role) == (
+        "objection",
+        {"GATE-TESTS": WHY},
+        "builder",
+    )
+    assert project.path() == ["IN_PROGRESS", "BLOCKED"]
+    assert project.drive(view.run_id).phase == "waiting", "nobody has answered"
+    with pytest.raises(AnswerError):
+        project.drive(view.run_id, OBJECTION="{}")
+
+
+def test_an_accepted_objection_and_a_waiver_lead_to_approved_without_the_gate(
+    objected: tuple[Project, RunView],
+) -> None:
+    project, view = objected
+    view = answered(project, view, "accept")
+    assert view.question is not None
+    assert (view.question.kind, list(view.question.gates), view.status) == (
+        "waiver",
+        ["GATE-TESTS"],
+        "READY_FOR_REVIEW",
+    )
+    assert [ask.role for ask in project.asks("tester") + project.asks("reviewer")] == ["tester", "reviewer"]
+    view = answered(project, view, "waive", gate="GATE-TESTS")
+    assert view.status == "APPROVED"
+    assert project.path() == [
+        "IN_PROGRESS", "BLOCKED", "IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "APPROVED",
+    ]  # fmt: skip
+    last = project.entries("status")[-1].data
+    assert last["waived"] == {"GATE-TESTS": "ada"}
+    assert "GATE-TESTS" not in last["envelope"]["gates_required"]
+    assert set(last["envelope"]["gates_passed"]) == {"GATE-MSG-STRICT", "GATE-LINT", "GATE-REVIEW"}
+    assert "waived for it by ada: I have read it" in last["envelope"]["output"]
+    line = project.entries("waiver")[0].data
+    assert (line["gate"], line["tree"], line["by"]) == ("GATE-TESTS", last["tree"], "ada")
+    assert verify_journal(project.root).verdict == "whole"
+
+
+def test_a_refused_objection_gives_another_turn_and_a_second_one_is_an_ordinary_end(project: Project) -> None:
+    project.runners["builder"] = Scripted([objecting()])
+    view = answered(project, project.run(), "refuse", reason="the word is allowed")
+    assert (view.phase, view.status, view.question) == ("done", "BLOCKED", None)
+    asks = project.asks("builder")
+    assert [(ask.attempt, ask.turn) for ask in asks] == [(1, 1), (1, 2)]
+    assert "the objection is refused by ada: the word is allowed" in asks[1].prompt
+
+
+def test_a_correction_is_a_new_attempt_and_no_round_of_rework(objected: tuple[Project, RunView]) -> None:
+    project, view = objected
+    gates = tuple(gate for gate in project.task.gates_required if gate != "GATE-TESTS")
+    with pytest.raises(TaskError):  # the roster's tester would have nothing to certify
+        answer_question(
+            project.root, view.run_id, "correct", by="ada", task=replace(project.task, gates_required=gates)
+        )
+    answer_question(
+        project.root, view.run_id, "correct", by="ada", task=replace(project.task, task="Write hello", scope=("src/*",))
+    )
+    retold = Scripted([lambda ask: build()(ask).replace("Write the greeting", "Write hello")])
+    project.runners["builder"] = retold
+    view = project.drive(view.run_id)
+    assert (view.task.task, view.task.scope) == ("Write hello", ("src/*",))
+    assert "Write hello" in retold.asks[0].prompt
+    assert retold.asks[0].attempt == 2
+    line = project.entries("objection_answered")[0].data
+    assert line["task"]["task"] == "Write hello"
+
+
+@each_row(
+    "reasons",
+    [
+        ("GATE-MSG-STRICT: OBJECTION: I do not like envelopes",),
+        ("GATE-OTHER: OBJECTION: not required",),
+        ("GATE-TESTS: OBJECTION:",),
+        ("GATE-TESTS: I make an OBJECTION: too late",),
+        ("GATE-TESTS: objection: in lower case",),
+    ],
+)
+def test_what_is_no_objection_is_an_ordinary_blocked(reasons: tuple[str, ...], tmp_path: Path) -> None:
+    protocol = Protocol(gates={**DEFAULT_PROTOCOL.gates, "GATE-TESTS": GateSpec("GATE-TESTS", "tests")})
+    assert objections(protocol, ("GATE-MSG-STRICT", "GATE-TESTS"), reasons, ()) == {}
+
+
+def test_an_objection_beside_other_reasons_waits_and_shows_them(project: Project) -> None:
+    other = "GATE-LINT: the linter is not installed"
+    project.runners["builder"] = Scripted([objecting(f"GATE-TESTS: OBJECTION: {WHY}", other)])
+    view = project.run()
+    assert view.question is not None
+    assert view.question.reasons == (other,)
+
+
+def test_a_judges_objection_is_a_plain_fail(project: Project) -> None:
+    reasons = (f"GATE-REVIEW: OBJECTION: {WHY}",)
+    project.runners["reviewer"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=reasons), reviewing])
+    view = project.run()
+    assert view.question is None
+    assert view.values["cause"] != "objection"
+
+
+def test_the_second_of_two_answers_is_told_of_the_first(objected: tuple[Project, RunView]) -> None:
+    project, view = objected
+    assert view.question is not None
+    number = view.question.number
+    answer_question(project.root, view.run_id, "accept", by="ada", number=number)
+    with pytest.raises(QuestionError, match="ada answered `accept`") as told:
+        answer_question(project.root, view.run_id, "refuse", by="bob", reason="no", number=number)
+    assert told.value.code == "RUN641"
+    assert project.drive(view.run_id).question is not None
+    assert project.entries("objection_answered")[0].data["by"] == "ada"
+
+
+@each_row(
+    ("kind", "named", "code"),
+    [
+        ("waive", {"reason": "x", "gate": "GATE-TESTS"}, "RUN642"),
+        ("decline", {"reason": "x"}, "RUN642"),
+        ("refuse", {}, "RUN643"),
+        ("refuse", {"reason": "  "}, "RUN643"),
+        ("correct", {}, "RUN644"),
+        ("accept", {"gate": "GATE-LINT"}, "RUN642"),
+        ("accept", {"number": 7}, "RUN640"),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_refused_and_changes_nothing(
+    kind: str, named: dict[str, str], code: str, objected: tuple[Project, RunView]
+) -> None:
+    project, view = objected
+    with pytest.raises(QuestionError) as refused:
+        answer_question(project.root, view.run_id, kind, by="ada", **named)  # type: ignore[arg-type]
+    assert refused.value.code == code
+    assert project.drive(view.run_id).question == view.question
+
+
+def test_a_tree_that_changes_after_the_waiver_voids_it(objected: tuple[Project, RunView]) -> None:
+    project, view = objected
+    view = answered(project, view, "accept")
+    answer_question(project.root, view.run_id, "waive", by="ada", reason="fine")
+    (project.root / "src/greeting.txt").write_text("something else\n")
+    view = project.drive(view.run_id)
+    assert view.question is not None, "in the next attempt the same person is asked again"
+    assert "APPROVED" not in project.path()
+    blocked = [entry.data for entry in project.entries("status") if entry.data["to"] == "BLOCKED"]
+    assert blocked[-1]["cause"] == "stale"
+
+
+def test_a_waiver_is_not_asked_for_while_another_gate_fails(project: Project) -> None:
+    project.runners["builder"] = Scripted([objecting(), build("hi\tyou\n"), build("hi\n")])
+    view = answered(project, project.run(), "accept")
+    assert project.path().count("BLOCKED") == 2, "GATE-LINT is not excused"
+    assert view.question is not None
+    assert view.question.kind == "waiver"
+    assert view.question.attempt == 2
+
+
+def test_declining_brings_the_gate_back(objected: tuple[Project, RunView]) -> None:
+    project, view = objected
+    project.runners["builder"] = Scripted([build("hi\n"), build()])
+    view = answered(project, view, "accept")
+    view = answered(project, view, "decline", reason="the tests are right")
+    assert view.status == "APPROVED"
+    assert project.entries("status")[-1].data.get("waived") is None
+    assert project.path().count("BLOCKED") == 2
+
+
+def test_an_answer_that_was_edited_afterwards_is_noticed(objected: tuple[Project, RunView]) -> None:
+    project, view = objected
+    answered(project, view, "accept")
+    path = project.root / f".interlock/runs/{view.run_id}/answers/question.1.txt"
+    kept = path.read_text()
+    for name, value in {"by": "eve", "kind": "refuse", "task": project.task.to_json(), "odd": 1}.items():
+        path.write_text(json.dumps({**json.loads(kept), name: value}, sort_keys=True))
+        with pytest.raises(RunDamagedError):
+            project.drive(view.run_id)
+    for text in ("", "[]", "{", None):
+        path.unlink() if text is None else path.write_text(text)
+        with pytest.raises(RunDamagedError):
+            project.drive(view.run_id)
+    path.write_text(kept)
+    assert project.drive(view.run_id).question is not None
+
+
+def test_without_a_person_no_combination_of_verdicts_objections_and_waivers_is_approved() -> None:
+    first, second = "GATE-VISUAL-QA", "GATE-A11Y-BASELINE"
+    roles = {"visual-qa": first, "a11y-auditor": second}
+    required = ("GATE-MSG-STRICT", first, second)
+    excuses = [frozenset(gates) for gates in ((), (first,), (second,), (first, second), ("GATE-MSG-STRICT",))]
+    waivers = [{}, {first: "t"}, {first: "old"}, {second: "t"}, {first: "t", second: "t"}, {"GATE-MSG-STRICT": "t"}]
+    approved = 0
+    for results in product(("PASS", "FAIL", "NONE"), repeat=2):
+        for excused, waived, present in product(excuses, waivers, ("t", "old")):
+            rows = {
+                role: Verdict(
+                    role=role,
+                    result=result,
+                    cause="gate",
+                    attempt=1,
+                    tree="t",
+                    gates=[gate] if result == "PASS" else [],
+                    evidence=[],
+                    reasons=[] if result == "PASS" else [f"{gate}: no"],
+                )
+                for (role, gate), result in zip(roles.items(), results, strict=True)
+            }
+            found = standing(
+                DEFAULT_PROTOCOL, required, rows, attempt=1, handed_over="t", present=present,
+                swapped=lambda _files: False, last=True, excused=excused, waivers=waived,
+            )  # fmt: skip
+            passed = {gate for (role, gate) in roles.items() if rows[role]["result"] == "PASS"}
+            for_this_tree = {gate for gate, tree in waived.items() if tree == present} - {"GATE-MSG-STRICT"}
+            if found.cause is None:
+                approved += 1
+                assert present == "t"
+                assert {first, second} <= passed | for_this_tree
+                assert all(
+                    rows[role]["result"] == "PASS" or (rows[role]["result"] == "FAIL" and gate in excused)
+                    for role, gate in roles.items()
+                )
+            elif found.cause == "waiver":
+                assert {*found.gates} <= excused
+                assert not {*found.gates} & (passed | for_this_tree)
+    assert approved > 4
+
+
+def test_the_log_of_the_tester_is_judged_although_its_gate_is_excused(objected: tuple[Project, RunView]) -> None:
+    project, view = objected
+    project.runners["tester"] = Scripted([judge_log])
+    answered(project, view, "accept")
+    row = next(entry.data for entry in project.entries("answer") if entry.data["role"] == "tester")
+    assert row["outcome"] == "fail"
+
+
+def test_an_approval_that_lacks_a_gate_nobody_waived_is_found_by_verify(objected: tuple[Project, RunView]) -> None:
+    project, view = objected
+    view = answered(project, view, "accept")
+    journal = Journal(project.root / "artifacts/interlock/events.jsonl")
+    last = project.entries("status")[-1].data
+    passed = [gate for gate in last["envelope"]["gates_required"] if gate != "GATE-TESTS"]
+    forged = {"from": "READY_FOR_REVIEW", "to": "APPROVED", "by": "orchestrator", "attempt": 1, "tree": last["tree"],
+              "envelope": {**last["envelope"], "status": "APPROVED", "gates_required": passed, "gates_passed": passed}}  # fmt: skip
+    journal.append(view.run_id, "1~1/status/APPROVED", "status", forged)
+    assert "RUN646" in {row.code for row in verify_journal(project.root).problems}
