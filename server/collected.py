@@ -75,15 +75,8 @@ def made_by_a_run(collected: "Mapping[str, graph.CollectedEvidence]", attempt: i
             continue
         found.append(
             Made(
-                gate="",
-                ok=False,
-                attempt=attempt,
-                tree=row["tree"],
-                manifest="",
-                files=[],
-                findings=[],
-                error=row["error"],
-                fix=row["fix"],
+                gate="", ok=False, attempt=attempt, tree=row["tree"], manifest="", files=[], findings=[],
+                error=row["error"], fix=row["fix"],
             )
-        )
+        )  # fmt: skip
     return found

@@ -171,13 +171,10 @@ def _place(path: Sequence[str | int]) -> str:
     return cut("".join(f"[{part}]" if isinstance(part, int) else f".{cut(part)}" for part in path).lstrip("."))
 
 
-def _not_rpc(value: Any) -> Finding | None:
-    if not isinstance(value, dict):
-        return problem("MCP108", "The message is not an object.", found=kind(value))
-    return _not_message(cast("dict[str, Any]", value))
-
-
-def _not_message(value: dict[str, Any]) -> Finding | None:
+def _not_rpc(given: Any) -> Finding | None:
+    if not isinstance(given, dict):
+        return problem("MCP108", "The message is not an object.", found=kind(given))
+    value = cast("dict[str, Any]", given)
     if value.get("jsonrpc") != "2.0":
         return problem("MCP108", "The message is not JSON-RPC 2.0.", place="jsonrpc", found=said(value, "jsonrpc"))
     if "method" not in value:

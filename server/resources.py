@@ -83,6 +83,10 @@ def register(server: InterlockServer) -> None:
     async def gates() -> str:
         return await _read(server, lambda: compact(gates_object(server.root)))
 
+    def task_names() -> Iterable[str]:
+        runs = graph.list_runs(server.root, "runs")
+        return dict.fromkeys(name for run in runs for name in (run.rpartition(".")[0], run) if name)
+
     @server.completion()
     async def complete(
         ref: PromptReference | ResourceTemplateReference,
@@ -91,8 +95,7 @@ def register(server: InterlockServer) -> None:
     ) -> Completion | None:
         if isinstance(ref, PromptReference) or argument.name not in {"run_id", "task_id"}:
             return None
-        names_of = _run_names if argument.name == "run_id" else _task_names
-        names = await server.reading(lambda: names_of(server))
+        names = await server.reading(server.tickets.runs if argument.name == "run_id" else task_names)
         found = [name for name in names if name.startswith(argument.value)]
         return Completion(values=found[:MAX_COMPLETIONS], total=len(found), has_more=len(found) > MAX_COMPLETIONS)
 
@@ -156,11 +159,7 @@ def gates_object(root: Path) -> dict[str, Any]:
 
 
 def _number(name: str, text: str) -> int:
-    """Return a number of a query.
-
-    Raises:
-        MCPError: It is none.
-    """
+    """Return a number of a query; refuse what is none."""
     if re.fullmatch(r"-?[0-9]{1,15}", text):
         return int(text)
     wrong = problem(
@@ -176,12 +175,3 @@ async def _read(server: InterlockServer, work: Callable[[], str]) -> str:
         return await server.reading(work)
     except UnknownRunError as error:
         raise ResourceNotFoundError(f"{error.code}: {sentences(error.message, error.fix)}") from error
-
-
-def _run_names(server: InterlockServer) -> Iterable[str]:
-    return server.tickets.runs()
-
-
-def _task_names(server: InterlockServer) -> Iterable[str]:
-    runs = graph.list_runs(server.root, "runs")
-    return dict.fromkeys(name for run in runs for name in (run.rpartition(".")[0], run) if name)

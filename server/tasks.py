@@ -25,7 +25,7 @@ from interlock.server.project import tables
 from interlock.server.rules import CallError
 from interlock.server.standing import Abandoned, Judged, Standing, Step, Submitted, judged, open_asks, standing
 from interlock.server.tokens import RESERVED
-from interlock.server.trust import no_task_file, own_files, own_inputs, own_page, own_task_file, refuse_power
+from interlock.server.trust import no_task_file, own_files, own_inputs, own_page, refuse_power, told_of
 
 if TYPE_CHECKING:
     from interlock.envelope.protocol import EvidenceKey, Protocol
@@ -222,7 +222,7 @@ class TaskCalls:
         config, protocol = tables(self.root)
         if isinstance(given, str):
             if caller:
-                own_task_file(self.root, given)
+                told_of(self.root, "task", [given])
             try:
                 path = (self.root / given).resolve()
             except (ValueError, RuntimeError, OSError) as error:

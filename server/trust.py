@@ -31,7 +31,7 @@ def own_page(root: Path, page: str | None, caller: str) -> None:
             f"the page {page[:200]!r} is a URL; a caller with a token may name files below the root",
             "Name an HTML file below the root, or have the task begun on the machine itself.",
         )
-    _told_of(root, "page", [page])
+    told_of(root, "page", [page])
 
 
 def _is_elsewhere(root: Path, page: str) -> bool:
@@ -80,7 +80,7 @@ def own_files(root: Path, task: "graph.Task") -> None:
     Raises:
         CallError: It does; whether these files are there is not told, but for what a wildcard matches.
     """
-    _told_of(root, "inputs", task.inputs)
+    told_of(root, "inputs", task.inputs)
     try:
         if reaches_more(root, task.scope):
             raise CallError(
@@ -90,11 +90,6 @@ def own_files(root: Path, task: "graph.Task") -> None:
             )
     except TreeError:
         return  # it is refused with its reason when the task starts
-
-
-def own_task_file(root: Path, given: str) -> None:
-    """Refuse the path of a task file that a caller with a token is not told of."""
-    _told_of(root, "task", [given])
 
 
 def own_inputs(root: Path, text: str, known: Container[str]) -> None:
@@ -109,12 +104,13 @@ def own_inputs(root: Path, text: str, known: Container[str]) -> None:
         return True
 
     read = validate(text, input_exists=exists).reading.fields
-    _told_of(root, "INPUTS_USED", [path for path in named if path not in known])
+    told_of(root, "INPUTS_USED", [path for path in named if path not in known])
     for label in (f"EVIDENCE.{key}" for key in EVIDENCE_KEYS):
-        _told_of(root, label, read[label].texts if label in read else ())
+        told_of(root, label, read[label].texts if label in read else ())
 
 
-def _told_of(root: Path, place: str, paths: Sequence[str]) -> None:
+def told_of(root: Path, place: str, paths: Sequence[str]) -> None:
+    """Refuse paths, such as that of a task file, that a caller with a token is not told of."""
     plain = {path: normpath(path) if path else path for path in paths}
     told = shared(root, plain.values())
     for path, name in plain.items():

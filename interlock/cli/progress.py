@@ -9,7 +9,7 @@ from typing import Any, Final
 from rich.cells import cell_len, chop_cells
 
 from interlock.agents.quoting import visible
-from interlock.cli.context import count
+from interlock.core.text import count
 
 
 def clock_text(seconds: float) -> str:
@@ -47,16 +47,13 @@ def answer_text(seconds: float | None, usage: Mapping[str, Any] | None) -> str:
 
 def usage_lines(usage: Mapping[str, Any]) -> list[str]:
     """Return a line for each role that spent something worth a line or has a budget, and one for all."""
-    rows = {role: row for role, row in usage["roles"].items() if _tells(row)}
+    worth = ("input_tokens", "output_tokens", "usd", "left")
+    # A row may say no more than that a script was read.
+    rows = {role: row for role, row in usage["roles"].items() if any(map(row.get, worth)) or row["seconds"] >= 0.1}
     if not rows and not usage["all"]["left"]:
         return []
     lines = [f"{role}: {_row_text(row)}" for role, row in rows.items()]
     return lines if len(rows) == 1 and not usage["all"]["left"] else [*lines, f"in all: {_row_text(usage['all'])}"]
-
-
-def _tells(row: Mapping[str, Any]) -> bool:
-    """Return whether a row is more than that a script was read."""
-    return bool(row["input_tokens"] or row["output_tokens"] or row["usd"] or row["left"] or row["seconds"] >= 0.1)
 
 
 def _row_text(row: Mapping[str, Any]) -> str:

@@ -112,37 +112,22 @@ def is_current(path: Path, name: str) -> bool:
     return file is not None and file.data == script(name, *program(), read_raw(_beside(path))).encode()
 
 
-def check_foreign(file: File) -> None:
-    """Refuse a hook of ours that was edited: nobody knows what of it is to stay.
-
-    Raises:
-        EditError: It is one.
-    """
-    if command_of(file.data.decode("utf-8", "replace")):
-        message = "the hook was changed by hand."
-        raise EditError("INI103", message, "another text with a call of Interlock", "the text that init wrote")
-
-
 def script(name: str, words: Sequence[str], marker: Path, kept: File | None = None) -> str:
     """Return the text of a hook.
 
     The hook that was there, `kept`, is called first, and its status counts; `marker` is gone when the installation is.
     """
     head, comment, *lines = git_hook(name, words).splitlines()
-    back = f'mv "$0{KEPT_SUFFIX}" "$0"' if kept is not None else 'rm "$0"'
+    # In single quotes, for it stands in a text in double ones; `$0` is filled in all the same.
+    back = f"mv '$0{KEPT_SUFFIX}' '$0'" if kept is not None else "rm '$0'"
     gone = [
         f"[ -x {shlex.quote(words[0])} ] && [ -e {shlex.quote(str(marker))} ] || {{",
         '  [ "$INTERLOCK_HOOKS" = off ] && exit 0',
-        f"""  echo "interlock is gone from this machine, so this hook refuses; take it out: {_escaped(back)}" >&2""",
+        f"""  echo "interlock is gone from this machine, so this hook refuses; take it out: {back}" >&2""",
         "  exit 1",
         "}",
     ]
     return "\n".join([head, comment, *_chained(name, kept), *lines[:-1], *gone, lines[-1], ""])
-
-
-def _escaped(text: str) -> str:
-    """Keep the quotes of a command inside a text in quotes; `$0` stays to be filled in."""
-    return text.replace('"', "'")
 
 
 def _chained(name: str, kept: File | None) -> list[str]:
