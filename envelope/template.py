@@ -47,9 +47,10 @@ def example(
         KeyError: The protocol has no such role, or the role has no such outcome.
     """
     who = protocol.roles[role]
-    row = _outcome(who, outcome)
+    rows = {row.name: row for row in outcomes(who)}
+    row = rows[outcome] if outcome is not None else next(iter(rows.values()))
     required = required_gates(protocol, who) if gates is None else tuple(gates)
-    failed = _failed(row, who, required)
+    failed = who.certifies or required[-1] if row.reason else ""
     passed = tuple(gate for gate in _passed(row, who, required, protocol) if gate != failed)
     role_gate = who.certifies or failed
     words = {"role": who.name, "task_id": task_id, "gate": role_gate}
@@ -124,11 +125,6 @@ def required_gates(protocol: Protocol = DEFAULT_PROTOCOL, role: Role | None = No
     )
 
 
-def _outcome(role: Role, name: OutcomeName | None) -> Outcome:
-    rows = {row.name: row for row in outcomes(role)}
-    return rows[name] if name is not None else next(iter(rows.values()))
-
-
 def _passed(row: Outcome, role: Role, required: Sequence[str], protocol: Protocol) -> tuple[str, ...]:
     qa_gates = {each.certifies for each in protocol.of_kind("qa")}
 
@@ -146,13 +142,6 @@ def _passed(row: Outcome, role: Role, required: Sequence[str], protocol: Protoco
                 return True
 
     return tuple(gate for gate in required if is_passed(gate))
-
-
-def _failed(row: Outcome, role: Role, required: Sequence[str]) -> str:
-    """Return the gate that a sample fail reason names: the role's own, else the last one of the task."""
-    if not row.reason:
-        return ""
-    return role.certifies or required[-1]
 
 
 def _sample_evidence(passed: Sequence[str], protocol: Protocol, task_id: str) -> dict[str, tuple[str, ...]]:

@@ -57,7 +57,7 @@ def to_json_schema(
         "EVIDENCE": _object(dict.fromkeys(EVIDENCE_KEYS, paths)),
         "FAIL_REASONS": _list(_string(f"{GATE}: {_words()}") | text) | items,
         "OUTPUT": _string(f"{_except(*INVISIBLE)}{_except(allowed=LF)}*")
-        | {"not": {"pattern": _label_line()}}
+        | {"not": {"pattern": rf"(?:^|\n)(?:{'|'.join(LABELS)})[ \t]*:"}}
         | output,
         "NEXT_ACTIONS": {"type": "array", "items": _string(_words()) | text} | actions,
     }
@@ -90,10 +90,6 @@ def _string(pattern: str) -> JsonObject:
 
 def _words() -> str:
     return f"{_except(*INVISIBLE, '[', ']')}{_except()}*"
-
-
-def _label_line() -> str:
-    return rf"(?:^|\n)(?:{'|'.join(LABELS)})[ \t]*:"
 
 
 def _except(*refused: str, allowed: str = "") -> str:

@@ -272,8 +272,7 @@ class Tickets:
         if "payload" in given and not isinstance(payload, dict):
             wrong.append(no_object(payload))
         revision = given.get("revision")
-        past = comparing.history_revision(revision, run.state) is not None
-        if not past:
+        if comparing.past_attempt(revision, run.state) is None:
             wrong += comparing.changed(given, answers.sent(run.ticket), run.ticket)
         # Another version ends a run, so nothing less than its whole present ticket may say so.
         if [item.field for item in wrong] == ["schema_version"] and "schema_version" in given:
@@ -294,13 +293,11 @@ class Tickets:
         agent: str = "",
     ) -> "TicketResponse | _ByTasks":
         """Judge a payload for a revision, once nothing else is wrong with the submission."""
-        past = comparing.history_revision(revision, run.state)
-        if past is not None:
-            repeated = self._repeated(run, past, payload) if not wrong else None
-            if repeated is not None:
-                return repeated
-            wrong.append(comparing.stale(revision, run.state))
-        elif not wrong and (type(revision) is not int or revision != run.state["revision"]):
+        past = comparing.past_attempt(revision, run.state)
+        if past is not None and not wrong and self._is_same(run, past, payload):
+            return self._first_answer(run, past["revision"])
+        present = type(revision) is int and revision == run.state["revision"]
+        if past is not None or not (wrong or present):
             wrong.append(comparing.stale(revision, run.state))
         wrong += comparing.other_ticket(payload, run.state, run.spec) if not wrong else []
         if terminal(run.state):
@@ -332,10 +329,6 @@ class Tickets:
                 "Run `interlock verify`, and restore artifacts/interlock from a copy.",
             )
         return answers.attempt_answer(run.spec, cast("Ticket", dict(snapshot.data)), gate.data)
-
-    def _repeated(self, run: OpenRun, revision: int, payload: Mapping[str, Any]) -> TicketResponse | None:
-        entry = next(row for row in run.state["history"] if row["revision"] == revision)
-        return self._first_answer(run, revision) if self._is_same(run, entry, payload) else None
 
     def _is_same(self, run: OpenRun, entry: HistoryEntry, payload: Mapping[str, Any]) -> bool:
         """Return whether a payload is the one of an attempt; where tasks acted, the empty one was submitted."""
