@@ -183,9 +183,6 @@ def _cell(character: str) -> tuple[str, int]:
     return text, 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-__all__ = ["FileResult", "render_results"]
-
-
 def render_results(
     results: Sequence[FileResult], form: Form, *, rules: "Iterable[Rule]" = (), version: str = "", color: bool = False
 ) -> str:

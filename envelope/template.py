@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from interlock.envelope.model import Envelope
+from interlock.envelope.model import Envelope, render
 from interlock.envelope.outcomes import Outcome, OutcomeName, outcomes
 from interlock.envelope.protocol import (
     ANYBODY,
@@ -16,7 +16,6 @@ from interlock.envelope.protocol import (
     Role,
     Status,
 )
-from interlock.envelope.render import render
 
 SAMPLE_FILES: Final[dict[EvidenceKey, tuple[str, ...]]] = {
     "screenshots": ("page-375.png", "page-768.png", "page-1280.png"),
@@ -34,9 +33,7 @@ def example(
     *,
     outcome: OutcomeName | None = None,
     task_id: str = SAMPLE_TASK_ID,
-    task: str = SAMPLE_TASK,
     gates: Sequence[str] | None = None,
-    inputs: Sequence[str] = (),
     evidence: Mapping[str, Sequence[str]] | None = None,
 ) -> Envelope:
     """Return a valid envelope of a role, as it would be when the turn ended in this outcome.
@@ -57,10 +54,10 @@ def example(
     return Envelope(
         status=row.status,
         task_id=task_id,
-        task=task,
+        task=SAMPLE_TASK,
         assigned_agent=who.name,
         reports_to="orchestrator",
-        inputs_used=tuple(inputs),
+        inputs_used=(),
         gates_required=required,
         gates_passed=passed,
         evidence=_sample_evidence(passed, protocol, task_id) if evidence is None else _all_keys(evidence),

@@ -201,15 +201,10 @@ def _not_rpc(given: Any) -> Finding | None:
 def _id_of(value: Any) -> RequestId | None:
     if not isinstance(value, dict) or (isinstance(value, _Twice) and "id" in value.names):
         return None
-    match cast("dict[str, Any]", value).get("id"):
-        case bool():
-            return None
-        case int() as number:
-            return number
-        case str() as text if not is_broken(text):
-            return text
-        case _:
-            return None
+    given: object = cast("dict[str, Any]", value).get("id")
+    if isinstance(given, str):
+        return None if is_broken(given) else given
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
 
 
 def _of(raw: bytes, fault: Finding) -> BadMessage:

@@ -81,7 +81,11 @@ def register(server: InterlockServer) -> None:
 
     @server.resource(GATES_URI, name="gates", description="The gates of this project.", mime_type=_JSON)
     async def gates() -> str:
-        return await _read(server, lambda: compact(gates_object(server.root)))
+        def read() -> str:
+            rows = [asdict(gate) for gate in tables(server.root)[1].gates.values()]
+            return compact({"schema": "interlock.gates/1", "gates": rows})
+
+        return await _read(server, read)
 
     def task_names() -> Iterable[str]:
         runs = graph.list_runs(server.root, "runs")
@@ -150,12 +154,6 @@ def protocol_object(root: Path) -> dict[str, Any]:
             for row in TRANSITIONS
         ],
     }
-
-
-def gates_object(root: Path) -> dict[str, Any]:
-    """Return the gates of a project, the shipped ones and its own."""
-    _, protocol = tables(root)
-    return {"schema": "interlock.gates/1", "gates": [asdict(gate) for gate in protocol.gates.values()]}
 
 
 def _number(name: str, text: str) -> int:

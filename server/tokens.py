@@ -79,7 +79,12 @@ def checked_agent(name: str) -> str:
 
 
 class TokenStore:
-    """The tokens of one root; every method reads the file again when it was changed."""
+    """The tokens of one root; every method reads the file again when it was changed.
+
+    Raises:
+        TokenError: TOK901 when others could read or plant the file, TOK902 when it holds something else: then nobody
+            is let in. `still_valid` alone takes that for a no.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -88,11 +93,7 @@ class TokenStore:
         self._records: tuple[TokenRecord, ...] = ()
 
     def records(self) -> tuple[TokenRecord, ...]:
-        """Return every valid token, oldest first; none when the file is not there.
-
-        Raises:
-            TokenError: TOK901 when others could read or plant the file, TOK902 when it holds something else.
-        """
+        """Return every valid token, oldest first; none when the file is not there."""
         try:
             fd = os.open(self.path, _READ)
         except FileNotFoundError:
@@ -119,7 +120,7 @@ class TokenStore:
         """Make a token for an agent; gives what is stored and the token itself, which cannot be read again.
 
         Raises:
-            TokenError: TOK901, TOK902, TOK903.
+            TokenError: TOK903.
         """
         checked_agent(agent)
         with self._locked():
@@ -135,7 +136,7 @@ class TokenStore:
         """Take back one token by its id, or every token of an agent; gives what was taken back.
 
         Raises:
-            TokenError: TOK904 when there is none, TOK901, TOK902.
+            TokenError: TOK904 when there is none.
         """
         with self._locked():
             records = self.records()
@@ -149,11 +150,7 @@ class TokenStore:
         return gone
 
     def verify(self, token: str) -> TokenRecord | None:
-        """Return whose token this is, or None; takes equally long for every wrong one.
-
-        Raises:
-            TokenError: TOK901, TOK902: then nobody is let in.
-        """
+        """Return whose token this is, or None; takes equally long for every wrong one."""
         digest = _digest(token)
         found: TokenRecord | None = None
         for record in self.records():

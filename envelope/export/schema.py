@@ -31,9 +31,6 @@ def to_json_schema(
     and only APPROVED may have no next actions. Subset, ownership and evidence stay with the rules. Arguments as for
     `envelope_language`; bounds count whole values here, so a value may have a few characters more or less than in the
     grammars.
-
-    Raises:
-        KeyError: The protocol has no such role.
     """
     agents = tuple(protocol.roles) if known.agent is None else (protocol.roles[known.agent].name,)
     items = {"maxItems": bounds.items} if bounds else {}

@@ -61,17 +61,14 @@ def response(spec: PipelineSpec, ticket: Ticket, gate: GateResult, reason: str, 
 
 def sent(ticket: Ticket) -> SentTicket:
     """Return a ticket as an agent gets it and has to send it back."""
-    validation = ticket["validation"]
+    validation, history = ticket["validation"], ticket["history"]
+    codes = history[-1]["issues"] if validation["errors"] and history else []
     differing = {
         "agent_role": ticket["agent_role"].partition(". ")[0].removesuffix(".") + ".",
-        "validation": Validation(status=validation["status"], errors=_codes(ticket)),
-        "history": [_sent_step(entry) for entry in ticket["history"]],
+        "validation": Validation(status=validation["status"], errors=codes),
+        "history": [_sent_step(entry) for entry in history],
     }
     return cast("SentTicket", {**ticket, **differing})
-
-
-def _codes(ticket: Ticket) -> list[str]:
-    return ticket["history"][-1]["issues"] if ticket["validation"]["errors"] and ticket["history"] else []
 
 
 def _sent_step(entry: HistoryEntry) -> SentStep:

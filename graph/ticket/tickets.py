@@ -74,6 +74,7 @@ class Tickets:
 
     Raises:
         RunDamagedError: A run cannot be read back (from every method that names one).
+        UnknownRunError: There is no such run (from those that look at one, but for `status`).
         GateError: The files of the project cannot be listed, or `interlock.toml` is wrong.
         JournalError: The journal cannot be read or written.
         OSError: The disk is full, or permission is lacking.
@@ -185,38 +186,22 @@ class Tickets:
         return run_status(run.spec, state, waiting)
 
     def look(self, run_id: str) -> RunStatus | None:
-        """Return where a run stands, and change nothing; None before the journal has a line of it.
-
-        Raises:
-            UnknownRunError: There is no such run.
-        """
+        """Return where a run stands, and change nothing; None before the journal has a line of it."""
         run = self.open_runs.peek(run_id)
         return None if run is None else self.standing(run)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
     def ticket(self, run_id: str) -> Ticket:
-        """Return the authoritative ticket of a run.
-
-        Raises:
-            UnknownRunError: There is no such run.
-        """
+        """Return the authoritative ticket of a run."""
         return self.open_runs.look(run_id).ticket
 
     def state(self, run_id: str) -> RunState:
-        """Return the state of a run as its checkpoint keeps it.
-
-        Raises:
-            UnknownRunError: There is no such run.
-        """
+        """Return the state of a run as its checkpoint keeps it."""
         return self.open_runs.look(run_id).state
 
     def events(self, run_id: str, *, after: int = 0, limit: int = 100) -> list[Entry]:
-        """Return the journal lines of a run whose number is above `after`, at most `limit` of them.
-
-        Raises:
-            UnknownRunError: There is no such run.
-        """
+        """Return the journal lines of a run whose number is above `after`, at most `limit` of them."""
         self.open_runs.known(run_id)
         lines = (entry for entry in self.journal.entries(journal_run(run_id)) if entry.seq > after)
         return [entry for _, entry in zip(range(limit), lines, strict=False)]

@@ -79,6 +79,7 @@ _MIN_CELLS: Final = 40
 """Roles stand side by side while each has so many columns."""
 
 _MIN_DOING_CELLS: Final = 8
+_SPARSE_SECONDS: Final = 10.0
 _NUMBER: Final = re.compile(r"\d+")
 _AT_ITS_END: Final = re.compile(r"\b([1-9]\d*) of \1\b")
 
@@ -102,19 +103,16 @@ class Sparse:
     A count that has come to its end, such as `2 of 2`, is passed on at once.
     """
 
-    def __init__(
-        self, tell: Callable[[str], None], *, seconds: float = 10.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, tell: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._tell = tell
-        self._seconds = seconds
         self._clock = clock
         self._told: dict[str, tuple[float, str]] = {}
 
     def __call__(self, line: str) -> None:
         """Take a line."""
         kind, now = _NUMBER.sub("0", line), self._clock()
-        before, last = self._told.get(kind, (-self._seconds, ""))
-        if kind not in self._told or now - before >= self._seconds or (_AT_ITS_END.search(line) and line != last):
+        before, last = self._told.get(kind, (-_SPARSE_SECONDS, ""))
+        if kind not in self._told or now - before >= _SPARSE_SECONDS or (_AT_ITS_END.search(line) and line != last):
             self._told[kind] = now, line
             self._tell(line)
 

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,6 @@ from interlock.cli.context import (
 )
 from interlock.cli.standing import show_standing
 from interlock.core.errors import Exit, InterlockError
-from interlock.core.finding import Finding
 from interlock.core.render import OF_SERVICES
 from interlock.core.rule import explain
 from interlock.core.text import closest, count
@@ -249,12 +248,6 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
         click.echo(compiled.get_graph().draw_mermaid(), nl=False)
 
 
-def _findings(verified: "graph.Verification", looked: "graph.EvidenceCheck | None") -> Iterator[Finding]:
-    # The line of evidence is one of the journal, not of the file.
-    yield from (row._replace(line=0) for row in (() if looked is None else looked.problems))
-    yield from verified.problems
-
-
 @click.command("verify")
 @click.option("--head", "heads", multiple=True, metavar="RUN:SEQ:HASH",
               help="A head that was printed at the end of a run, kept elsewhere.")  # fmt: skip
@@ -304,11 +297,13 @@ def verify_command(
     folder = resolve_root(root)
     found = graph.verify_journal(folder, [graph.parse_head(item) for item in heads])
     looked = graph.check_evidence(folder) if evidence else None
-    good = not found.problems and (allow_incomplete or not found.is_incomplete)
-    good = good and (looked is None or not looked.problems)
+    # The line of evidence is one of the journal, not of the file.
+    problems = [] if looked is None else [row._replace(line=0) for row in looked.problems]
+    problems += found.problems
+    good = not problems and (allow_incomplete or not found.is_incomplete)
     data = {**found.to_json(), "ok": good, **({} if looked is None else {"evidence": looked.to_json()})}
     code = Exit.GOOD if good else Exit.REFUSED
-    report(_findings(found, looked), wanted, folder, data, lambda: _print_verified(found, looked), code=code)
+    report(problems, wanted, folder, data, lambda: _print_verified(found, looked), code=code)
 
 
 def _print_verified(found: "graph.Verification", looked: "graph.EvidenceCheck | None") -> None:

@@ -83,7 +83,13 @@ def plan(root: Path) -> list[Change]:
     if place is None:
         return []
     if not place.own:
-        raise InstallError((_shared(place),))
+        message = "git's hooks are in a folder outside of this repository, where they would serve others too."
+        found, expected = f"core.hooksPath = `{place.configured}`", "a folder in this repository"
+        fix = (
+            "Give this repository a folder of its own: `git config core.hooksPath .git/hooks`, or run init with "
+            "--no-git-hooks and call `interlock hook pre-commit` from your own hook."
+        )
+        raise InstallError((file_problem("INI104", str(place.folder), message, found, expected, fix),))
     changes: list[Change] = []
     problems: list[Finding] = []
     known = {row["name"]: row for row in recorded(root)}
@@ -202,13 +208,3 @@ def _plan_one(root: Path, path: Path, name: str, known: Mapping[str, Row]) -> li
 
 def _beside(path: Path) -> Path:
     return path.with_name(path.name + KEPT_SUFFIX)
-
-
-def _shared(place: Place) -> Finding:
-    message = "git's hooks are in a folder outside of this repository, where they would serve others too."
-    fix = (
-        "Give this repository a folder of its own: `git config core.hooksPath .git/hooks`, or run init with "
-        "--no-git-hooks and call `interlock hook pre-commit` from your own hook."
-    )
-    expected = "a folder in this repository"
-    return file_problem("INI104", str(place.folder), message, f"core.hooksPath = `{place.configured}`", expected, fix)
