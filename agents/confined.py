@@ -1,4 +1,8 @@
-"""Reading and writing below a root: no path leaves it, and no reader ever sees half a file."""
+"""Reading and writing below a root: no path leaves it, and no reader ever sees half a file.
+
+Every function raises `RunnerError` when the path leaves the root, when a step of it is a symlink or no folder, when the
+target is no plain file, when what is to be read is not there, and when the system refuses.
+"""
 
 import errno
 import hashlib
@@ -37,10 +41,6 @@ def write_confined(root: str, path: str, data: bytes) -> None:
 
     A file that holds the same bytes already is left as it is, so a repeated write changes nothing. A file that is
     replaced keeps its permissions.
-
-    Raises:
-        RunnerError: When the path leaves the root, a step is a symlink or no folder, the target is no plain file, or
-            the system refuses the write.
     """
     *folders, name = split_path(path)
     with _refusals(path), opened_beneath(root, folders, make=True) as folder:
@@ -53,11 +53,7 @@ def write_confined(root: str, path: str, data: bytes) -> None:
 
 
 def read_confined(root: str, path: str, limit: int) -> bytes:
-    """Return the first `limit` + 1 bytes of a plain file below the root.
-
-    Raises:
-        RunnerError: As for `write_confined`, or when there is no such file.
-    """
+    """Return the first `limit` + 1 bytes of a plain file below the root."""
     *folders, name = split_path(path)
     with _refusals(path, "read"), opened_beneath(root, folders) as folder:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -68,11 +64,7 @@ def read_confined(root: str, path: str, limit: int) -> bytes:
 
 
 def entries_confined(root: str, folder: str = "") -> tuple[list[str], list[str]]:
-    """Return the names of the folders and of the plain files in a folder below the root, each sorted, without links.
-
-    Raises:
-        RunnerError: As for `write_confined`, or when there is no such folder.
-    """
+    """Return the names of the folders and of the plain files in a folder below the root, each sorted, without links."""
     folders: list[str] = []
     files: list[str] = []
     segments = list(split_path(folder)) if folder else []
@@ -86,11 +78,7 @@ def entries_confined(root: str, folder: str = "") -> tuple[list[str], list[str]]
 
 
 def delete_confined(root: str, path: str) -> None:
-    """Delete a file below the root; one that is gone already is no error.
-
-    Raises:
-        RunnerError: As for `write_confined`.
-    """
+    """Delete a file below the root; one that is gone already is no error."""
     *folders, name = split_path(path)
     with _refusals(path), suppress(FileNotFoundError), opened_beneath(root, folders) as folder:
         if _mode(folder, name) is not None:

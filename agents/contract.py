@@ -53,9 +53,13 @@ def contract(role: str, protocol: Protocol, *, examples: bool = True, page: bool
     These examples are filled in for a page alone, which the samples are about; others are shown with holes.
     """
     row = protocol.roles[role]
+    keys = ", ".join(f"`{key}`" for key in EVIDENCE_KEYS)
+    layout = _LAYOUT.format(
+        first=LABELS[0], last=LABELS[-1], count=len(LABELS), labels=", ".join(LABELS), keys=keys, role=role
+    )
     sections = [
         _INTRODUCTION,
-        "### Layout\n\n" + _layout(row),
+        "### Layout\n\n" + layout,
         "### Statuses\n\n" + _list(_statuses(row, protocol)),
         "### Gates\n\n" + _list(_gates(row, protocol)),
     ]
@@ -69,41 +73,36 @@ def contract(role: str, protocol: Protocol, *, examples: bool = True, page: bool
 
 
 def answer_form(ask: Ask) -> str:
-    """Return the forms of one ask: an envelope with holes for a good end of the turn, and one for a bad end.
+    """Return the forms of one ask: an envelope with holes for the usual end of the turn, and one to block it.
 
     They cite what was collected for the role; a review role, which writes its own, has a hole in its reports folder.
     """
     protocol = ask.protocol or DEFAULT_PROTOCOL
     role = protocol.roles[ask.role]
+    rows = outcomes(role)
     entries: dict[str, Sequence[str]] = {**ask.evidence}
     if not entries and role.certifies and protocol.gate(role.certifies).grade == "written":
         keys = protocol.gate(role.certifies).evidence or ("reports",)
         entries = dict.fromkeys(keys, (f"{ask.reports_dir}/<file>",))
     forms = [
-        f"<form outcome='{name}'>\n"
+        f"<form outcome='{row.name}'>\n"
         + template(
             role.name,
             protocol,
-            outcome=name,
+            outcome=row.name,
             task_id=ask.task_id,
             task=ask.task,
             gates=ask.required,
             evidence=entries or None,
         )
         + "</form>"
-        for name in _ends(role)
+        for row in (rows[0], next(row for row in rows if row.status == "BLOCKED"))
     ]
     introduction = (
         "## Your answer\n\nTake the form that fits and replace each `<…>`; an empty list is `[]`. The lines "
         "that begin with `<form` and `</form` are not part of it."
     )
     return "\n\n".join([introduction, *forms])
-
-
-def _ends(role: Role) -> tuple[OutcomeName, OutcomeName]:
-    """Return the usual end of a role's turn, and the one that blocks."""
-    rows = outcomes(role)
-    return rows[0].name, next(row.name for row in rows if row.status == "BLOCKED")
 
 
 def _examples(role: Role, protocol: Protocol, *, filled: bool) -> str:
@@ -119,17 +118,6 @@ def _examples(role: Role, protocol: Protocol, *, filled: bool) -> str:
 
 def _list(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items)
-
-
-def _layout(role: Role) -> str:
-    return _LAYOUT.format(
-        first=LABELS[0],
-        last=LABELS[-1],
-        count=len(LABELS),
-        labels=", ".join(LABELS),
-        keys=", ".join(f"`{key}`" for key in EVIDENCE_KEYS),
-        role=role.name,
-    )
 
 
 def _statuses(role: Role, protocol: Protocol) -> list[str]:

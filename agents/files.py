@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from threading import Lock
 
 from interlock.agents.ask import Ask, RunnerError
@@ -82,10 +82,8 @@ def files_of(
     try:
         found, caller, _ = run_caller(ask.root, ask.agent)
         runtime = open_runtime(found)
-        try:
+        with closing(runtime.store):
             yield LeasedFiles(Reservations(runtime, caller), ask.root, scope, readable)
-        finally:
-            runtime.store.close()
     except (ReservationError, NoProject) as error:
         raise RunnerError(f"the reservations cannot be used: {error.code} {error.message}", error.fix) from error
 

@@ -49,11 +49,8 @@ def agent_table(spec: str) -> dict[str, Any]:
         return {"runner": "local", "model_file": str(Path(name).expanduser().absolute())}
     if kind not in (COMMAND, LOCAL, PYTHON) and kind and name:
         return {"runner": "chat", "model": f"{kind}:{name}"}
-    raise AgentConfigError(OPTION, spec or "(empty)", _message(kind, name), _fix(kind, name))
-
-
-def _message(kind: str, name: str) -> str:
-    return f"there is no preset `{name}`" if kind == COMMAND and name else "this names no model"
+    message = f"there is no preset `{name}`" if kind == COMMAND and name else "this names no model"
+    raise AgentConfigError(OPTION, spec or "(empty)", message, _fix(kind, name))
 
 
 def _fix(kind: str, name: str) -> str:

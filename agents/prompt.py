@@ -89,7 +89,9 @@ def assignment(
         f"## Scope\n\n{bullets(scope, _MAX_LIST // 2)}",
     ]
     if role.kind == "build" and ask.commands:
-        sections.append(f"## Commands you may run\n\n{_commands(ask.commands)}")
+        listed = bullets([f"{name}: {shlex.join(argv)}" for name, argv in ask.commands.items()], _MAX_LIST)
+        how = "In the root, each by its name where a tool takes names, else written exactly so:"
+        sections.append(f"## Commands you may run\n\n{how}\n\n{listed}")
     sections += _work(fail_reasons, failed, changes)
     sections += _quotations(ask.evidence, digests, collected_findings, outputs, page=page is not None)
     return "\n\n".join([*sections, contract(role.name, protocol, examples=False), answer_form(ask)])
@@ -176,11 +178,6 @@ def _order(role: Role, protocol: Protocol, *, rework: bool, page: bool) -> str:
         what = "Fix every failure quoted below at its cause" if rework else "Do the whole task"
         return f"{what}, inside the scope, then hand over. A hand-over without a change to the files is refused."
     return f"Do your step of the task and report progress. {builder} builds on it and hands over; you do not."
-
-
-def _commands(commands: Mapping[str, Sequence[str]]) -> str:
-    listed = bullets([f"{name}: {shlex.join(argv)}" for name, argv in commands.items()], _MAX_LIST)
-    return f"In the root, each by its name where a tool takes names, else written exactly so:\n\n{listed}"
 
 
 def _gates(

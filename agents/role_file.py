@@ -1,7 +1,8 @@
 """The prompt of a role: a Markdown file with front matter, the shipped one or that of a project, and its contract.
 
 The contract is part of every assignment, so that each agent sees it once, whatever its runner hands on. A prompt alone,
-as an agent file of a client or over MCP, holds it in its own text.
+as an agent file of a client or over MCP, holds it in its own text. What reads a prompt raises `AgentConfigError` for a
+file that cannot be used, and for the orchestrator, which is code and has none.
 """
 
 import re
@@ -69,11 +70,7 @@ def parse_role(text: str, *, path: str, role: str) -> RoleFile:
 
 
 def role_file(role: Role, *, page: bool, prompt: str | Path | None = None) -> RoleFile:
-    """Return the prompt file of a role: the project's, else that of its name for a page, else that of its kind.
-
-    Raises:
-        AgentConfigError: When the file cannot be used, or the role is the orchestrator, which is code.
-    """
+    """Return the prompt file of a role: the project's, else that of its name for a page, else that of its kind."""
     if prompt is not None:
         return read_role(role.name, prompt)
     folder = files("interlock.agents").joinpath("roles")
@@ -91,11 +88,7 @@ def role_file(role: Role, *, page: bool, prompt: str | Path | None = None) -> Ro
 
 
 def read_role(role: str, prompt: str | Path) -> RoleFile:
-    """Return the prompt file that a project wrote for a role.
-
-    Raises:
-        AgentConfigError: When it cannot be used.
-    """
+    """Return the prompt file that a project wrote for a role."""
     return parse_role(_read(Path(prompt)), path=str(prompt), role=role)
 
 
@@ -180,30 +173,18 @@ _PLACE: Final = re.compile(rf"\s*{re.escape(CONTRACT_MARK)}(?:.*?{re.escape(CONT
 
 
 def role_text(role: Role, *, page: bool, prompt: str | Path | None = None) -> str:
-    """Return what a role is and does, without its contract: the system prompt of every ask.
-
-    Raises:
-        AgentConfigError: When the role's file cannot be used.
-    """
+    """Return what a role is and does, without its contract: the system prompt of every ask."""
     return _PLACE.sub("\n\n", role_file(role, page=page, prompt=prompt).body).strip("\n")
 
 
 def system_prompt(role: str, protocol: Protocol, *, page: bool = True, prompt: str | Path | None = None) -> str:
-    """Return the prompt of a role with its contract filled in, for an agent that is given no assignment.
-
-    Raises:
-        AgentConfigError: When the role's file cannot be used.
-    """
+    """Return the prompt of a role with its contract filled in, for an agent that is given no assignment."""
     row = protocol.roles[role]
     return _filled(role_file(row, page=page, prompt=prompt).body, row, protocol, page=page)
 
 
 def render_agent_file(role: str, protocol: Protocol, *, page: bool = True, prompt: str | Path | None = None) -> str:
-    """Return a complete Claude Code agent file of a role, the contract filled in. The arguments are `system_prompt`'s.
-
-    Raises:
-        AgentConfigError: When the role's file cannot be used, or the role is the orchestrator.
-    """
+    """Return a whole Claude Code agent file of a role, the contract filled in. The arguments are `system_prompt`'s."""
     row = protocol.roles[role]
     file = role_file(row, page=page, prompt=prompt)
     return f"---\n{file.front_matter}\n---\n\n{_filled(file.body, row, protocol, page=page)}\n"

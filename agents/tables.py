@@ -26,7 +26,10 @@ def type_name(value: object) -> str:
 
 
 class Table:
-    """One table of a configuration file, which knows its key: `agents.visual-qa`, or nothing for the whole file."""
+    """One table of a configuration file, which knows its key: `agents.visual-qa`, or nothing for the whole file.
+
+    What reads a value raises `AgentConfigError`, with the key and a fix, for one that is not as it says.
+    """
 
     def __init__(self, values: Mapping[str, object], path: str, where: str) -> None:
         self._values = values
@@ -42,11 +45,7 @@ class Table:
         return AgentConfigError(self.path, self.key(name), message, fix)
 
     def close(self, known: Collection[str]) -> None:
-        """Refuse keys that are not known.
-
-        Raises:
-            AgentConfigError: For the first unknown key.
-        """
+        """Refuse keys that are not known."""
         for name in self._values:
             if name in known:
                 continue
@@ -63,11 +62,7 @@ class Table:
         return self._values.get(name)
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return a non-empty string.
-
-        Raises:
-            AgentConfigError: When the key is missing without a default, is empty, or is no string.
-        """
+        """Return a non-empty string; a key that is missing has to have a default."""
         if name not in self._values:
             if default is not None:
                 return default
@@ -80,11 +75,7 @@ class Table:
         return value
 
     def number(self, name: str, default: _Default, *, least: int) -> int | _Default:
-        """Return a whole number of at least `least`.
-
-        Raises:
-            AgentConfigError: When it is no whole number or too small.
-        """
+        """Return a whole number of at least `least`."""
         if name not in self._values:
             return default
         value = self._values[name]
@@ -94,22 +85,14 @@ class Table:
         return value
 
     def flag(self, name: str, default: _Default) -> bool | _Default:
-        """Return true or false.
-
-        Raises:
-            AgentConfigError: When it is neither.
-        """
+        """Return true or false."""
         value = self._values.get(name, default)
         if name in self._values and not isinstance(value, bool):
             raise self.error(name, f"`{name}` is {type_name(value)}, not true or false", f"Write `{name} = true`.")
         return cast("bool | _Default", value)
 
     def choice(self, name: str, choices: Collection[_Choice], default: _Choice) -> _Choice:
-        """Return one of several texts.
-
-        Raises:
-            AgentConfigError: When it is none of them.
-        """
+        """Return one of several texts."""
         text = self.text(name, default)
         for each in choices:
             if text == each:
@@ -118,11 +101,7 @@ class Table:
         raise self.error(name, f"`{name}` is `{text}`, which is none of those that are known", f"Write one of {known}.")
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of strings; a missing one is empty.
-
-        Raises:
-            AgentConfigError: When it is no list, or holds something else.
-        """
+        """Return a list of strings; a missing one is empty."""
         value: object = self._values.get(name, [])
         rows = cast("list[object]", value) if isinstance(value, list) else [None]
         texts = [each for each in rows if isinstance(each, str)]
@@ -132,11 +111,7 @@ class Table:
         return tuple(texts)
 
     def table(self, name: str) -> "Table":
-        """Return a table in this table; a missing one is empty.
-
-        Raises:
-            AgentConfigError: When the value is no table.
-        """
+        """Return a table in this table; a missing one is empty."""
         value = self._values.get(name, {})
         if not isinstance(value, dict):
             message = f"`{name}` is {type_name(value)}, not a table"
@@ -144,11 +119,7 @@ class Table:
         return Table(cast("dict[str, object]", value), self.path, self.key(name))
 
     def tables(self, name: str) -> list["Table"]:
-        """Return the tables of an array of tables; a missing key has none.
-
-        Raises:
-            AgentConfigError: When the value is no array of tables.
-        """
+        """Return the tables of an array of tables; a missing key has none."""
         value = self._values.get(name, [])
         fix = f"Write each one as `[[{self._heading(name)}]]`."
         if not isinstance(value, list):

@@ -175,11 +175,7 @@ def read_recording(path: Path) -> Recorded:
 
 
 def _check(row: Mapping[str, Any], kinds: Mapping[str, type | tuple[type, ...]]) -> None:
-    """Refuse a value of another kind; what runs do with it would fail later, and far from the file.
-
-    Raises:
-        TypeError: There is one.
-    """
+    """Refuse a value of another kind; what runs do with it would fail later, and far from the file."""
     for name, kind in kinds.items():
         value = row[name]
         if not isinstance(value, kind) or (isinstance(value, _NUMBER) and not 0 <= value < inf):

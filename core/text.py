@@ -1,6 +1,6 @@
 """Texts for people: what somebody else wrote made safe to print, and what was probably meant."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from typing import Final
 
 _MAX_CHARS: Final = 100
@@ -35,6 +35,12 @@ def shown(text: str, limit: int = 400) -> str:
 def one_line(text: str) -> str:
     """Return text as one line in which nothing drives a terminal, for a table or a list."""
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def count(items: int | Sized, noun: str, several: str = "") -> str:
+    """Return a number with its noun: `1 run`, `2 runs`."""
+    number = items if isinstance(items, int) else len(items)
+    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:

@@ -7,7 +7,7 @@ from interlock.core.rule import Rule
 from interlock.envelope.case import GATE, GATE_IN_TEXT, Inputs
 from interlock.envelope.characters import MAX_BYTES
 from interlock.envelope.edits import apply_edits
-from interlock.envelope.model import Envelope, FieldText, Item
+from interlock.envelope.model import Envelope, FieldText, Item, render
 from interlock.envelope.protocol import (
     DEFAULT_PROTOCOL,
     EVIDENCE_KEYS,
@@ -19,7 +19,6 @@ from interlock.envelope.protocol import (
     Status,
 )
 from interlock.envelope.reask import skeleton
-from interlock.envelope.render import render
 from interlock.envelope.rules import RULES, RULES_BY_CODE
 from interlock.envelope.rules.items import input_path
 from interlock.envelope.validate import Reading, Report, Verdict, parse, validate

@@ -53,6 +53,14 @@ _WORDS: Final = {
 }
 
 
+_ENCODINGS: Final = (
+    (b"\xff\xfe\0\0", "UTF-32 (little endian)"),
+    (b"\0\0\xfe\xff", "UTF-32 (big endian)"),
+    (b"\xff\xfe", "UTF-16 (little endian)"),
+    (b"\xfe\xff", "UTF-16 (big endian)"),
+)
+
+
 class Line(NamedTuple):
     """One line to read.
 
@@ -175,15 +183,7 @@ def _encoding(source: str | bytes) -> Draft | None:
     if isinstance(source, str):
         return None
     head = source[:64]
-    found = ""
-    for mark, label in (
-        (b"\xff\xfe\0\0", "UTF-32 (little endian)"),
-        (b"\0\0\xfe\xff", "UTF-32 (big endian)"),
-        (b"\xff\xfe", "UTF-16 (little endian)"),
-        (b"\xfe\xff", "UTF-16 (big endian)"),
-    ):
-        if head.startswith(mark):
-            found = found or label
+    found = next((label for mark, label in _ENCODINGS if head.startswith(mark)), "")
     half = len(head) // 2
     if not found and half >= 4:
         even, odd = head[0 : half * 2 : 2], head[1 : half * 2 : 2]
@@ -208,12 +208,8 @@ def _nul(text: str) -> Draft:
     """Report NUL, which text never holds; the rest of a binary is not worth reading."""
     at = text.index("\0")
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    count = text.count("\0")
-    times = f" It occurs {count} times in the text." if count > 1 else ""
-    subject = name("\0")
-    what, expected = _WORDS["ENV106"]
-    ops = (Patch(line, column, column + 1, ""),) if count == 1 else ()
-    return Draft("ENV106", "", line, column, f"{subject} {what}.{times}", subject, expected, ops)
+    row = _Kind("ENV106", "\0", line, column, at, [Patch(line, column, column + 1, "")])
+    return _draft(row, text.count("\0"), text)
 
 
 class _Kind(NamedTuple):

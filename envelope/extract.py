@@ -63,20 +63,19 @@ def extract(lines: Sequence[Line]) -> Extract:
         tolerant reading to explain.
     """
     starts = _starts(lines)
+    if not starts:
+        return Extract(tuple(lines))
     if len(starts) > 1:
         second = lines[starts[1]]
         places = ", ".join(str(lines[start].number) for start in starts[:5])
         message = f"The message holds {len(starts)} envelopes (they begin in lines {places})."
-        draft = Draft("ENV224", "", second.number, 1, message, snippet(second.text), "exactly one envelope")
-        return Extract((), (), (draft,))
-    if not starts:
-        return Extract(tuple(lines))
-    found = _cut(lines, starts[0])
-    kept = {line.number for line in found.lines}
-    second = _second([line for line in lines if line.number not in kept], lines[starts[0]].text)
-    if second is None:
-        return found
-    message = f"Another envelope is in line {second.number}, around the one in line {lines[starts[0]].number}."
+    else:
+        found = _cut(lines, starts[0])
+        kept = {line.number for line in found.lines}
+        second = _second([line for line in lines if line.number not in kept], lines[starts[0]].text)
+        if second is None:
+            return found
+        message = f"Another envelope is in line {second.number}, around the one in line {lines[starts[0]].number}."
     draft = Draft("ENV224", "", second.number, 1, message, snippet(second.text), "exactly one envelope")
     return Extract((), (), (draft,))
 

@@ -75,13 +75,6 @@ def label_in_output(text: str) -> str:
     exact = IN_OUTPUT.match(text)
     if exact or text.isascii():
         return exact[1] if exact else ""
-    head = _head(text)
+    head = text[: next((index + 1 for index, char in enumerate(text) if ":" in fold(char)), 0)]
     match = IN_OUTPUT.match(fold(head).upper())
     return match[1] if match and not any("a" <= char <= "z" for char in head) else ""
-
-
-def _head(text: str) -> str:
-    for index, char in enumerate(text):
-        if ":" in fold(char):
-            return text[: index + 1]
-    return ""

@@ -1,10 +1,10 @@
-"""The model: what an envelope says, and where in the text it says it."""
+"""The model: what an envelope says, where in the text it says it, and its canonical text."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from interlock.envelope.protocol import EVIDENCE_KEYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Envelope:
     inputs_used: tuple[str, ...]
     gates_required: tuple[str, ...]
     gates_passed: tuple[str, ...]
-    evidence: "Mapping[str, tuple[str, ...]]"
+    evidence: Mapping[str, tuple[str, ...]]
     fail_reasons: tuple[str, ...]
     output: str
     next_actions: tuple[str, ...]
@@ -76,3 +76,36 @@ class FieldText(NamedTuple):
     def texts(self) -> tuple[str, ...]:
         """The values alone."""
         return tuple(item.text for item in self.items)
+
+
+def render(envelope: Envelope) -> str:
+    """Return the canonical text of an envelope: what is valid stays valid, and reads back as the same envelope.
+
+    Values are written as they are; nothing is escaped or quoted.
+
+    Returns:
+        Text with LF line ends and a final newline.
+    """
+    lines = [
+        f"STATUS: {envelope.status}",
+        f"TASK_ID: {envelope.task_id}",
+        f"TASK: {envelope.task}",
+        f"ASSIGNED_AGENT: {envelope.assigned_agent}",
+        f"REPORTS_TO: {envelope.reports_to}",
+        *_list("INPUTS_USED:", envelope.inputs_used),
+        *_list("GATES_REQUIRED:", envelope.gates_required),
+        *_list("GATES_PASSED:", envelope.gates_passed),
+        "EVIDENCE:",
+    ]
+    for key in EVIDENCE_KEYS:
+        lines += _list(f"  {key}:", envelope.evidence.get(key, ()), "    ")
+    lines += _list("FAIL_REASONS:", envelope.fail_reasons) if envelope.fail_reasons else ["FAIL_REASONS: NONE"]
+    lines += ["OUTPUT:", envelope.output]
+    steps = [f"{number}. {step}" for number, step in enumerate(envelope.next_actions, 1)]
+    lines += ["NEXT_ACTIONS:", *steps] if steps else ["NEXT_ACTIONS: NONE"]
+    return "\n".join(lines) + "\n"
+
+
+def _list(label: str, items: Iterable[str], indent: str = "") -> list[str]:
+    bullets = [f"{indent}- {item}" for item in items]
+    return [label, *bullets] if bullets else [f"{label} []"]

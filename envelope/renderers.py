@@ -64,13 +64,6 @@ class FileResult:
 SCHEMA: Final = "interlock.findings/1"
 
 
-def render_json(results: "Sequence[FileResult]") -> str:
-    """Return one JSON object, pure ASCII, with one row for each file (`files[0]` is the first of the call)."""
-    import json  # noqa: PLC0415 - a cold start that prints text does without
-
-    return json.dumps({"schema": SCHEMA, "files": [_row(result) for result in results]}, indent=2) + "\n"
-
-
 def envelope_object(envelope: "Envelope") -> dict[str, Any]:
     """Return an envelope as an object: the twelve labels in snake case, lists as arrays."""
     return {label.lower(): _values(getattr(envelope, label.lower())) for label in LABELS}
@@ -109,17 +102,13 @@ COLORS: Final = {"error": "31", "warning": "33", "note": "36", "ok": "32", "bold
 
 def render_text(results: "Sequence[FileResult]", *, color: bool = False) -> str:
     """Return the findings of each file, then one line for the file; for several files, a last line for all."""
-    paint = _paint if color else _unpainted
+    paint: Paint = _paint if color else lambda text, _name: text
     blocks = [_file(result, paint) for result in results]
     if len(results) > 1:
         bad = sum(not result.ok for result in results)
         total = f"{len(results)} files: {len(results) - bad} valid, {bad} not valid"
         blocks.append(paint(total, "error" if bad else "ok"))
     return "".join(f"{block}\n" for block in blocks)
-
-
-def _unpainted(text: str, _name: str) -> str:
-    return text
 
 
 def _paint(text: str, name: str) -> str:
@@ -194,9 +183,6 @@ def _cell(character: str) -> tuple[str, int]:
     return text, 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-__all__ = ["FileResult", "render_results"]
-
-
 def render_results(
     results: Sequence[FileResult], form: Form, *, rules: "Iterable[Rule]" = (), version: str = "", color: bool = False
 ) -> str:
@@ -204,5 +190,8 @@ def render_results(
     if form == "text":
         return render_text(results, color=color)
     if form == "json":
-        return render_json(results)
+        import json  # noqa: PLC0415 - a cold start that prints text does without
+
+        # Pure ASCII, with one row for each file: `files[0]` is the first of the call.
+        return json.dumps({"schema": SCHEMA, "files": [_row(result) for result in results]}, indent=2) + "\n"
     return render([row.checked for row in results], form, rules=rules, tool="validate-envelope", version=version)

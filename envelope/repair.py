@@ -102,7 +102,9 @@ def blocked(case: "Case", gates: "Iterable[str]" = ()) -> tuple[Op, ...]:
     role = case.role
     if role is not None and role.kind in {"qa", "review"} and case.own_gate:
         named = any(case.own_gate == gate.id for item in case.reasons for gate in case.named_gates(item))
-        wanted += [] if named or not _all_name_gates(case) else [case.own_gate]
+        # A reason that names no gate yet will be given this role's own.
+        waits = any(not case.named_gates(item) for item in case.reasons)
+        wanted += [] if named or waits else [case.own_gate]
     elif not wanted and not case.reasons:
         wanted = sorted(case.failed - case.certified) or [open_gate(case)]
     own = {case.own_gate} if role and role.kind in {"qa", "review"} else set[str | None]()
@@ -119,11 +121,6 @@ def deny(case: "Case", gates: "Iterable[str | None]") -> tuple[Op, ...]:
     """Return the changes that take gates out of GATES_PASSED: a reason that names one denies it."""
     field, denied = case.fields.get("GATES_PASSED"), frozenset(gates)
     return tuple(drop(field, gate.item) for gate in case.passed if gate.id in denied) if field else ()
-
-
-def _all_name_gates(case: "Case") -> bool:
-    """Return whether no reason waits for its gate; one that does will be given this role's own."""
-    return all(case.named_gates(item) for item in case.reasons)
 
 
 def give_reasons(case: "Case", gates: "Iterable[str]") -> tuple[Op, ...]:
@@ -233,7 +230,13 @@ def _missing_reasons(case: "Case") -> tuple[str, ...]:
 
 
 def _single(case: "Case", label: str) -> str:
-    names = [role.name for role in case.protocol.roles.values() if _fits(case, role.name)]
+    status = case.stated_status
+    # Whose own the stated status could be.
+    names = [
+        role.name
+        for role in case.protocol.roles.values()
+        if status is None or (case.protocol.may_set(role, status) and role.kind != "orchestrator")
+    ]
     values = {
         "STATUS": better_status(case) or "<status, such as IN_PROGRESS>",
         "TASK_ID": case.task_id or "<task id, such as HOME-IA-001>",
@@ -242,13 +245,6 @@ def _single(case: "Case", label: str) -> str:
         "REPORTS_TO": "orchestrator",
     }
     return values.get(label, "[]")
-
-
-def _fits(case: "Case", name: str) -> bool:
-    """Return whether the stated status could be this role's own."""
-    status = case.stated_status
-    role = case.protocol.roles[name]
-    return status is None or (case.protocol.may_set(role, status) and role.kind != "orchestrator")
 
 
 def _entries(case: "Case", key: str) -> tuple[str, tuple[str, ...]]:

@@ -181,11 +181,8 @@ class _Segments:
         return last + 1
 
     def _task_id_follows(self, index: int) -> bool:
-        for line in self.lines[index + 1 : index + 1 + _LOOK_AHEAD]:
-            match = IN_OUTPUT.match(line.text)
-            if match and match[1] == "TASK_ID":
-                return True
-        return False
+        ahead = (IN_OUTPUT.match(line.text) for line in self.lines[index + 1 : index + 1 + _LOOK_AHEAD])
+        return any(match and match[1] == "TASK_ID" for match in ahead)
 
     def _second(self, index: int) -> int:
         """Report a second envelope and leave it out; return the index of the line after it."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from interlock.envelope.model import Envelope
+from interlock.envelope.model import Envelope, render
 from interlock.envelope.outcomes import Outcome, OutcomeName, outcomes
 from interlock.envelope.protocol import (
     ANYBODY,
@@ -16,7 +16,6 @@ from interlock.envelope.protocol import (
     Role,
     Status,
 )
-from interlock.envelope.render import render
 
 SAMPLE_FILES: Final[dict[EvidenceKey, tuple[str, ...]]] = {
     "screenshots": ("page-375.png", "page-768.png", "page-1280.png"),
@@ -34,9 +33,7 @@ def example(
     *,
     outcome: OutcomeName | None = None,
     task_id: str = SAMPLE_TASK_ID,
-    task: str = SAMPLE_TASK,
     gates: Sequence[str] | None = None,
-    inputs: Sequence[str] = (),
     evidence: Mapping[str, Sequence[str]] | None = None,
 ) -> Envelope:
     """Return a valid envelope of a role, as it would be when the turn ended in this outcome.
@@ -47,19 +44,20 @@ def example(
         KeyError: The protocol has no such role, or the role has no such outcome.
     """
     who = protocol.roles[role]
-    row = _outcome(who, outcome)
+    rows = {row.name: row for row in outcomes(who)}
+    row = rows[outcome] if outcome is not None else next(iter(rows.values()))
     required = required_gates(protocol, who) if gates is None else tuple(gates)
-    failed = _failed(row, who, required)
+    failed = who.certifies or required[-1] if row.reason else ""
     passed = tuple(gate for gate in _passed(row, who, required, protocol) if gate != failed)
     role_gate = who.certifies or failed
     words = {"role": who.name, "task_id": task_id, "gate": role_gate}
     return Envelope(
         status=row.status,
         task_id=task_id,
-        task=task,
+        task=SAMPLE_TASK,
         assigned_agent=who.name,
         reports_to="orchestrator",
-        inputs_used=tuple(inputs),
+        inputs_used=(),
         gates_required=required,
         gates_passed=passed,
         evidence=_sample_evidence(passed, protocol, task_id) if evidence is None else _all_keys(evidence),
@@ -124,11 +122,6 @@ def required_gates(protocol: Protocol = DEFAULT_PROTOCOL, role: Role | None = No
     )
 
 
-def _outcome(role: Role, name: OutcomeName | None) -> Outcome:
-    rows = {row.name: row for row in outcomes(role)}
-    return rows[name] if name is not None else next(iter(rows.values()))
-
-
 def _passed(row: Outcome, role: Role, required: Sequence[str], protocol: Protocol) -> tuple[str, ...]:
     qa_gates = {each.certifies for each in protocol.of_kind("qa")}
 
@@ -146,13 +139,6 @@ def _passed(row: Outcome, role: Role, required: Sequence[str], protocol: Protoco
                 return True
 
     return tuple(gate for gate in required if is_passed(gate))
-
-
-def _failed(row: Outcome, role: Role, required: Sequence[str]) -> str:
-    """Return the gate that a sample fail reason names: the role's own, else the last one of the task."""
-    if not row.reason:
-        return ""
-    return role.certifies or required[-1]
 
 
 def _sample_evidence(passed: Sequence[str], protocol: Protocol, task_id: str) -> dict[str, tuple[str, ...]]:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from interlock.envelope.extract import Extract
     from interlock.envelope.model import Envelope, FieldText
 
-_NO_FIELDS: Final[Mapping[str, "FieldText"]] = {}
 _NOTHING: Final = Text("")
 
 
@@ -65,7 +64,7 @@ class Reading:
         """Every field that could be read and its place, by label and by `EVIDENCE.key`."""
         if self.tree is not None:
             return to_fields(self.tree, [line.number for line in self.cut.lines] if self.cut else None)
-        return self.scan.fields if self.scan else _NO_FIELDS
+        return self.scan.fields if self.scan else {}
 
     @cached_property
     def findings(self) -> "tuple[Finding, ...]":

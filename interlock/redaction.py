@@ -57,9 +57,9 @@ class Redactor:
         self._known: frozenset[tuple[str, str]] = frozenset()
         self._names: dict[str, str] = {}
         self._found: re.Pattern[str] | None = None
-        self._look()
+        self.has_keys()
 
-    def _look(self) -> bool:
+    def has_keys(self) -> bool:
         """Learn the keys that are set now, and say whether any is known."""
         names = [name for name in list(os.environ) if name in self._also or looks_like_key(name)]
         now = {(name, value) for name in names if len(value := os.environ.get(name, "").strip()) >= MIN_CHARS}
@@ -75,19 +75,15 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text without the keys."""
-        return self._clean(text) if self._look() else text
+        return self._clean(text) if self.has_keys() else text
 
     def _clean(self, text: str) -> str:
         assert self._found is not None
         return self._found.sub(lambda match: f"[{self._names[match[0]]}]", text)
 
-    def has_keys(self) -> bool:
-        """Return whether any key is known."""
-        return self._look()
-
     def name_of_key(self, text: str) -> str | None:
         """Return the variable whose key a text holds, or None when it holds none."""
-        if not self._look():
+        if not self.has_keys():
             return None
         assert self._found is not None
         found = self._found.search(text)
@@ -95,14 +91,14 @@ class Redactor:
 
     def data(self, data: bytes) -> bytes:
         """Return the bytes of a file without the keys."""
-        if not self._look():
+        if not self.has_keys():
             return data
         # Every byte comes back as it was; half a character cannot be part of a key.
         return self._clean(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     def value(self, value: Any) -> Any:
         """Return a JSON value without the keys, in its texts and its names."""
-        return self._cleaned(value) if self._look() else value
+        return self._cleaned(value) if self.has_keys() else value
 
     def _cleaned(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -93,7 +93,10 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
     root = _root(args.root)
     protocol, inputs = _tables(root)
     if args.template is not None:
-        return _template(args, protocol), VALID
+        from interlock.envelope.template import template  # noqa: PLC0415
+
+        role, gates = str(_role(args.template, protocol)), _gates(args.gates)
+        return template(role, protocol, task_id=args.task_id, gates=gates, current_status=args.current_status), VALID
     if args.export is not None:
         from interlock.envelope.export import export  # noqa: PLC0415
 
@@ -110,14 +113,8 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
         from dataclasses import replace  # noqa: PLC0415
 
         results = [replace(row, path=_from_root(row.path, root)) for row in results]
-    rules = _rules() if args.format == "sarif" else ()
-    text = render_results(
-        results,
-        args.format,
-        rules=rules,
-        version=__version__ if args.format == "sarif" else "",
-        color=_color(args.color),
-    )
+    rules, version = (_rules(), __version__) if args.format == "sarif" else ((), "")
+    text = render_results(results, args.format, rules=rules, version=version, color=_color(args.color))
     if any(result.effective_status is None for result in results):
         return text, USAGE
     return text, VALID if all(result.ok for result in results) else NOT_VALID
@@ -273,15 +270,6 @@ def _role(name: str | None, protocol: "Protocol") -> str | None:
     return name
 
 
-def _template(args: argparse.Namespace, protocol: "Protocol") -> str:
-    from interlock.envelope.template import template  # noqa: PLC0415
-
-    role = _role(args.template, protocol)
-    return template(
-        str(role), protocol, task_id=args.task_id, gates=_gates(args.gates), current_status=args.current_status
-    )
-
-
 def _gates(given: list[str] | None) -> tuple[str, ...] | None:
     if given is None:
         return None
@@ -311,10 +299,9 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
         data = redactor_for(root).data(data)
 
     expected = Expected(args.agent, args.task_id, _gates(args.gates), args.current_status)
-    evidence = not args.no_evidence
     report = judge(
         data, root=root, protocol=protocol, inputs=inputs, expected=expected, extract=args.extract,
-        max_bytes=args.max_bytes, evidence=evidence,
+        max_bytes=args.max_bytes, evidence=not args.no_evidence,
     )  # fmt: skip
     return FileResult.of(path, report)
 

@@ -243,7 +243,8 @@ def _line(before: bytes, digest: str, behind: bytes) -> bytes:
 
 
 def _not_json(raw: bytes, error: Exception) -> Finding:
-    return flaw("JRN701", "the line is not JSON", f"{_shown(raw)} ({_reason(error)})", "one canonical JSON object")
+    reason = "nested too deep" if isinstance(error, RecursionError) else str(error)[:120]
+    return flaw("JRN701", "the line is not JSON", f"{_shown(raw)} ({reason})", "one canonical JSON object")
 
 
 def _field_flaw(fields: Mapping[str, Any], run: str) -> Finding | None:
@@ -262,7 +263,3 @@ def _field_flaw(fields: Mapping[str, Any], run: str) -> Finding | None:
 def _shown(raw: bytes) -> str:
     text = raw[:80].decode("utf-8", "backslashreplace").encode("unicode_escape").decode("ascii")
     return text if len(raw) <= 80 else f"{text}…"
-
-
-def _reason(error: Exception) -> str:
-    return "nested too deep" if isinstance(error, RecursionError) else str(error)[:120]

@@ -56,6 +56,10 @@ class Journal:
     Args:
         path: The file; it and its folder are made by the first append. Neither may be a symbolic link.
         clock: Gives the present time with a zone.
+
+    Raises:
+        JournalDamaged: the file is not what was written to it; from `entries` at the first such line.
+        JournalRefused: the arguments or the path cannot be accepted.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], datetime] = _now) -> None:
@@ -84,8 +88,6 @@ class Journal:
 
         Raises:
             JournalConflict: the key already stands for an event of another type or with other data.
-            JournalDamaged: the file is not what was written to it.
-            JournalRefused: the arguments or the path cannot be accepted.
             JournalUnwritten: the disk is full or broken.
         """
         return self.extend(run, ((key, type, data),))[0]
@@ -99,8 +101,6 @@ class Journal:
 
         Raises:
             JournalConflict: a key already stands for another event, in the file or further up in `events`.
-            JournalDamaged: the file is not what was written to it.
-            JournalRefused: the arguments or the path cannot be accepted.
             JournalUnwritten: the disk is full or broken.
         """
         clean = redactor_for(self.path).value
@@ -126,10 +126,6 @@ class Journal:
         Each is checked in full when its turn comes. A fragment that a killed writer left at the end is not an event
         and is passed over. Of a file that was read before, the events of one run cost what that run holds, whatever
         else the file holds.
-
-        Raises:
-            JournalDamaged: at the first line that is not what was written.
-            JournalRefused: the path is no regular file.
         """
         return self._entries() if run is None else self._entries_of(run)
 
@@ -164,12 +160,7 @@ class Journal:
                 raise self._lost("there is no file any more") from None
 
     def find(self, run: str, key: str) -> Entry | None:
-        """Return the event of a key, checked in full, or None when there is none.
-
-        Raises:
-            JournalDamaged: the file is not what was written to it.
-            JournalRefused: the path is no regular file.
-        """
+        """Return the event of a key, checked in full, or None when there is none."""
         with self._mutex, self._reading() as fd:
             return None if fd is None or key not in self._places(fd, run) else self._known(fd, run, key)
 

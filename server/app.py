@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, is_
 from mcp.server import MCPServer
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver.context import Context
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError, UnexpectedToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedToolError
 from mcp.server.subscriptions import ResourceUpdated
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -117,10 +117,6 @@ class InterlockServer(MCPServer[Any]):
         who = self.caller()
         return await places.work(lambda: work(who), who, run_id or "")
 
-    def redactor(self) -> Redactor:
-        """Return what takes out the keys that the environment and the configuration know now."""
-        return redactor_for(self.root)
-
     @property
     def drives(self) -> "graph.Drives":
         """What drives the task runs of this process, made on first use."""
@@ -138,7 +134,9 @@ class InterlockServer(MCPServer[Any]):
             return self._tickets
 
     def _watch(self, run_id: str, step: Mapping[str, Any]) -> None:
-        self.announce_soon(task_uris(self.root, run_id, step))
+        if step.get("kind") == "status":
+            names = dict.fromkeys((_task_of(self.root, run_id), run_id))
+            self.announce_soon(TASK_URI.format(task_id=name) for name in names)
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
@@ -163,7 +161,7 @@ class InterlockServer(MCPServer[Any]):
         Keys of the environment are taken out of what comes in before anything reads it, and of the answer.
         """
         self._loop = asyncio.get_running_loop()
-        redactor = self.redactor()
+        redactor = redactor_for(self.root)
         try:
             result = await self._called(name, clean_arguments(arguments, redactor), context)
         except KeyRefused as refused:
@@ -220,18 +218,13 @@ class InterlockServer(MCPServer[Any]):
         self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
     ) -> "Iterable[ReadResourceContents] | InputRequiredResult":
         """Read a resource; an error names what is wrong and what to do, as a tool's does."""
-        redactor = self.redactor()
+        redactor = redactor_for(self.root)
         _named({"uri": str(uri)}, redactor)
-        try:
+        with _told(f"resource {uri}"):
             found = await super().read_resource(uri, context)
             if isinstance(found, InputRequiredResult):
                 return found
             return [replace(each, content=_shown(each.content, redactor)) for each in found]
-        except (MCPError, ResourceNotFoundError):
-            raise
-        except Exception as error:
-            cause = error.__cause__ or error
-            raise _protocol_error(_described(cause, f"resource {uri}")) from error
 
     async def list_prompts(self) -> list[Prompt]:
         """Return the prompts: one for each role of the present roster, and those of the ticket workflow."""
@@ -245,7 +238,7 @@ class InterlockServer(MCPServer[Any]):
         context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK calls with it
     ) -> GetPromptResult | InputRequiredResult:
         """Return one prompt with its arguments filled in."""
-        redactor = self.redactor()
+        redactor = redactor_for(self.root)
         given = arguments or {}
         _named({"name": name, "arguments": given}, redactor)
         with _told(f"prompt {name}"):
@@ -266,18 +259,6 @@ class InterlockServer(MCPServer[Any]):
         self.on_close()
 
 
-def run_uris(run_id: str) -> tuple[str, ...]:
-    """Return what changes when a ticket run moves."""
-    return TICKET_URI.format(run_id=run_id), EVENTS_URI.format(run_id=run_id)
-
-
-def task_uris(root: Path, run_id: str, step: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what changes when a task run makes a step; nothing for a step that is no transition."""
-    if step.get("kind") != "status":
-        return ()
-    return tuple(TASK_URI.format(task_id=name) for name in dict.fromkeys((_task_of(root, run_id), run_id)))
-
-
 @lru_cache(maxsize=1000)
 def _task_of(root: Path, run_id: str) -> str:
     return graph.RunStore(root, run_id).load()[0].task_id
@@ -289,11 +270,7 @@ def _is_object(shape: Any) -> bool:
 
 
 def _named(arguments: Mapping[str, Any], redactor: Redactor) -> None:
-    """Refuse names that hold a key.
-
-    Raises:
-        MCPError: One does.
-    """
+    """Refuse names that hold a key."""
     try:
         clean_arguments(arguments, redactor, prose=())
     except KeyRefused as refused:
@@ -324,10 +301,11 @@ def _protocol_error(error: Mapping[str, Any]) -> MCPError:
 def _told(what: str) -> Generator[None]:
     try:
         yield
-    except MCPError:
+    except (MCPError, ResourceNotFoundError):
         raise
     except Exception as error:
-        raise _protocol_error(_described(error, what)) from error
+        cause = error.__cause__ if isinstance(error, ResourceError) else None
+        raise _protocol_error(_described(cause or error, what)) from error
 
 
 @contextmanager

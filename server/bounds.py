@@ -1,5 +1,6 @@
 """How much one caller may ask for: request rate, requests at once, bytes, and how long it may stay silent."""
 
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -86,7 +87,7 @@ class Meter:
         self._limits = limits
         self._clock = clock
         self._buckets: dict[str, Bucket] = {}
-        self._open: dict[str, int] = {}
+        self._open: Counter[str] = Counter()
 
     @contextmanager
     def request(self, key: str) -> Generator[float]:
@@ -96,7 +97,7 @@ class Meter:
             TooMuch: The caller has too many requests open, or comes too fast.
         """
         limits = self._limits
-        count = self._open.get(key, 0)
+        count = self._open[key]
         if count >= limits.in_flight:
             raise TooMuch(f"{count} requests are open with this token", f"at most {limits.in_flight} at once", 1.0)
         now = self._clock()
@@ -109,8 +110,6 @@ class Meter:
         try:
             yield wait
         finally:
-            left = self._open[key] - 1
-            if left:
-                self._open[key] = left
-            else:
+            self._open[key] -= 1
+            if not self._open[key]:
                 del self._open[key]

@@ -171,13 +171,10 @@ def _place(path: Sequence[str | int]) -> str:
     return cut("".join(f"[{part}]" if isinstance(part, int) else f".{cut(part)}" for part in path).lstrip("."))
 
 
-def _not_rpc(value: Any) -> Finding | None:
-    if not isinstance(value, dict):
-        return problem("MCP108", "The message is not an object.", found=kind(value))
-    return _not_message(cast("dict[str, Any]", value))
-
-
-def _not_message(value: dict[str, Any]) -> Finding | None:
+def _not_rpc(given: Any) -> Finding | None:
+    if not isinstance(given, dict):
+        return problem("MCP108", "The message is not an object.", found=kind(given))
+    value = cast("dict[str, Any]", given)
     if value.get("jsonrpc") != "2.0":
         return problem("MCP108", "The message is not JSON-RPC 2.0.", place="jsonrpc", found=said(value, "jsonrpc"))
     if "method" not in value:
@@ -204,15 +201,10 @@ def _not_message(value: dict[str, Any]) -> Finding | None:
 def _id_of(value: Any) -> RequestId | None:
     if not isinstance(value, dict) or (isinstance(value, _Twice) and "id" in value.names):
         return None
-    match cast("dict[str, Any]", value).get("id"):
-        case bool():
-            return None
-        case int() as number:
-            return number
-        case str() as text if not is_broken(text):
-            return text
-        case _:
-            return None
+    given: object = cast("dict[str, Any]", value).get("id")
+    if isinstance(given, str):
+        return None if is_broken(given) else given
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
 
 
 def _of(raw: bytes, fault: Finding) -> BadMessage:

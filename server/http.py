@@ -64,8 +64,6 @@ def http_app(
     hosts: frozenset[str],
     origins: Iterable[str] = (),
     limits: Limits | None = None,
-    clock: Callable[[], float] = time.monotonic,
-    complain: Callable[[str], None] = lambda line: print(line, file=sys.stderr),  # noqa: T201 - the operator's line
 ) -> HttpApp:
     """Put what checks requests in front of an MCP server, which was made with `caller=caller` from here.
 
@@ -82,11 +80,11 @@ def http_app(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     gate = TokenGate(
-        BodyGate(AuthContextMiddleware(SessionGate(inner, limits, clock)), limits, inspect),
+        BodyGate(AuthContextMiddleware(SessionGate(inner, limits, time.monotonic)), limits, inspect),
         tokens,
         limits,
-        clock=clock,
-        complain=complain,
+        clock=time.monotonic,
+        complain=lambda line: print(line, file=sys.stderr),  # noqa: T201 - the operator's line
     )
     app: ASGIApp = gate
     if allowed:

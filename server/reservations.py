@@ -44,7 +44,7 @@ from interlock.reservations.answers import (
 from interlock.server.app import READS, SENDS, WRITES, InterlockServer
 from interlock.server.places import Places
 from interlock.server.results import compact
-from interlock.server.unseen import without_sight
+from interlock.server.trust import without_sight
 
 if TYPE_CHECKING:
     from interlock.journal import Journal

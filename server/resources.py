@@ -81,7 +81,15 @@ def register(server: InterlockServer) -> None:
 
     @server.resource(GATES_URI, name="gates", description="The gates of this project.", mime_type=_JSON)
     async def gates() -> str:
-        return await _read(server, lambda: compact(gates_object(server.root)))
+        def read() -> str:
+            rows = [asdict(gate) for gate in tables(server.root)[1].gates.values()]
+            return compact({"schema": "interlock.gates/1", "gates": rows})
+
+        return await _read(server, read)
+
+    def task_names() -> Iterable[str]:
+        runs = graph.list_runs(server.root, "runs")
+        return dict.fromkeys(name for run in runs for name in (run.rpartition(".")[0], run) if name)
 
     @server.completion()
     async def complete(
@@ -91,8 +99,7 @@ def register(server: InterlockServer) -> None:
     ) -> Completion | None:
         if isinstance(ref, PromptReference) or argument.name not in {"run_id", "task_id"}:
             return None
-        names_of = _run_names if argument.name == "run_id" else _task_names
-        names = await server.reading(lambda: names_of(server))
+        names = await server.reading(server.tickets.runs if argument.name == "run_id" else task_names)
         found = [name for name in names if name.startswith(argument.value)]
         return Completion(values=found[:MAX_COMPLETIONS], total=len(found), has_more=len(found) > MAX_COMPLETIONS)
 
@@ -149,18 +156,8 @@ def protocol_object(root: Path) -> dict[str, Any]:
     }
 
 
-def gates_object(root: Path) -> dict[str, Any]:
-    """Return the gates of a project, the shipped ones and its own."""
-    _, protocol = tables(root)
-    return {"schema": "interlock.gates/1", "gates": [asdict(gate) for gate in protocol.gates.values()]}
-
-
 def _number(name: str, text: str) -> int:
-    """Return a number of a query.
-
-    Raises:
-        MCPError: It is none.
-    """
+    """Return a number of a query; refuse what is none."""
     if re.fullmatch(r"-?[0-9]{1,15}", text):
         return int(text)
     wrong = problem(
@@ -176,12 +173,3 @@ async def _read(server: InterlockServer, work: Callable[[], str]) -> str:
         return await server.reading(work)
     except UnknownRunError as error:
         raise ResourceNotFoundError(f"{error.code}: {sentences(error.message, error.fix)}") from error
-
-
-def _run_names(server: InterlockServer) -> Iterable[str]:
-    return server.tickets.runs()
-
-
-def _task_names(server: InterlockServer) -> Iterable[str]:
-    runs = graph.list_runs(server.root, "runs")
-    return dict.fromkeys(name for run in runs for name in (run.rpartition(".")[0], run) if name)

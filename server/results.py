@@ -27,19 +27,15 @@ class ToolAnswer(FuncMetadata):
 
     def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:
         """Return the result of a tool as structured content, with the same JSON as text."""
-        return (
-            answer(cast("Mapping[str, Any]", result)) if isinstance(result, Mapping) else super().convert_result(result)
-        )
+        if not isinstance(result, Mapping):
+            return super().convert_result(result)
+        data = cast("Mapping[str, Any]", result)
+        return CallToolResult(content=[TextContent(type="text", text=compact(data))], structured_content=dict(data))
 
 
 def compact(data: object) -> str:
     """Return JSON without blanks."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def answer(data: Mapping[str, Any]) -> CallToolResult:
-    """Return the result of a tool: the data as structured content, and the same as text."""
-    return CallToolResult(content=[TextContent(type="text", text=compact(data))], structured_content=dict(data))
 
 
 def refused_call(problems: Sequence[Finding]) -> CallToolResult:

@@ -54,11 +54,7 @@ async def serve_stdio(server: Server[Any], *, leaving: Callable[[], None] = lamb
 
 @contextmanager
 def _wire() -> Generator[tuple[int, int]]:
-    """Take the descriptors of the protocol: what else reads here meets the end, what else prints goes to stderr.
-
-    Yields:
-        Descriptors to read from and to write to.
-    """
+    """Take the descriptors to read from and to write to: what else reads here meets the end, or prints to stderr."""
     source, target = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     try:

@@ -19,13 +19,25 @@ from interlock.gates.by_hand import TASK_ID, collect_by_hand
 from interlock.graph import UNANSWERED, AnswerError, Drives, TaskError
 from interlock.redaction import redactor_for
 from interlock.server.app import READS, WRITES, InterlockServer
-from interlock.server.collected import Collected, collected, made_by_a_run, made_by_hand
 from interlock.server.places import Places
 from interlock.server.project import tables
 from interlock.server.rules import CallError
-from interlock.server.standing import Abandoned, Judged, Standing, Step, Submitted, judged, open_asks, standing
+from interlock.server.standing import (
+    Abandoned,
+    Collected,
+    Judged,
+    Standing,
+    Step,
+    Submitted,
+    collected,
+    judged,
+    made_by_a_run,
+    made_by_hand,
+    open_asks,
+    standing,
+)
 from interlock.server.tokens import RESERVED
-from interlock.server.trust import no_task_file, own_files, own_inputs, own_page, own_task_file, refuse_power
+from interlock.server.trust import own_files, own_inputs, own_page, refuse_power, told_of
 
 if TYPE_CHECKING:
     from interlock.envelope.protocol import EvidenceKey, Protocol
@@ -222,7 +234,7 @@ class TaskCalls:
         config, protocol = tables(self.root)
         if isinstance(given, str):
             if caller:
-                own_task_file(self.root, given)
+                told_of(self.root, "task", [given])
             try:
                 path = (self.root / given).resolve()
             except (ValueError, RuntimeError, OSError) as error:
@@ -239,8 +251,12 @@ class TaskCalls:
             try:
                 task = graph.load_task(path)
             except TaskError as error:
-                if caller:
-                    raise no_task_file(given) from error
+                if caller:  # who is told nothing of what the file holds
+                    raise TaskError(
+                        f"{given[:200]!r} is no task file that can be used",
+                        "Send the task as an object, or have `interlock check` say on the machine itself what is wrong "
+                        "with the file.",
+                    ) from error
                 raise
         else:
             task = graph.task_from_mapping(given, base=str(self.root))

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from interlock import graph
 from interlock.graph import MinimalResponse, MinimalTicket, RunBusyError, RunStatus, SentTicket, TicketResponse
-from interlock.server.app import READS, WRITES, InterlockServer, run_uris
+from interlock.server.app import EVENTS_URI, READS, TICKET_URI, WRITES, InterlockServer
 from interlock.server.places import Places
 
 AnswerT = TypeVar("AnswerT")
@@ -49,7 +49,7 @@ def register(server: InterlockServer, *, single: bool = False) -> None:
         if len(told) > MAX_TOLD:
             del told[next(iter(told))]
         if moves:
-            await server.announce(run_uris(run_id))
+            await server.announce(uri.format(run_id=run_id) for uri in (TICKET_URI, EVENTS_URI))
 
     async def interlock_begin_run(ticket_id: str, run_id: str | None = None) -> TicketResponse:
         """Begin a run of a ticket and get its ticket.json; the same run_id again returns its present ticket."""

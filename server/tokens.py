@@ -73,7 +73,12 @@ def checked_agent(name: str) -> str:
 
 
 class TokenStore:
-    """The tokens of one root; every method reads the file again when it was changed."""
+    """The tokens of one root; every method reads the file again when it was changed.
+
+    Raises:
+        TokenError: TOK901 when others could read or plant the file, TOK902 when it holds something else: then nobody
+            is let in. `still_valid` alone takes that for a no.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -83,11 +88,7 @@ class TokenStore:
         self._records: tuple[TokenRecord, ...] = ()
 
     def records(self) -> tuple[TokenRecord, ...]:
-        """Return every valid token, oldest first; none when the file is not there.
-
-        Raises:
-            TokenError: TOK901 when others could read or plant the file, TOK902 when it holds something else.
-        """
+        """Return every valid token, oldest first; none when the file is not there."""
         data = self._file.read()
         if data is None:
             return ()
@@ -99,7 +100,7 @@ class TokenStore:
         """Make a token for an agent; gives what is stored and the token itself, which cannot be read again.
 
         Raises:
-            TokenError: TOK901, TOK902, TOK903.
+            TokenError: TOK903.
         """
         checked_agent(agent)
         with self._changing():
@@ -115,7 +116,7 @@ class TokenStore:
         """Take back one token by its id, or every token of an agent; gives what was taken back.
 
         Raises:
-            TokenError: TOK904 when there is none, TOK901, TOK902.
+            TokenError: TOK904 when there is none.
         """
         with self._changing():
             records = self.records()
@@ -129,11 +130,7 @@ class TokenStore:
         return gone
 
     def verify(self, token: str) -> TokenRecord | None:
-        """Return whose token this is, or None; takes equally long for every wrong one.
-
-        Raises:
-            TokenError: TOK901, TOK902: then nobody is let in.
-        """
+        """Return whose token this is, or None; takes equally long for every wrong one."""
         digest = _digest(token)
         found: TokenRecord | None = None
         for record in self.records():

@@ -1,6 +1,7 @@
-"""What a caller with a token may not bring into a task: programs, money, the roles of others, files it may not see."""
+"""What a caller with a token may not bring into a task (programs, money, the roles of others), and may not see."""
 
 from collections.abc import Container, Sequence
+from functools import cache
 from pathlib import Path
 from posixpath import normpath
 from typing import TYPE_CHECKING
@@ -8,8 +9,9 @@ from typing import TYPE_CHECKING
 from interlock import graph
 from interlock.envelope import EVIDENCE_KEYS, validate
 from interlock.gates.errors import CollectorError, TreeError
-from interlock.gates.shared import reaches_more, shared
-from interlock.graph import TaskError
+from interlock.gates.git_files import is_tracked
+from interlock.gates.shared import is_shared, reaches_more, shared
+from interlock.reservations import Runtime, replace
 from interlock.server.rules import CallError
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def own_page(root: Path, page: str | None, caller: str) -> None:
             f"the page {page[:200]!r} is a URL; a caller with a token may name files below the root",
             "Name an HTML file below the root, or have the task begun on the machine itself.",
         )
-    _told_of(root, "page", [page])
+    told_of(root, "page", [page])
 
 
 def _is_elsewhere(root: Path, page: str) -> bool:
@@ -80,7 +82,7 @@ def own_files(root: Path, task: "graph.Task") -> None:
     Raises:
         CallError: It does; whether these files are there is not told, but for what a wildcard matches.
     """
-    _told_of(root, "inputs", task.inputs)
+    told_of(root, "inputs", task.inputs)
     try:
         if reaches_more(root, task.scope):
             raise CallError(
@@ -90,11 +92,6 @@ def own_files(root: Path, task: "graph.Task") -> None:
             )
     except TreeError:
         return  # it is refused with its reason when the task starts
-
-
-def own_task_file(root: Path, given: str) -> None:
-    """Refuse the path of a task file that a caller with a token is not told of."""
-    _told_of(root, "task", [given])
 
 
 def own_inputs(root: Path, text: str, known: Container[str]) -> None:
@@ -109,12 +106,13 @@ def own_inputs(root: Path, text: str, known: Container[str]) -> None:
         return True
 
     read = validate(text, input_exists=exists).reading.fields
-    _told_of(root, "INPUTS_USED", [path for path in named if path not in known])
+    told_of(root, "INPUTS_USED", [path for path in named if path not in known])
     for label in (f"EVIDENCE.{key}" for key in EVIDENCE_KEYS):
-        _told_of(root, label, read[label].texts if label in read else ())
+        told_of(root, label, read[label].texts if label in read else ())
 
 
-def _told_of(root: Path, place: str, paths: Sequence[str]) -> None:
+def told_of(root: Path, place: str, paths: Sequence[str]) -> None:
+    """Refuse paths, such as that of a task file, that a caller with a token is not told of."""
     plain = {path: normpath(path) if path else path for path in paths}
     told = shared(root, plain.values())
     for path, name in plain.items():
@@ -126,9 +124,42 @@ def _told_of(root: Path, place: str, paths: Sequence[str]) -> None:
             )
 
 
-def no_task_file(given: str) -> TaskError:
-    """Return the error for a task file that cannot be used, without anything of what it holds."""
-    return TaskError(
-        f"{given[:200]!r} is no task file that can be used",
-        "Send the task as an object, or have `interlock check` say on the machine itself what is wrong with the file.",
-    )
+def without_sight(runtime: Runtime) -> Runtime:
+    """Return a runtime for one call of a caller with a token: nothing is looked up that such a caller is not told of.
+
+    Whether a path is hidden is known by its name and the rules of git alone, whether or not anything is there. Such a
+    path is neither file nor folder: its lease holds it as both.
+    """
+
+    @cache
+    def is_told(root: str, path: str) -> bool:
+        # A rule such as `build/` speaks of folders alone; whether there is one is not to be told.
+        asked = (path, f"{path}/_")
+        return len(shared(root, asked)) == len(asked) or is_led_to(root, path)
+
+    def is_led_to(root: str, path: str) -> bool:
+        """Return whether a link that git tracks leads to what the caller is told of."""
+        steps = path.split("/")
+        ways = (Path(root, *steps[:count]) for count in range(1, len(steps) + 1))
+        link = next((way for way in ways if way.is_symlink()), None)
+        if link is None or not is_tracked(root, link.relative_to(root).as_posix()):
+            return False
+        name = runtime.real(root, path)[-1]
+        return name != path and is_told(root, name)
+
+    def is_folder(root: str, path: str) -> bool | None:
+        if path.split("/", 1)[0] in (".git", ".interlock"):
+            return False  # refused as it stands
+        return runtime.is_folder(root, path) if is_told(root, path) else None
+
+    def exists(root: str, path: str) -> bool:
+        return is_told(root, path) and runtime.exists(root, path)
+
+    def real(root: str, path: str) -> Sequence[str]:
+        return runtime.real(root, path) if is_told(root, path) else (path,)
+
+    def nested(root: str, path: str) -> str:
+        folder = runtime.nested(root, path)
+        return folder if folder and is_shared(root, folder) else ""
+
+    return replace(runtime, is_folder=is_folder, exists=exists, real=real, nested=nested)

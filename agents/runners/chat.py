@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from contextvars import copy_context
+from functools import cached_property
 from typing import Any, Final, TypeAlias, cast
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
@@ -68,11 +69,7 @@ class ChatRunner:
         self._sleep = sleep
         self._clock = clock
         self._talks: Conversations[list[AnyMessage]] = Conversations()
-        self._model: BaseChatModel | None = None
-        if settings.provider != LOCAL:
-            self._model = chat_model(settings, where=where)
-        self._form: Form | None = None
-        self._form_known = settings.constrain == "off"
+        self._model = None if settings.provider == LOCAL else chat_model(settings, where=where)
 
     def __call__(self, ask: Ask, /) -> Answer:
         """Let the model work on an ask and return what it said, with its cost.
@@ -103,7 +100,7 @@ class ChatRunner:
     def _work(self, ask: Ask, turn: Turn) -> str:
         # A local model is looked for each time: its server may have ended, and is started again then.
         model = self._model or chat_model(self._settings, where=self._where)
-        form = self._held_to()
+        form = self._form
         history = self._begun(ask, model)
         if self._settings.tools:
             with (self._toolbox or own_tools)(ask) as tools:
@@ -130,14 +127,14 @@ class ChatRunner:
                 return longer
         return [HumanMessage(content=ask.prompt)]
 
-    def _held_to(self) -> Form | None:
-        """Return the form of the grammar that the provider takes; a server of the user's is asked once."""
-        if not self._form_known:
-            settings = self._settings
-            key = os.environ.get(settings.api_key_env, "") if settings.api_key_env else ""
-            self._form = form_for(settings.provider, settings.name, settings.base_url, key=key)
-            self._form_known = True
-        return self._form
+    @cached_property
+    def _form(self) -> Form | None:
+        """The form of the grammar that the provider takes; a server of the user's is asked once."""
+        settings = self._settings
+        if settings.constrain == "off":
+            return None
+        key = os.environ.get(settings.api_key_env, "") if settings.api_key_env else ""
+        return form_for(settings.provider, settings.name, settings.base_url, key=key)
 
     def _constraint(self, form: Form, ask: Ask) -> dict[str, Any]:
         """Return what the request says, and for a local model how much it may write until it must have ended."""
@@ -160,7 +157,9 @@ class ChatRunner:
     ) -> list[AnyMessage]:
         """Run LangChain's agent loop, and return all messages."""
         row = PROVIDERS.get(self._settings.provider)
-        taken = self._takes_pictures(model)
+        taken = self._settings.images
+        if taken is None:
+            taken = bool((model.profile or {}).get("image_inputs", False))
         arranged = () if taken and row is not None and row.pictures else (Pictures(taken=taken),)
         agent: Any = create_agent(
             model,
@@ -181,8 +180,3 @@ class ChatRunner:
         context.run(var_child_runnable_config.set, kept)
         ended: dict[str, Any] = context.run(agent.invoke, {"messages": list(history)}, config)
         return ended["messages"]
-
-    def _takes_pictures(self, model: BaseChatModel) -> bool:
-        if self._settings.images is not None:
-            return self._settings.images
-        return bool((model.profile or {}).get("image_inputs", False))

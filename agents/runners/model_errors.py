@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -96,7 +97,7 @@ def fault_of(error: Exception) -> Fault:
         return Fault(f"{what} ({status}): {said}", fix)
     if any(type(each) is ValueError and str(each).startswith(_NOTHING_CAME) for each in chain):
         return Fault("sends nothing that is an answer", f"Look at {_ADDRESS}", again=True)
-    if (text := _odd(chain)) is not None:
+    if (text := next((each.doc for each in chain if isinstance(each, JSONDecodeError)), None)) is not None:
         if text.lstrip().startswith("<"):
             page = text.strip()[:_PAGE_CHARS]
             return Fault(f"answers with a page, not with a message: {page}", f"Correct {_ADDRESS}")
@@ -148,13 +149,6 @@ def _is_transport(error: BaseException) -> bool:
     return isinstance(error, (ConnectionError, TimeoutError, CutError)) or bool(names & {*_TRANSPORT, _IN_STREAM})
 
 
-def _odd(chain: list[BaseException]) -> str | None:
-    for error in chain:
-        if isinstance(error, JSONDecodeError):
-            return error.doc
-    return None
-
-
 def _wait(chain: list[BaseException]) -> float | None:
     """Return what `Retry-After` says in seconds, or Google's word for it in the body."""
     for error in chain:
@@ -166,10 +160,8 @@ def _wait(chain: list[BaseException]) -> float | None:
 
 
 def _seconds(value: str) -> float | None:
-    try:
+    with suppress(ValueError):
         return max(0.0, float(value))
-    except ValueError:
-        pass
     try:
         at = parsedate_to_datetime(value)
     except ValueError:

@@ -59,9 +59,8 @@ def command_lines(commands: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(line for line in lines if line.isprintable())
 
 
-def allow_in_claude(lines: Sequence[str], folder: Path) -> tuple[str, ...]:
+def allow_in_claude(lines: Sequence[str], _folder: Path) -> tuple[str, ...]:
     """Return rules of Claude Code; a line with `*`, which a rule takes for any text, is left out."""
-    del folder
     rules = [f"Bash({line})" for line in lines if "*" not in line]
     return ("--allowedTools", *rules) if rules else ()
 

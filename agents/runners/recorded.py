@@ -61,11 +61,6 @@ class RecordedRunner(Tape):
         return cls(read_recording(path), listing, redactor)
 
     @property
-    def task_id(self) -> str:
-        """The task that was recorded."""
-        return self._recorded.task_id
-
-    @property
     def unused(self) -> tuple[str, ...]:
         """The asks that were recorded and not made again."""
         return tuple(name for name in self._rows if name not in self._played)

@@ -188,14 +188,12 @@ class Turn(AgentMiddleware[Any, None, Any]):
             cached = min(read, told.get("input_token_details", {}).get("cache_read") or 0)
         else:
             read, written = count_tokens_approximately(sent), count_tokens_approximately([message])
-        price = self._price if told is not None or self._is_free else None
+        price = self._price
+        if told is None and price is not None and price.usd(1, 1) > 0:
+            price = None
         usd = None if price is None else price.usd(read, written, cached)
         self._used += Usage(calls=1, input_tokens=read, output_tokens=written, usd=usd)
         self.model = str(cast("Mapping[str, Any]", message.response_metadata).get("model_name") or self.model)
-
-    @property
-    def _is_free(self) -> bool:
-        return self._price is not None and self._price.usd(1, 1) == 0
 
 
 class Watch(BaseCallbackHandler):

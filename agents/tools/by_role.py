@@ -26,7 +26,9 @@ def toolbox(ask: Ask) -> Generator[list[BaseTool]]:
     """
     every = [evidence_tool(ask), report_tool(ask)]
     is_source = _sources(ask)
-    if ask.step != "build" or _plans(ask):
+    # A build role that does not hand over leaves the work to the one that does, as its prompt says.
+    row = None if ask.protocol is None else ask.protocol.roles.get(ask.role)
+    if ask.step != "build" or (row is not None and not row.hands_over):
         files = ReadableFiles(ask.root, lambda path: ask.in_scope(path) or is_source(path))
         yield [*tools_to_read(files), *every]
         return
@@ -37,12 +39,6 @@ def toolbox(ask: Ask) -> Generator[list[BaseTool]]:
             seconds = max(1.0, min(TIMEOUT_SECONDS, left))
             tools.append(command_tool(ask.commands, ask.root, ask.environment, timeout_seconds=seconds))
         yield tools
-
-
-def _plans(ask: Ask) -> bool:
-    """Return whether a build role leaves the work to the one that hands over, as its prompt says."""
-    row = None if ask.protocol is None else ask.protocol.roles.get(ask.role)
-    return row is not None and not row.hands_over
 
 
 def _sources(ask: Ask) -> Callable[[str], bool]:

@@ -36,13 +36,12 @@ def evidence_tool(ask: Ask) -> BaseTool:
     It answers `{files, more, errors}` for no path; for a file `{path, sha256, size_bytes, kind, part, parts, errors}`
     and the text, or beside that JSON an image block.
     """
-    evidence = _Evidence(ask)
     return make_tool(
         "view_evidence",
         "Look at evidence of the task: a text in parts, a PNG or JPEG as a picture, each with SHA-256 and size. "
         "Answers {path, sha256, size_bytes, kind, part, parts, text, errors}; without a path {files, more, errors}.",
         _View,
-        evidence.view,
+        _Evidence(ask).view,
     )
 
 

@@ -65,7 +65,7 @@ class Known:
     """What of an envelope is known before it is written, and held to; what is not given is free.
 
     Args:
-        agent: ASSIGNED_AGENT; holds STATUS to what the role may set or echo.
+        agent: ASSIGNED_AGENT, a role of the protocol (else `KeyError`); holds STATUS to what it may set or echo.
         task_id: TASK_ID.
         task: TASK, one line that an envelope may hold.
         gates: GATES_REQUIRED, in order.
@@ -107,9 +107,6 @@ def envelope_language(
         protocol: Names the roles that ASSIGNED_AGENT may hold.
         known: What is known. GATES_PASSED then holds none but the known gates.
         bounds: How much may be written; None is without bounds.
-
-    Raises:
-        KeyError: The protocol has no such role.
     """
     agents = tuple(protocol.roles) if known.agent is None else (protocol.roles[known.agent].name,)
     any_chars = (0, bounds.chars - 1) if bounds else "*"

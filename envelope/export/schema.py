@@ -31,9 +31,6 @@ def to_json_schema(
     and only APPROVED may have no next actions. Subset, ownership and evidence stay with the rules. Arguments as for
     `envelope_language`; bounds count whole values here, so a value may have a few characters more or less than in the
     grammars.
-
-    Raises:
-        KeyError: The protocol has no such role.
     """
     agents = tuple(protocol.roles) if known.agent is None else (protocol.roles[known.agent].name,)
     items = {"maxItems": bounds.items} if bounds else {}
@@ -57,7 +54,7 @@ def to_json_schema(
         "EVIDENCE": _object(dict.fromkeys(EVIDENCE_KEYS, paths)),
         "FAIL_REASONS": _list(_string(f"{GATE}: {_words()}") | text) | items,
         "OUTPUT": _string(f"{_except(*INVISIBLE)}{_except(allowed=LF)}*")
-        | {"not": {"pattern": _label_line()}}
+        | {"not": {"pattern": rf"(?:^|\n)(?:{'|'.join(LABELS)})[ \t]*:"}}
         | output,
         "NEXT_ACTIONS": {"type": "array", "items": _string(_words()) | text} | actions,
     }
@@ -90,10 +87,6 @@ def _string(pattern: str) -> JsonObject:
 
 def _words() -> str:
     return f"{_except(*INVISIBLE, '[', ']')}{_except()}*"
-
-
-def _label_line() -> str:
-    return rf"(?:^|\n)(?:{'|'.join(LABELS)})[ \t]*:"
 
 
 def _except(*refused: str, allowed: str = "") -> str:

@@ -80,14 +80,10 @@ def _evidence(case: Case) -> Iterator[Draft]:
         ops: list[Op] = []
         for key in lacking:
             ops += add(case.fields[f"EVIDENCE.{key}"], [evidence_path(gate.id, key)])
-        wanted = _listed(lacking) if spec.evidence else "any key"
+        wanted = " and ".join(f"`{key}`" for key in lacking) if spec.evidence else "any key"
         message = f"{gate.id} is in GATES_PASSED and EVIDENCE has no entry under {wanted}."
         advice = evidence_advice(case, gate.id, lacking)
         yield draft("ENV412", "GATES_PASSED", gate.item, message, f"an entry under {wanted}", ops, advice)
-
-
-def _listed(keys: list[EvidenceKey]) -> str:
-    return " and ".join(f"`{key}`" for key in keys)
 
 
 def _self_approval(case: Case) -> Iterator[Draft]:

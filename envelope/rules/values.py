@@ -176,18 +176,15 @@ def _none_beside(case: Case) -> Iterator[Draft]:
 
 
 def _numbering(case: Case) -> Iterator[Draft]:
-    wrong: list[tuple[Item, int]] = []
-    for number, item in enumerate(case.items("NEXT_ACTIONS"), 1):
-        if _NUMBER.fullmatch(item.marker) and item.marker != f"{number}.":
-            wrong.append((item, number))
+    steps = enumerate(case.items("NEXT_ACTIONS"), 1)
+    wrong = [(item, n) for n, item in steps if _NUMBER.fullmatch(item.marker) and item.marker != f"{n}."]
     if wrong:
         item, number = wrong[0]
         ops = [Patch(each.line, each.start, each.start + len(each.marker), f"{n}.") for each, n in islice(wrong, 20)]
         message = (
             f"The steps of NEXT_ACTIONS are not numbered without gaps: `{item.marker[:12]}` where `{number}.` belongs."
         )
-        made = draft("ENV313", "NEXT_ACTIONS", item._replace(column=item.start), message, f"`{number}.`", ops)
-        yield made
+        yield draft("ENV313", "NEXT_ACTIONS", item._replace(column=item.start), message, f"`{number}.`", ops)
 
 
 def _no_actions(case: Case) -> Iterator[Draft]:

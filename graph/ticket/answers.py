@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
+from interlock.core.text import count
 from interlock.gates.stages import Issue, issue_record
 from interlock.graph.engine.folder import journal_beside, journal_run
 from interlock.graph.errors import RunBusyError
@@ -60,17 +61,14 @@ def response(spec: PipelineSpec, ticket: Ticket, gate: GateResult, reason: str, 
 
 def sent(ticket: Ticket) -> SentTicket:
     """Return a ticket as an agent gets it and has to send it back."""
-    validation = ticket["validation"]
+    validation, history = ticket["validation"], ticket["history"]
+    codes = history[-1]["issues"] if validation["errors"] and history else []
     differing = {
         "agent_role": ticket["agent_role"].partition(". ")[0].removesuffix(".") + ".",
-        "validation": Validation(status=validation["status"], errors=_codes(ticket)),
-        "history": [_sent_step(entry) for entry in ticket["history"]],
+        "validation": Validation(status=validation["status"], errors=codes),
+        "history": [_sent_step(entry) for entry in history],
     }
     return cast("SentTicket", {**ticket, **differing})
-
-
-def _codes(ticket: Ticket) -> list[str]:
-    return ticket["history"][-1]["issues"] if ticket["validation"]["errors"] and ticket["history"] else []
 
 
 def _sent_step(entry: HistoryEntry) -> SentStep:
@@ -101,16 +99,16 @@ def attempt_reason(gate: Mapping[str, Any]) -> str:
     state, issues = gate["state"], cast("list[IssueRecord]", gate["issues"])
     match cast("GateStatus", gate["status"]):
         case "pass":
-            warnings = f" {_count(issues, 'warning')}." if issues else ""
+            warnings = f" {count(issues, 'warning')}." if issues else ""
             where = "the run is complete" if gate["done"] else f"the run is in {gate['next_state']}"
             return f"{state} passed; {where}.{warnings}"
         case "retry":
             failed = [item for item in issues if item["level"] != "warn"]
             left = gate["retries_left"]
-            tries = f"{_count(range(left), 'retry', 'retries')} left" if left else NEXT_ENDS
+            tries = f"{count(left, 'retry', 'retries')} left" if left else NEXT_ENDS
             # Lines that an older version wrote do not say how often the same may come back.
             same = f"; {SAME_ENDS}" if left and gate.get("identical_left") == 0 else ""
-            return f"{state}: {_count(failed, 'finding')} to fix, {tries}{same}."
+            return f"{state}: {count(failed, 'finding')} to fix, {tries}{same}."
         case "stop":
             why = gate["why"] or next(item["message"] for item in issues if item["level"] == "stop")
             return f"{FAIL_CLOSED} in {state} ({gate['reason_code']}): {why}"
@@ -151,10 +149,6 @@ def minimal(answer: TicketResponse, ticket: MinimalTicket | None = None) -> Mini
         fixes=fixes,
         updated_ticket=ticket,
     )
-
-
-def _count(items: Sequence[object], noun: str, plural: str = "") -> str:
-    return f"{len(items)} {noun if len(items) == 1 else plural or f'{noun}s'}"
 
 
 MAX_KEPT_CHARS: Final = 8 * 1024
@@ -244,7 +238,7 @@ def note_unheard(
 
     Such a submission cannot be read, comes from another caller, or after the end of the run.
     """
-    count = store.count_refused()
-    if count & (count - 1) == 0:
-        row: dict[str, Any] = {**call, "code": code, "refused_so_far": count, **kept(submitted)}
-        journal.append(journal_beside(store.run_id), f"unheard/{count}", UNHEARD, row)
+    number = store.count_refused()
+    if number & (number - 1) == 0:
+        row: dict[str, Any] = {**call, "code": code, "refused_so_far": number, **kept(submitted)}
+        journal.append(journal_beside(store.run_id), f"unheard/{number}", UNHEARD, row)

@@ -209,7 +209,7 @@ class Nodes:
         """Judge a payload, write the lines of the attempt, and return that of the gate and the last one."""
         store = TicketStore(self.root, state["run_id"])
         outcomes: dict[str, str] = answer.get("outcomes", {})
-        version = answer.get("schema_version", SCHEMA_VERSION)
+        version, remote = answer.get("schema_version", SCHEMA_VERSION), bool(answer.get("caller"))
         if version == SCHEMA_VERSION and "refused" not in answer:
             cites = "grounded" in stage.checks and "begin" in state["trees"]
             around = Surroundings(
@@ -218,7 +218,7 @@ class Nodes:
                 outcomes or state["outcomes"],
                 store.tree(state["trees"]["begin"]) if cites else None,
                 acted_on_nothing(self.spec, state),
-                remote=bool(answer.get("caller")),
+                remote=remote,
             )
             issues = judge_stage(stage, payload, earlier(state), around)
             issues = (*issues, *other_key(payload, state["ticket_id"]))
@@ -233,12 +233,9 @@ class Nodes:
             tree = store.keep_tree(now)
             # After an acting stage, files have changed for good reason.
             if not any(self.spec.stage(row["state"]).acts for row in (*state["history"], state)):
-                issues = (
-                    *issues,
-                    *_early(self.root, store.tree(state["trees"]["begin"]), now, remote=bool(answer.get("caller"))),
-                )
+                issues = (*issues, *_early(self.root, store.tree(state["trees"]["begin"]), now, remote=remote))
         gate = attempt(self.spec, state, payload, issues, tree=tree, outcomes=outcomes)
-        near = Surroundings(self.root, remote=bool(answer.get("caller")))
+        near = Surroundings(self.root, remote=remote)
         if gate["status"] == "pass" and (handed_over := artifact_records(near, payload)):
             gate["artifacts"] = handed_over
         revision = state["revision"]
@@ -281,7 +278,9 @@ class Nodes:
         if not stage.acts:
             return None
         before = store.tree(tree_before(state))
-        policy, since = state["policy"], _passed_at(state)
+        times = [row["at"] for row in state["history"] if row["gate"] == "pass"]
+        since = datetime.fromisoformat(times[-1] if times else state["created_at"]).timestamp()
+        policy = state["policy"]
         return Observed(
             before,
             list_tree(self.root),
@@ -335,11 +334,6 @@ def _agents(answer: Mapping[str, Any]) -> list[str]:
         return [agent_of_run(task["run_id"]) for task in tasks]
     agent = answer.get("agent") or answer.get("caller")
     return [agent] if agent else []
-
-
-def _passed_at(state: RunState) -> float:
-    times = [row["at"] for row in state["history"] if row["gate"] == "pass"]
-    return datetime.fromisoformat(times[-1] if times else state["created_at"]).timestamp()
 
 
 def _moved(gate: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -172,7 +173,8 @@ def find_or_begin(tickets: Tickets, ticket: TicketFile, *, new: bool = False) ->
         answer = tickets.begin(ticket.ticket_id, run_id)
     issued = answer["ticket_json"]
     if issued is None:
-        raise _refusal(answer)
+        item = answer["gate_result"]["issues"][0]
+        raise TicketFileError(item["message"].rstrip("."), item["fix"])
     state = tickets.state(issued["run_id"])
     fetched = earlier(state)
     same = all(fetched.get(name, ticket.payload[name]) == ticket.payload[name] for name in ("title", "description"))
@@ -370,10 +372,8 @@ class ByModel:
         try:
             found, caller, _ = run_caller(str(self.store.root), agent_of_run(journal_run(self.store.run_id)))
             runtime = open_runtime(found)
-            try:
+            with closing(runtime.store):
                 Reservations(runtime, caller).release_all()
-            finally:
-                runtime.store.close()
         except InterlockError as error:
             raise RunnerError(f"the reservations cannot be used: {error.code} {error.message}", error.fix) from error
 
@@ -383,8 +383,3 @@ def _moved(response: TicketResponse, state: RunState) -> bool:
     issued = response["ticket_json"]
     assert issued is not None, "a submission that finds no run is an error"
     return issued["revision"] != state["revision"]
-
-
-def _refusal(answer: TicketResponse) -> TicketFileError:
-    item = answer["gate_result"]["issues"][0]
-    return TicketFileError(item["message"].rstrip("."), item["fix"])

@@ -17,7 +17,7 @@ from interlock.gates.stages import (
     judge_stage,
     requirement_ids,
 )
-from interlock.graph.ticket.contract import MinimalTicket, SentTicket, Ticket
+from interlock.graph.ticket.contract import HistoryEntry, MinimalTicket, SentTicket, Ticket
 from interlock.graph.ticket.rules import issue, no_object, shown
 from interlock.graph.ticket.spec import POC, PipelineSpec
 from interlock.graph.ticket.state import RunState, earlier, terminal
@@ -237,8 +237,7 @@ def _is_end(short: str, whole: str) -> bool:
 def stale(revision: object, state: RunState) -> Issue:
     """Return the finding about a revision that is not the present one."""
     present = state["revision"]
-    old = isinstance(revision, int) and not isinstance(revision, bool) and 0 < revision < present
-    if old:
+    if isinstance(revision, int) and not isinstance(revision, bool) and 0 < revision < present:
         return issue(
             "TKT121", "revision", f"The ticket is revision {revision}; the run is at revision {present}.",
             found=revision, expected=str(present), fix=_AS_RETURNED,
@@ -246,11 +245,10 @@ def stale(revision: object, state: RunState) -> Issue:
     return changed_field("revision", revision, present)
 
 
-def history_revision(given: object, state: RunState) -> int | None:
-    """Return a revision of the past that a value names, or None."""
-    if isinstance(given, bool) or not isinstance(given, int):
-        return None
-    return next((entry["revision"] for entry in state["history"] if entry["revision"] == given), None)
+def past_attempt(revision: object, state: RunState) -> HistoryEntry | None:
+    """Return the attempt of the past whose revision a value names, or None."""
+    known = {} if isinstance(revision, bool) else {entry["revision"]: entry for entry in state["history"]}
+    return known.get(revision) if isinstance(revision, int) else None
 
 
 def changed_field(name: str, found: object, expected: object) -> Issue:

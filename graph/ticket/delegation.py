@@ -71,7 +71,8 @@ class Delegation:
 
     def advance(self, state: RunState) -> Progress:
         """Take the tasks of a run's plan on, in order, as far as the waiting time allows. Safe to repeat."""
-        delegate = _delegate(state)
+        delegate = state["policy"]["delegate"]
+        assert delegate is not None, "asked for the tasks of a stage that is not delegated"
         until = time.monotonic() + delegate["wait_seconds"]
         done: list[tuple[str, RunView | None]] = []
         blocked = False
@@ -210,16 +211,9 @@ class Delegation:
             reasons = "; ".join(view.values.get("fail_reasons", ()))[:_MAX_INTENT_CHARS]
             checks.append(f"{step_id}: {status}; " + (reasons or f"gates {', '.join(view.task.gates_required)}"))
             tasks.append({"step_id": step_id, "run_id": view.run_id, "status": status, "head": mark})
-        changed = self._changed(before)
-        return Progress(
-            payload={
-                "actions_taken": actions,
-                "outputs": changed or ["no file was changed"],
-                "checkpoints": checks,
-            },
-            outcomes=outcomes,
-            tasks=tasks,
-        )
+        outputs = self._changed(before) or ["no file was changed"]
+        payload = {"actions_taken": actions, "outputs": outputs, "checkpoints": checks}
+        return Progress(payload=payload, outcomes=outcomes, tasks=tasks)
 
     def _changed(self, before: dict[str, str]) -> list[str]:
         diff = tree_diff(before, revealed(self.root, before, list_tree(self.root)))
@@ -231,12 +225,6 @@ class Delegation:
         ]
         more = len(lines) - _MAX_LISTED
         return [*lines[:_MAX_LISTED], f"and {more} more"] if more > 0 else lines
-
-
-def _delegate(state: RunState) -> Delegate:
-    delegate = state["policy"]["delegate"]
-    assert delegate is not None, "asked for the tasks of a stage that is not delegated"
-    return delegate
 
 
 def _slug(ticket_id: str) -> str:

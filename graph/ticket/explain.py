@@ -129,6 +129,8 @@ def summary_text(summary: Mapping[str, Any]) -> str:
     """Return a summary for a person."""
     head = summary["head"]
     report = summary["invalidation_report"] if summary["terminal"] else None
+    # One that is over, or whose last submission passed, is not about to end.
+    fixable = summary.get("validation", {}).get("status") == "invalid_fixable"
     rows = [
         ("run", summary["run_id"]),
         ("ticket", summary["ticket_id"]),
@@ -138,18 +140,12 @@ def summary_text(summary: Mapping[str, Any]) -> str:
         *(("waits for", item) for item in summary["waits_for"]),
         *(("reason", item) for item in summary.get("validation", {}).get("errors", ())),
         *([("ended", report["reason_code"])] if report else []),
-        *([("beware", ends)] if (ends := _threat(summary)) else []),
+        *([("beware", ends)] if fixable and (ends := _what_ends(summary["retries_left"])) else []),
         ("journal", summary["journal"]),
         *([("copies", summary["copies"])] if summary["copies"] else []),
         *([("head", f"{journal_run(summary['run_id'])}:{head['seq']}:{head['hash']}")] if head else []),
     ]
     return "\n".join(f"{name:<12}{text}" for name, text in rows)
-
-
-def _threat(summary: Mapping[str, Any]) -> str:
-    """Return which further failure ends a run; empty for one that is over, or whose last submission passed."""
-    fixable = summary.get("validation", {}).get("status") == "invalid_fixable"
-    return _what_ends(summary["retries_left"]) if fixable else ""
 
 
 def explanation_text(data: Mapping[str, Any]) -> str:

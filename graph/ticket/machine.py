@@ -18,7 +18,7 @@ from interlock.graph.ticket.contract import (
 )
 from interlock.graph.ticket.rules import REASON_CODES
 from interlock.graph.ticket.spec import SPECS, PipelineSpec
-from interlock.graph.ticket.state import Failure, RunState, TicketPolicy, retries_left, terminal
+from interlock.graph.ticket.state import Failure, RunState, retries_left, terminal
 from interlock.journal import Entry, canonical
 
 MAX_ISSUES: Final = 50
@@ -173,7 +173,7 @@ def apply(state: RunState, payload: Mapping[str, Any], gate: Mapping[str, Any], 
     failures = state["failures"]
     if status != "pass":
         failures = [*failures, Failure(state=state["state"], signature=gate["signature"])]
-    after: RunState = {
+    return {
         **state,
         "state": gate["next_state"],
         "revision": state["revision"] + 1,
@@ -189,7 +189,6 @@ def apply(state: RunState, payload: Mapping[str, Any], gate: Mapping[str, Any], 
         "outcomes": dict(gate["outcomes"]) or state["outcomes"],
         "updated_at": at,
     }
-    return after
 
 
 def _report(state: str, gate: Mapping[str, Any], failed: Sequence[IssueRecord]) -> InvalidationReport:
@@ -214,14 +213,13 @@ def fields_of(issues: Iterable[IssueRecord]) -> list[str]:
 
 def begun(started: Mapping[str, Any], spec: PipelineSpec, at: str) -> RunState:
     """Return the first state of a run from the data of its `run_started` event."""
-    policy: TicketPolicy = started["policy"]
     return RunState(
         run_id=started["run_id"],
         ticket_id=started["ticket_id"],
         pipeline=spec.name,
         spec_sha256=started["spec_sha256"],
         owner=started["owner"],
-        policy=policy,
+        policy=started["policy"],
         state=spec.stages[0].name,
         revision=1,
         done=False,

@@ -129,15 +129,12 @@ class TicketStore(RunFolder):
         The journal is the record: where the copy cannot be written, the log says so and the run goes on.
         """
         path = copies_dir(self.root, self.run_id) / f"{name}.json"
+        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
         try:
-            _write(self.root, path.relative_to(self.root), json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+            with opened_beneath(self.root, path.parent.relative_to(self.root).parts, make=True) as folder:
+                write_in(folder, path.name, text.encode())
         except OSError as error:
             _LOG.warning("the copy %s cannot be written: %s", path, error.strerror)
-
-
-def _write(root: Path, path: Path, text: str) -> None:
-    with opened_beneath(root, path.parts[:-1], make=True) as folder:
-        write_in(folder, path.name, text.encode())
 
 
 @contextmanager

@@ -74,6 +74,7 @@ class Tickets:
 
     Raises:
         RunDamagedError: A run cannot be read back (from every method that names one).
+        UnknownRunError: There is no such run (from those that look at one, but for `status`).
         GateError: The files of the project cannot be listed, or `interlock.toml` is wrong.
         JournalError: The journal cannot be read or written.
         OSError: The disk is full, or permission is lacking.
@@ -185,38 +186,22 @@ class Tickets:
         return run_status(run.spec, state, waiting)
 
     def look(self, run_id: str) -> RunStatus | None:
-        """Return where a run stands, and change nothing; None before the journal has a line of it.
-
-        Raises:
-            UnknownRunError: There is no such run.
-        """
+        """Return where a run stands, and change nothing; None before the journal has a line of it."""
         run = self.open_runs.peek(run_id)
         return None if run is None else self.standing(run)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
     def ticket(self, run_id: str) -> Ticket:
-        """Return the authoritative ticket of a run.
-
-        Raises:
-            UnknownRunError: There is no such run.
-        """
+        """Return the authoritative ticket of a run."""
         return self.open_runs.look(run_id).ticket
 
     def state(self, run_id: str) -> RunState:
-        """Return the state of a run as its checkpoint keeps it.
-
-        Raises:
-            UnknownRunError: There is no such run.
-        """
+        """Return the state of a run as its checkpoint keeps it."""
         return self.open_runs.look(run_id).state
 
     def events(self, run_id: str, *, after: int = 0, limit: int = 100) -> list[Entry]:
-        """Return the journal lines of a run whose number is above `after`, at most `limit` of them.
-
-        Raises:
-            UnknownRunError: There is no such run.
-        """
+        """Return the journal lines of a run whose number is above `after`, at most `limit` of them."""
         self.open_runs.known(run_id)
         lines = (entry for entry in self.journal.entries(journal_run(run_id)) if entry.seq > after)
         return [entry for _, entry in zip(range(limit), lines, strict=False)]
@@ -272,8 +257,7 @@ class Tickets:
         if "payload" in given and not isinstance(payload, dict):
             wrong.append(no_object(payload))
         revision = given.get("revision")
-        past = comparing.history_revision(revision, run.state) is not None
-        if not past:
+        if comparing.past_attempt(revision, run.state) is None:
             wrong += comparing.changed(given, answers.sent(run.ticket), run.ticket)
         # Another version ends a run, so nothing less than its whole present ticket may say so.
         if [item.field for item in wrong] == ["schema_version"] and "schema_version" in given:
@@ -294,13 +278,11 @@ class Tickets:
         agent: str = "",
     ) -> "TicketResponse | _ByTasks":
         """Judge a payload for a revision, once nothing else is wrong with the submission."""
-        past = comparing.history_revision(revision, run.state)
-        if past is not None:
-            repeated = self._repeated(run, past, payload) if not wrong else None
-            if repeated is not None:
-                return repeated
-            wrong.append(comparing.stale(revision, run.state))
-        elif not wrong and (type(revision) is not int or revision != run.state["revision"]):
+        past = comparing.past_attempt(revision, run.state)
+        if past is not None and not wrong and self._is_same(run, past, payload):
+            return self._first_answer(run, past["revision"])
+        present = type(revision) is int and revision == run.state["revision"]
+        if past is not None or not (wrong or present):
             wrong.append(comparing.stale(revision, run.state))
         wrong += comparing.other_ticket(payload, run.state, run.spec) if not wrong else []
         if terminal(run.state):
@@ -332,10 +314,6 @@ class Tickets:
                 "Run `interlock verify`, and restore artifacts/interlock from a copy.",
             )
         return answers.attempt_answer(run.spec, cast("Ticket", dict(snapshot.data)), gate.data)
-
-    def _repeated(self, run: OpenRun, revision: int, payload: Mapping[str, Any]) -> TicketResponse | None:
-        entry = next(row for row in run.state["history"] if row["revision"] == revision)
-        return self._first_answer(run, revision) if self._is_same(run, entry, payload) else None
 
     def _is_same(self, run: OpenRun, entry: HistoryEntry, payload: Mapping[str, Any]) -> bool:
         """Return whether a payload is the one of an attempt; where tasks acted, the empty one was submitted."""

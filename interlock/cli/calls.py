@@ -35,16 +35,11 @@ def calls_of(root: Path | None) -> Generator[Reservations]:
     try:
         yield mine
     finally:
-        drain(mine)
+        try:
+            drain_events(mine.runtime.store, mine.caller.root)
+        except Exception as error:  # noqa: BLE001 - the command did its work, and what happened stays queued
+            click.echo(f"note: not in the journal yet, the next command tries again: {error}", err=True)
         mine.runtime.store.close()
-
-
-def drain(mine: Reservations) -> None:
-    """Write what happened into the journal; where that fails it stays queued, and a note on stderr says why."""
-    try:
-        drain_events(mine.runtime.store, mine.caller.root)
-    except Exception as error:  # noqa: BLE001 - the command did its work, and nothing is lost
-        click.echo(f"note: not in the journal yet, the next command tries again: {error}", err=True)
 
 
 def as_patterns(given: Iterable[str], root: str) -> list[str]:

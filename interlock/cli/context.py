@@ -5,7 +5,7 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from interlock import __version__
+from interlock.catalog import catalog
 from interlock.core.finding import Finding
 from interlock.core.project import find_root
 from interlock.core.render import FORMS, OF_SERVICES, Form, checked, render
@@ -73,12 +74,6 @@ def resolve_root(root: Path | None) -> Path:
     return root.resolve() if root is not None else Path(find_root(""))
 
 
-def count(items: int | Sized, noun: str, several: str = "") -> str:
-    """Return a number with its noun: `1 run`, `2 runs`."""
-    number = items if isinstance(items, int) else len(items)
-    return f"{number} {noun if number == 1 else several or f'{noun}s'}"
-
-
 def warn_of_configuration(root: Path) -> None:
     """Say on stderr what is wrong with a project's configuration; a server that goes on answers its calls with that."""
     from interlock.gates import build_protocol  # noqa: PLC0415
@@ -129,8 +124,6 @@ def report(
     and a person reads what `text` prints.
     """
     if form in OF_SERVICES:
-        from interlock.catalog import catalog  # noqa: PLC0415 - all tables cost, and few ask
-
         rows = [row._replace(path=_from(root, row.path or path)) for row in findings]
         click.echo(render(checked(rows), form, rules=catalog().values(), version=__version__), nl=False)
     elif form == "json":

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Final
@@ -50,11 +51,9 @@ def demo_command(folder: Path, example: str | Path, as_json: bool) -> None:
     """
     work = folder.resolve()
     _prepare(work)
-    if isinstance(example, Path):
-        _copy(example, work)
-    else:
-        with as_file(files("interlock").joinpath("examples", example)) as source:
-            _copy(source, work)
+    there = isinstance(example, Path)
+    with nullcontext(example) if there else as_file(files("interlock").joinpath("examples", example)) as source:
+        shutil.copytree(source, work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     if any(row.command for row in load_config(work).gates.values()):
         _make_checkout(work)
     console = talk()
@@ -66,10 +65,6 @@ def demo_command(folder: Path, example: str | Path, as_json: bool) -> None:
         click.echo(f"{'folder':<12}{work}")
         _show_refusals(work, run_id)
     sys.exit(code)
-
-
-def _copy(source: Path, work: Path) -> None:
-    shutil.copytree(source, work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def _make_checkout(work: Path) -> None:

@@ -1,16 +1,15 @@
 """`interlock abandon` and `interlock prune`: end runs for good, and remove what ended runs keep."""
 
 import sys
-from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 import click
 
 from interlock import graph
 from interlock.cli.completion import complete_run
-from interlock.cli.context import count, finite, json_option, print_json, resolve_root, root_option
+from interlock.cli.context import finite, json_option, print_json, resolve_root, root_option
+from interlock.core.text import count
 
 
 @click.command("abandon")
@@ -22,23 +21,15 @@ def abandon_command(run: str, root: Path | None) -> None:
     Of a task or a ticket it is the newest run that is not over.
     """
     folder = resolve_root(root)
-    task_run, ticket_run = graph.find_run(folder, "runs", run), graph.find_ticket_run(folder, run)
-    if task_run is not None:
-        name, ended = _newest_open(run, task_run, graph.runs_of(folder, "runs", run), partial(graph.abandon, folder))
-    elif ticket_run is not None:
-        name, ended = _newest_open(
-            run, ticket_run, graph.runs_of(folder, "tickets", run), lambda one: graph.abandon_ticket(folder, one)
-        )
-    else:
+    kind, meant, end = "runs", graph.find_run(folder, "runs", run), graph.abandon
+    if meant is None:
+        kind, meant, end = "tickets", graph.find_ticket_run(folder, run), graph.abandon_ticket
+    if meant is None:
         raise graph.no_task_run(folder, run)
-    click.echo(f"{name} is abandoned" if ended else f"{name} had ended before")
-
-
-def _newest_open(given: str, meant: str, newest: Iterable[str], end: Callable[[str], bool]) -> tuple[str, bool]:
-    """End the run that is given, or of a task or a ticket the newest that is not over; say which, and whether."""
-    wanted = (meant,) if given.removeprefix(graph.journal_run("")) == meant else dict.fromkeys((meant, *newest))
-    name = next((run for run in wanted if end(run)), None)
-    return name or meant, name is not None
+    is_run = run.removeprefix(graph.journal_run("")) == meant
+    wanted = (meant,) if is_run else dict.fromkeys((meant, *graph.runs_of(folder, kind, run)))
+    ended = next((name for name in wanted if end(folder, name)), None)
+    click.echo(f"{meant} had ended before" if ended is None else f"{ended} is abandoned")
 
 
 @click.command("prune")

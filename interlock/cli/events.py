@@ -47,7 +47,6 @@ class EventStream:
     """
 
     def __init__(self, run_id: str, out: TextIO, *, unread: str, now: Callable[[], datetime] = _now) -> None:
-        self.on_terminal = out.isatty()
         self._run_id = run_id
         self._out = out
         self._unread = unread

@@ -14,7 +14,6 @@ from interlock.cli.completion import complete_model
 from interlock.cli.context import (
     accept_option,
     asked,
-    count,
     form_option,
     json_option,
     report,
@@ -26,6 +25,7 @@ from interlock.cli.progress import Sparse
 from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.core.render import Form
+from interlock.core.text import count
 from interlock.envelope.protocol import GateSpec
 from interlock.gates import in_scope
 from interlock.gates.checks.sealed import FAULTS
@@ -41,11 +41,11 @@ from interlock.gates.sealed import (
     freeze,
     freeze_tree,
     judge,
+    load_base,
     place_of,
     summary,
     write,
 )
-from interlock.gates.sealed import load_base as load
 from interlock.graph import (
     Policy,
     RunStore,
@@ -160,8 +160,10 @@ def _base(folder: Path, task: Task, revision: str) -> tuple[Base, tuple[str, ...
         for run_id in runs_of(folder, "runs", task.task_id):
             frozen = frozen_of(RunStore(folder, run_id).load()[1].sealing)
             if frozen is not None:
-                base = load(folder, frozen.base, frozen.top)
-                return base, _differing(base, freeze_tree(folder))
+                base = load_base(folder, frozen.base, frozen.top)
+                start, now = base.files, freeze_tree(folder).files
+                differing = (name for name in start.keys() | now.keys() if start.get(name) != now.get(name))
+                return base, _inside_root(base, sorted(differing))
         raise click.UsageError(f"no run of {task.task_id} froze its start; name a commit with --base")
     if not in_git(folder):
         raise click.UsageError(
@@ -169,11 +171,6 @@ def _base(folder: Path, task: Task, revision: str) -> tuple[Base, tuple[str, ...
         )
     base, dirty = base_of(folder, revision)
     return base, _inside_root(base, dirty)
-
-
-def _differing(base: Base, now: Base) -> tuple[str, ...]:
-    names = base.files.keys() | now.files.keys()
-    return _inside_root(base, sorted(name for name in names if base.files.get(name) != now.files.get(name)))
 
 
 def _inside_root(base: Base, names: Iterable[str]) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from interlock.cli.calls import read_standing
-from interlock.cli.context import count, json_option, print_json, resolve_root, root_option, root_words
+from interlock.cli.context import json_option, print_json, resolve_root, root_option, root_words
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
-from interlock.core.text import closest
+from interlock.core.text import closest, count
 from interlock.install import CLIENTS, NAME, Change, InstallError, apply, apply_undo, find_launch, pick, plan, plan_undo
 from interlock.install.templates import TASK, TEMPLATES, existing, render, suggested, write
 from interlock.reservations import place
@@ -269,12 +269,15 @@ def write_template(name: str, home: Path, *, dry_run: bool, show: bool, as_json:
     if not dry_run:
         write(home, files)
     if as_json:
-        print_json(_template_data(name, home, files, dry_run=dry_run))
+        rows = [{"path": path, "content": text} for path, text in files.items()]
+        data = {"schema": "interlock.template/1", "root": str(home), "template": name, "written": not dry_run}
+        print_json({**data, "files": rows})
         return
     if Path.cwd() != home:
         click.echo(f"in {home}:")
     for path, text in files.items():
-        click.echo(f"{path}: {_template_note(refused=path in refused, dry_run=dry_run)}")
+        done = "would be made" if dry_run else "made"
+        click.echo(f"{path}: {'is there, and would be refused' if path in refused else done}")
         if show:
             click.echo(text)
     if dry_run:
@@ -287,27 +290,11 @@ def write_template(name: str, home: Path, *, dry_run: bool, show: bool, as_json:
     click.echo(f"run it: interlock run {TASK} --model {model}{where}")
 
 
-def _template_note(*, refused: bool, dry_run: bool) -> str:
-    return "is there, and would be refused" if refused else "would be made" if dry_run else "made"
-
-
 def _unknown(name: str, home: Path) -> str:
     near = closest(name, TEMPLATES)
-    hints: Sequence[str] = [f"{file} is here: {OPTION} {found}." for found, file in suggested(home).items()]
-    if near:
-        hints = [f"Did you mean `{near}`?"]
+    alike = [f"{file} is here: {OPTION} {found}." for found, file in suggested(home).items()]
+    hints = [f"Did you mean `{near}`?"] if near else alike
     return " ".join([f"there is no template `{name}`; the templates are {', '.join(TEMPLATES)}.", *hints])
-
-
-def _template_data(name: str, home: Path, files: dict[str, str], *, dry_run: bool) -> dict[str, Any]:
-    rows = [{"path": path, "content": text} for path, text in files.items()]
-    return {
-        "schema": "interlock.template/1",
-        "root": str(home),
-        "template": name,
-        "written": not dry_run,
-        "files": rows,
-    }
 
 
 @click.command("uninstall")

@@ -21,7 +21,7 @@ from interlock.cli.calls import (
     way_of,
 )
 from interlock.cli.completion import complete_agent, complete_lease, complete_thread
-from interlock.cli.context import count, finite, json_option, print_json, root_option
+from interlock.cli.context import finite, json_option, print_json, root_option
 from interlock.cli.standing import (
     CONFLICTS,
     clock_time,
@@ -34,7 +34,7 @@ from interlock.cli.standing import (
     show_unsaved,
 )
 from interlock.core.errors import Exit
-from interlock.core.text import one_line
+from interlock.core.text import count, one_line
 from interlock.reservations import MAX_ETA_MINUTES, Reservations
 from interlock.reservations.answers import Conflict, LeaseInfo, NegotiateAnswer, ReleaseAnswer, ReserveAnswer
 

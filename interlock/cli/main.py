@@ -62,7 +62,7 @@ SECTIONS: Final = {
         "mcp": ("interlock.cli.serve", "Serve the tools to one agent host over standard input and output (MCP)."),
         "serve": ("interlock.cli.serve", "Serve the tools to agents over HTTP (MCP), each known by its token."),
         "token": ("interlock.cli.token", "Make, list and revoke the tokens of agents that call over HTTP."),
-        "hook": ("interlock.cli.hook", "Answer a hook of an agent's client (pre-edit, …) or of git."),
+        "hook": ("interlock.cli.serve", "Answer a hook of an agent's client (pre-edit, …) or of git."),
     },
 }
 """Where each command lives. A command is imported when it is used, since the graph takes a second to import."""
@@ -188,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stderr.close()
         code = 141
     except Exception as error:  # noqa: BLE001 - the last resort: what is not ours is shown and ends with 70
-        code = _show(error, as_json="--json" in arguments) or _show_system(error, as_json="--json" in arguments)
+        code = _show(error, as_json="--json" in arguments)
         if code is None:
             click.echo(_without_keys(traceback.format_exc()), err=True, nl=False)
             click.echo("This is a defect of Interlock; please report it with the lines above.", err=True)
@@ -197,37 +197,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _show(error: Exception, *, as_json: bool) -> int | None:
-    """Print an error of ours with its fix; None for one that is not ours."""
-    if not isinstance(error, InterlockError):
-        return None
-    place = [str(getattr(error, name, "") or "") for name in ("path", "key")]
-    message = _without_keys(": ".join([*(part for part in place if part), error.message]))
-    fix = _without_keys(error.fix)
-    texts = (item if isinstance(item, str) else f"{item.text} {item.fix}".rstrip() for item in error.problems)
-    problems = [*map(_without_keys, texts)]
-    if as_json:
-        _print_error(type(error).__name__, error.code, message, fix, problems)
-    else:
-        click.echo(f"error {error.code}: {message}", err=True)
-        for problem in problems[1:]:
-            click.echo(f"  also: {problem}", err=True)
-        click.echo(f"  fix: {fix}", err=True)
-    return error.exit_code
-
-
-def _without_keys(text: str) -> str:
-    """Return a text of an error without the keys of the environment: it may quote a request, or what a program said."""
-    from interlock.redaction import redact  # noqa: PLC0415
-
-    return redact(text)
-
-
-def _show_system(error: Exception, *, as_json: bool) -> int | None:
-    """Print what the system or the checkpoint database refused; None for anything else."""
-    databases = sys.modules.get("sqlite3")
-    if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        message = f"{place}{error.strerror or error}"
+    """Print an error of ours, or what the system or the checkpoint database refused; None for anything else."""
+    databases, problems, code, exit_code = sys.modules.get("sqlite3"), list[str](), "SYSTEM", Exit.SYSTEM
+    if isinstance(error, InterlockError):
+        place = [str(getattr(error, name, "") or "") for name in ("path", "key")]
+        message, fix = ": ".join([*(part for part in place if part), error.message]), error.fix
+        texts = (item if isinstance(item, str) else f"{item.text} {item.fix}".rstrip() for item in error.problems)
+        problems, code, exit_code = [*map(_without_keys, texts)], error.code, error.exit_code
+    elif isinstance(error, OSError):
+        message = (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
         fix = "Check that you may read and write there, and that the disk has room."
     elif databases is not None and isinstance(error, databases.Error):
         message = f"the checkpoints of a run cannot be used: {error}"
@@ -236,12 +214,23 @@ def _show_system(error: Exception, *, as_json: bool) -> int | None:
         )
     else:
         return None
+    message, fix = _without_keys(message), _without_keys(fix)
     if as_json:
         with suppress(OSError):
-            _print_error(type(error).__name__, "SYSTEM", message, fix, [])
+            _print_error(type(error).__name__, code, message, fix, problems)
     else:
-        click.echo(f"error SYSTEM: {message}\n  fix: {fix}", err=True)
-    return Exit.SYSTEM
+        click.echo(f"error {code}: {message}", err=True)
+        for problem in problems[1:]:
+            click.echo(f"  also: {problem}", err=True)
+        click.echo(f"  fix: {fix}", err=True)
+    return exit_code
+
+
+def _without_keys(text: str) -> str:
+    """Return a text of an error without the keys of the environment: it may quote a request, or what a program said."""
+    from interlock.redaction import redact  # noqa: PLC0415
+
+    return redact(text)
 
 
 def _print_error(kind: str, code: str, message: str, fix: str, problems: list[str]) -> None:

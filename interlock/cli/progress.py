@@ -9,7 +9,7 @@ from typing import Any, Final
 from rich.cells import cell_len, chop_cells
 
 from interlock.agents.quoting import visible
-from interlock.cli.context import count
+from interlock.core.text import count
 
 
 def clock_text(seconds: float) -> str:
@@ -47,16 +47,13 @@ def answer_text(seconds: float | None, usage: Mapping[str, Any] | None) -> str:
 
 def usage_lines(usage: Mapping[str, Any]) -> list[str]:
     """Return a line for each role that spent something worth a line or has a budget, and one for all."""
-    rows = {role: row for role, row in usage["roles"].items() if _tells(row)}
+    worth = ("input_tokens", "output_tokens", "usd", "left")
+    # A row may say no more than that a script was read.
+    rows = {role: row for role, row in usage["roles"].items() if any(map(row.get, worth)) or row["seconds"] >= 0.1}
     if not rows and not usage["all"]["left"]:
         return []
     lines = [f"{role}: {_row_text(row)}" for role, row in rows.items()]
     return lines if len(rows) == 1 and not usage["all"]["left"] else [*lines, f"in all: {_row_text(usage['all'])}"]
-
-
-def _tells(row: Mapping[str, Any]) -> bool:
-    """Return whether a row is more than that a script was read."""
-    return bool(row["input_tokens"] or row["output_tokens"] or row["usd"] or row["left"] or row["seconds"] >= 0.1)
 
 
 def _row_text(row: Mapping[str, Any]) -> str:
@@ -82,6 +79,7 @@ _MIN_CELLS: Final = 40
 """Roles stand side by side while each has so many columns."""
 
 _MIN_DOING_CELLS: Final = 8
+_SPARSE_SECONDS: Final = 10.0
 _NUMBER: Final = re.compile(r"\d+")
 _AT_ITS_END: Final = re.compile(r"\b([1-9]\d*) of \1\b")
 
@@ -105,19 +103,16 @@ class Sparse:
     A count that has come to its end, such as `2 of 2`, is passed on at once.
     """
 
-    def __init__(
-        self, tell: Callable[[str], None], *, seconds: float = 10.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, tell: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._tell = tell
-        self._seconds = seconds
         self._clock = clock
         self._told: dict[str, tuple[float, str]] = {}
 
     def __call__(self, line: str) -> None:
         """Take a line."""
         kind, now = _NUMBER.sub("0", line), self._clock()
-        before, last = self._told.get(kind, (-self._seconds, ""))
-        if kind not in self._told or now - before >= self._seconds or (_AT_ITS_END.search(line) and line != last):
+        before, last = self._told.get(kind, (-_SPARSE_SECONDS, ""))
+        if kind not in self._told or now - before >= _SPARSE_SECONDS or (_AT_ITS_END.search(line) and line != last):
             self._told[kind] = now, line
             self._tell(line)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 import click
 
 from interlock import graph
-from interlock.agents import AgentConfigError, Runner, RunnerError
+from interlock.agents import AgentConfigError, RunnerError
 from interlock.agents.model_spec import OPTION
 from interlock.agents.usage import Limits
 from interlock.cli.completion import complete_model, complete_task_run
@@ -23,7 +23,7 @@ from interlock.cli.screen import STYLES, Screen
 from interlock.cli.stopping import stops_at_once
 from interlock.core.errors import Exit
 from interlock.gates.config import Config, load_config
-from interlock.redaction import Redactor, redactor_for
+from interlock.redaction import redactor_for
 
 _EndT = TypeVar("_EndT")
 _Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
@@ -329,23 +329,8 @@ def resolve_command(
     words = " ".join(f"{name} {quote(str(value))}".strip() for name, value in options if value is not None)
     again = f"interlock resolve {words}{root_words(folder)}"
     limits = Limits() if agent is None else agent.limits
-    sys.exit(_drive_and_show(folder, run_id, read, runner, limits, redactor, again=again, as_json=as_json))
-
-
-def _drive_and_show(
-    folder: Path,
-    run_id: str,
-    ticket: graph.TicketFile,
-    runner: Runner,
-    limits: Limits,
-    redactor: Redactor,
-    *,
-    again: str,
-    as_json: bool,
-) -> int:
-    console = talk()
+    config, console = load_config(folder), talk()
     console.print(f"ticket run {run_id}", style="bold")
-    config = load_config(folder)
 
     def drive(notice: _Notice) -> graph.End:
         def watch(task_run: str, step: Mapping[str, Any]) -> None:
@@ -353,18 +338,16 @@ def _drive_and_show(
 
         tickets = graph.Tickets(folder, drives=graph.Drives(folder, watcher=watch))
         return graph.ByModel(
-            tickets, run_id, ticket, runner, limits=limits, commands=config.commands, reserve=config.run.reserve,
+            tickets, run_id, read, runner, limits=limits, commands=config.commands, reserve=config.run.reserve,
             notice=notice, redactor=redactor,
         ).drive()  # fmt: skip
 
     screen = Screen(console, live=not (as_json and sys.stdout.isatty()))
-    end, summary = _shown(
-        run_id, ticket.ticket_id, screen, drive, partial(_summary, graph.Tickets(folder), limits), again=again,
-        as_json=as_json,
-    )  # fmt: skip
+    summarized = partial(_summary, graph.Tickets(folder), limits)
+    end, summary = _shown(run_id, read.ticket_id, screen, drive, summarized, again=again, as_json=as_json)
     if not as_json:
         _print(summary, end, again, root_words(folder))
-    return _exit_code(summary)
+    sys.exit(_exit_code(summary))
 
 
 def _summary(tickets: graph.Tickets, limits: Limits, end: graph.End) -> dict[str, Any]:

@@ -106,17 +106,14 @@ class Screen:
     def _queue(self, step: Mapping[str, Any]) -> None:
         """Say who is in the way: at first, when that changes, and once a minute."""
         blockers = {(row["holder"], row["held_pattern"]) for row in step["blockers"]}
-        if blockers != self._blockers or step["waited_seconds"] >= self._told_at + _AGAIN_SECONDS:
-            self._blockers, self._told_at = blockers, step["waited_seconds"]
-            self._line(self._queued(step))
-
-    def _queued(self, step: Mapping[str, Any]) -> Text:
         waited = step["waited_seconds"]
-        text = self._held(f"waiting in the queue{f' for {waited} s' if waited else ''}; Ctrl-C keeps the run", step)
-        runs = [row["holder"] for row in step["blockers"] if row["holder"].startswith("run:")]
-        if runs and not waited:
-            text.append(f"\n{' ' * 12}nobody goes on with that run? {give_up(runs[0])}", "dim")
-        return text
+        if blockers != self._blockers or waited >= self._told_at + _AGAIN_SECONDS:
+            self._blockers, self._told_at = blockers, waited
+            text = self._held(f"waiting in the queue{f' for {waited} s' if waited else ''}; Ctrl-C keeps the run", step)
+            runs = [row["holder"] for row in step["blockers"] if row["holder"].startswith("run:")]
+            if runs and not waited:
+                text.append(f"\n{' ' * 12}nobody goes on with that run? {give_up(runs[0])}", "dim")
+            self._line(text)
 
     def _held(self, first: str, step: Mapping[str, Any]) -> Text:
         return _with_rows(Text(first, "yellow"), map(blocker_text, step["blockers"]), "default")

@@ -1,4 +1,4 @@
-"""`interlock mcp` and `interlock serve`: the MCP server on standard input and output, and over HTTP."""
+"""`interlock mcp` and `interlock serve`: the MCP server on standard input and output, and over HTTP; and the hooks."""
 
 import errno
 import json
@@ -118,18 +118,12 @@ def serve_command(
     # The SDK configures the root logger unless somebody did.
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
 
-    from interlock.server import make_server  # noqa: PLC0415
-    from interlock.server.access import (  # noqa: PLC0415
-        PATH,
-        is_loopback,
-    )
+    from interlock.server import ALL, make_server  # noqa: PLC0415
+    from interlock.server.access import PATH, is_loopback  # noqa: PLC0415
     from interlock.server.http import caller, hosts_of, listen, serve, url_of  # noqa: PLC0415
     from interlock.web import serving  # noqa: PLC0415
 
-    if toolsets is None:
-        server = make_server(folder, caller=caller)
-    else:
-        server = make_server(folder, toolsets=toolsets.split(","), caller=caller)
+    server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","), caller=caller)
     try:
         bound = listen(host, port)
     except OSError as error:
@@ -220,3 +214,13 @@ def why_not(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRNOTAVAIL:
         return f"--host: {host} is no address of this machine. Use 127.0.0.1."
     return f"{host}:{port} cannot be listened on: {error.strerror}. Use `--host 127.0.0.1 --port 0`."
+
+
+@click.command("hook", context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def hook_command(arguments: tuple[str, ...]) -> None:
+    """Answer a hook of an agent's client or of git; `interlock hook --help` lists them."""
+    # This is the row in the help: the entry takes hooks on a shorter way, past the command line.
+    from interlock.reservations.hooks.main import main  # noqa: PLC0415 - ends the process
+
+    main(arguments)

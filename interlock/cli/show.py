@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -10,12 +10,11 @@ from typing import Any, Final
 import click
 
 from interlock import graph
-from interlock.catalog import CODE
+from interlock.catalog import CODE, catalog
 from interlock.cli.calls import read_standing
 from interlock.cli.completion import complete_run, complete_task_run
 from interlock.cli.context import (
     asked,
-    count,
     finite,
     form_option,
     json_option,
@@ -27,10 +26,9 @@ from interlock.cli.context import (
 )
 from interlock.cli.standing import show_standing
 from interlock.core.errors import Exit, InterlockError
-from interlock.core.finding import Finding
 from interlock.core.render import OF_SERVICES
-from interlock.core.rule import Rule, explain
-from interlock.core.text import closest
+from interlock.core.rule import explain
+from interlock.core.text import closest, count
 from interlock.reservations import span
 from interlock.reservations.answers import StandingAnswer
 
@@ -88,9 +86,10 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
     except InterlockError as error:
         damaged.append({"run_id": "reservations", "message": error.message, "fix": error.fix})
     if as_json:
-        data = {"schema": "interlock.runs/1", "runs": rows, "tickets": tickets, "damaged": damaged,
-                "without_state": lost_runs}  # fmt: skip
-        print_json({**data, "reservations": held})
+        print_json({
+            "schema": "interlock.runs/1", "runs": rows, "tickets": tickets, "damaged": damaged,
+            "without_state": lost_runs, "reservations": held,
+        })  # fmt: skip
     else:
         _list(rows, tickets, damaged, lost_runs, alone=held is None or not any(held.values()))
         if held is not None:
@@ -112,7 +111,6 @@ def _ticket_run(folder: Path, name: str | None) -> str | None:
 
 
 def _ago(row: Mapping[str, Any]) -> str:
-
     moment = row.get("updated_at")
     if not moment:
         return ""
@@ -165,30 +163,21 @@ def _list(
         click.echo(f"  fix: {item['fix']}")
 
 
-def _explain_code(rows: Mapping[str, Rule], code: str, *, as_json: bool) -> None:
-
-    if as_json:
-        keys = ("code", "level", "title", "source", "remedy", "good", "bad")
-        print_json({"schema": "interlock.rule/1", **{key: getattr(rows[code], key) for key in keys}})
-    else:
-        click.echo(explain(rows.values(), code), nl=False)
-
-
 @click.command("explain")
 @click.argument("run", metavar="RUN|CODE", shell_complete=complete_run)
 @root_option
 @json_option
 def explain_command(run: str, root: Path | None, as_json: bool) -> None:
     """Say why RUN (the id of a run, a task or a ticket) is where it is, or what a CODE such as ENV203 means."""
-    near = ""
-    if re.fullmatch(CODE, run.upper()):
-        from interlock.catalog import catalog  # noqa: PLC0415
-
+    near, code = "", run.upper()
+    if re.fullmatch(CODE, code):
         rows = catalog()
-        if run.upper() in rows:
-            _explain_code(rows, run.upper(), as_json=as_json)
+        if code in rows:
+            keys = ("code", "level", "title", "source", "remedy", "good", "bad")
+            rule = {"schema": "interlock.rule/1", **{key: getattr(rows[code], key) for key in keys}}
+            show(rule, lambda _rule: click.echo(explain(rows.values(), code), nl=False), as_json=as_json)
             return
-        near = closest(run.upper(), rows, 0.7)
+        near = closest(code, rows, 0.7)
     from interlock.cli.run import known_run  # noqa: PLC0415
 
     folder = resolve_root(root)
@@ -261,12 +250,6 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
         click.echo(compiled.get_graph().draw_mermaid(), nl=False)
 
 
-def _findings(verified: "graph.Verification", looked: "graph.EvidenceCheck | None") -> Iterator[Finding]:
-    # The line of evidence is one of the journal, not of the file.
-    yield from (row._replace(line=0) for row in (() if looked is None else looked.problems))
-    yield from verified.problems
-
-
 @click.command("verify")
 @click.option("--head", "heads", multiple=True, metavar="RUN:SEQ:HASH",
               help="A head that was printed at the end of a run, kept elsewhere.")  # fmt: skip
@@ -316,11 +299,13 @@ def verify_command(
     folder = resolve_root(root)
     found = graph.verify_journal(folder, [graph.parse_head(item) for item in heads])
     looked = graph.check_evidence(folder) if evidence else None
-    good = not found.problems and (allow_incomplete or not found.is_incomplete)
-    good = good and (looked is None or not looked.problems)
+    # The line of evidence is one of the journal, not of the file.
+    problems = [] if looked is None else [row._replace(line=0) for row in looked.problems]
+    problems += found.problems
+    good = not problems and (allow_incomplete or not found.is_incomplete)
     data = {**found.to_json(), "ok": good, **({} if looked is None else {"evidence": looked.to_json()})}
     code = Exit.GOOD if good else Exit.REFUSED
-    report(_findings(found, looked), wanted, folder, data, lambda: _print_verified(found, looked), code=code)
+    report(problems, wanted, folder, data, lambda: _print_verified(found, looked), code=code)
 
 
 def _print_verified(found: "graph.Verification", looked: "graph.EvidenceCheck | None") -> None:

@@ -179,20 +179,13 @@ def show_granted(
     `covered` has, by the pattern of a lease wider than what was asked for, what that was.
     """
     for lease in leases:
-        notes = [note for note, holds in _marks(lease) if holds]
+        marks = {"shared": not lease["exclusive"], "no-force": lease["no_force"]}
+        marks["claim: reserve it to keep it"] = lease["claim"]
+        notes = [one_line(lease["holder"]), *(note for note, holds in marks.items() if holds)]
         names = ", ".join(map(one_line, covered.get(lease["pattern"], ())))
         notes += [f"covers {names}"] if names else []
         until = clock_time(lease["expires_at"])
         click.echo(f"{lease['reservation_id']}  {lease['pattern']}  until {until}  ({'; '.join(notes)})")
-
-
-def _marks(lease: Mapping[str, Any]) -> tuple[tuple[str, bool], ...]:
-    return (
-        (one_line(lease["holder"]), True),
-        ("shared", not lease["exclusive"]),
-        ("no-force", lease["no_force"]),
-        ("claim: reserve it to keep it", lease["claim"]),
-    )
 
 
 def show_conflicts(answer: Mapping[str, Any]) -> None:

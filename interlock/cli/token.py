@@ -8,6 +8,9 @@ import click
 from interlock.cli.completion import complete_token
 from interlock.cli.context import json_option, print_json, resolve_root, root_option, root_words
 from interlock.core.text import closest
+from interlock.gates import build_protocol
+from interlock.gates.config import load_config
+from interlock.server.tokens import TokenStore, checked_agent
 
 
 @click.group("token")
@@ -24,10 +27,6 @@ def create(agent: str, root: Path | None, as_json: bool) -> None:
 
     Who bears it is AGENT and nobody else: it answers for that role, and takes on the ticket runs that it began.
     """
-    from interlock.gates import build_protocol  # noqa: PLC0415
-    from interlock.gates.config import load_config  # noqa: PLC0415
-    from interlock.server.tokens import TokenStore, checked_agent  # noqa: PLC0415
-
     folder = resolve_root(root)
     checked_agent(agent)
     roles = [name for name, role in build_protocol(load_config(folder)).roles.items() if role.kind != "orchestrator"]
@@ -61,8 +60,6 @@ def _no_role(agent: str, roles: list[str]) -> str:
 @json_option
 def list_tokens(root: Path | None, as_json: bool) -> None:
     """List the valid tokens: id, agent, and when each was made."""
-    from interlock.server.tokens import TokenStore  # noqa: PLC0415
-
     records = TokenStore(resolve_root(root)).records()
     if as_json:
         rows = [{"id": row.token_id, "agent": row.agent, "created_at": row.created_at} for row in records]
@@ -80,8 +77,6 @@ def list_tokens(root: Path | None, as_json: bool) -> None:
 @json_option
 def revoke(name: str, root: Path | None, as_json: bool) -> None:
     """Take back one token, or every token of an agent; a running server refuses it from the next request on."""
-    from interlock.server.tokens import TokenStore  # noqa: PLC0415
-
     gone = TokenStore(resolve_root(root)).revoke(name)
     if as_json:
         rows = [{"id": row.token_id, "agent": row.agent} for row in gone]

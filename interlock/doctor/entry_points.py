@@ -13,18 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from interlock.doctor.installed import (
-    BEFORE,
-    FIX,
-    TOOLS,
-    Handler,
-    hooks_of,
-    missing_program,
-    names_recorded,
-    servers,
-    titles,
-)
-from interlock.doctor.report import Check, Report, Scene, fail, good, many, warn
+from interlock.core.text import count
+from interlock.doctor.installed import BEFORE, FIX, TITLES, TOOLS, hooks_of, missing_program, names_recorded, servers
+from interlock.doctor.report import Check, Report, Scene, fail, good, warn
 from interlock.install import find_launch, githooks
 from interlock.install.hooks import HOOKS
 from interlock.install.record import recorded
@@ -45,7 +36,7 @@ AGAIN: Final = "Run `interlock init{}`."
 def client_hooks(client: str, scene: Scene) -> Report:
     """Check that a client calls our hooks, and that their programs can be found."""
     found = hooks_of(scene.root, client)
-    title = titles()[client]
+    title = TITLES[client]
     again = AGAIN.format("" if client == "claude" else f" --client {client}")
     if found.problems:
         return fail(f"its settings cannot be read: {found.problems[0]}", "Fix that file.")
@@ -85,7 +76,7 @@ def client_hooks(client: str, scene: Scene) -> Report:
         fix = f"Take them out of one: {' or '.join(files)}."
         fix = f"The plugin is enough: interlock uninstall --client {client}" if found.plugin else fix
         return warn(f"every hook is called twice: {' and '.join(files)} have them", fix)
-    return good(f"{many(len(found.handlers), 'hook')} in {', '.join(files)}")
+    return good(f"{count(found.handlers, 'hook')} in {', '.join(files)}")
 
 
 def _main_worktree(scene: Scene) -> Path | None:
@@ -212,7 +203,8 @@ def server(scene: Scene) -> Report:
 
 def latency(scene: Scene) -> Report:
     """Measure the hook that runs before each edit, as a client calls it, with a call that concerns nobody."""
-    row = _before(scene)
+    hooks = (row for client in BEFORE for row in hooks_of(scene.root, client).handlers if row.event == BEFORE[client])
+    row = next(hooks, None)
     line = shlex.join((*githooks.program()[0], "hook", "pre-edit")) if row is None else row.command
     data = b'{"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_input": {}}'
     times: list[float] = []
@@ -235,11 +227,6 @@ def latency(scene: Scene) -> Report:
         fix = "Look at the load of this machine, and at what Python imports at its start: python -X importtime -c pass"
         return warn(took, fix)
     return good(took)
-
-
-def _before(scene: Scene) -> Handler | None:
-    rows = (row for client in BEFORE for row in hooks_of(scene.root, client).handlers if row.event == BEFORE[client])
-    return next(rows, None)
 
 
 def _shadowed(root: Path, place: githooks.Place) -> str:

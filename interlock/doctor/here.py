@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Final
@@ -15,7 +16,6 @@ from interlock.core.project import PROJECT
 from interlock.doctor.installed import servers
 from interlock.doctor.report import Report, Scene, fail, good, warn
 from interlock.gates import load_config
-from interlock.gates.errors import ConfigError
 from interlock.gates.sealed import sandbox
 from interlock.install.githooks import program
 from interlock.reservations import SqliteStore, identity, journal_mode, process, settings
@@ -131,8 +131,6 @@ def configured(scene: Scene) -> Report:
     try:
         load_config(scene.root)
         found = settings.read(scene.place.root)
-    except ConfigError as error:
-        return fail(error.message, error.fix)
     except InterlockError as error:
         return fail(error.message, error.fix)
     return good(f"valid; a lease lives {found.ttl_minutes:g} min, escalation is {found.escalation}")
@@ -167,12 +165,10 @@ def agent(scene: Scene) -> Report:
     store = scene.place.store_path
     names: dict[str, tuple[str, str]] = {}
     try:
-        names["shell"] = _known(scene.env, store)
-        names["git"] = names["shell"]
+        names["shell"] = names["git"] = _known(scene.env, store)
         # A client starts its server without what session-start tells to the shell commands of the session.
-        bare = {key: value for key, value in scene.env.items() if key not in (identity.EXPORTED, identity.SESSION)}
-        if scene.env.get(identity.EXPORTED):
-            bare = {key: value for key, value in bare.items() if key not in identity.NAMES}
+        told = {identity.EXPORTED, identity.SESSION, *(identity.NAMES if scene.env.get(identity.EXPORTED) else ())}
+        bare = {key: value for key, value in scene.env.items() if key not in told}
         for row in servers(scene.root):
             names[f"server of {row.client}"] = _known({**bare, **row.env}, store)
     except InterlockError as error:
@@ -187,11 +183,8 @@ def agent(scene: Scene) -> Report:
 
 def _known(env: Mapping[str, str], path: str) -> tuple[str, str]:
     """Return the name that a program with this environment finds, and by which rule."""
-    store = SqliteStore(path if Path(path).exists() else ":memory:")  # one that is not there would be made
-    try:
+    with closing(SqliteStore(path if Path(path).exists() else ":memory:")) as store:  # one not there would be made
         found = identity.who(env, store)
-    finally:
-        store.close()
     told = identity.told(env)
     given = next((name for name in identity.NAMES if env.get(name, "").strip() == found.name), "")
     if told:

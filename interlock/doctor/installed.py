@@ -103,6 +103,9 @@ SETTINGS: Final = {
 BEFORE: Final = {"claude": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool"}
 """A client's event before a tool call."""
 
+TITLES: Final = {row.client: row.title for row in INSTALLATIONS}
+"""Each client's name for people."""
+
 _EXACT: Final = re.compile(r"[A-Za-z0-9_\-, |]+")
 _NO_PROGRAM: Final = frozenset({"env", "exec", "command"})
 
@@ -229,11 +232,6 @@ def names_recorded(root: Path) -> set[str]:
         return {row["name"] for row in recorded(root)}
     except InstallError:
         return set()
-
-
-def titles() -> dict[str, str]:
-    """Return each client's name for people."""
-    return {row.client: row.title for row in INSTALLATIONS}
 
 
 def missing_program(command: str, root: Path, env: Mapping[str, str]) -> str:

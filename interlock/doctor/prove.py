@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from interlock.doctor.entry_points import hook_state
 from interlock.doctor.installed import (
     BEFORE,
     FIX,
+    TITLES,
     TOOLS,
     Handler,
     Hooks,
@@ -27,7 +28,6 @@ from interlock.doctor.installed import (
     hooks_of,
     names_recorded,
     servers,
-    titles,
 )
 from interlock.install import find_launch, githooks
 from interlock.install.githooks import PROBE
@@ -165,13 +165,11 @@ def _step(scratch: Scratch, *words: str) -> None:
 def _hold(scratch: Scratch) -> None:
     """Let the holder have the file; a person, who is never silent, without a process that could end."""
     common = str(scratch.root / ".git")
-    store = SqliteStore(os.path.join(common, "interlock", place.STORE))  # noqa: PTH118 - the store has texts
-    try:
+    path = os.path.join(common, "interlock", place.STORE)  # noqa: PTH118 - the store has texts
+    with closing(SqliteStore(path)) as store:
         runtime = Runtime(store, settings.read(str(scratch.root)))
         holder = Caller(scratch.holder, "person", str(scratch.root), "cli")
         answer = Reservations(runtime, holder).reserve_files([scratch.file], reason="interlock doctor --prove")
-    finally:
-        store.close()
     if answer["errors"]:
         raise RuntimeError(answer["errors"][0]["message"])
 
@@ -215,15 +213,17 @@ def entry_points(home: Path) -> list[EntryPoint]:
     found = [EntryPoint("interlock reserve", _cli), EntryPoint("interlock commit", _cli_commit), *_servers(home)]
     for client, tools in TOOLS.items():
         hooks = hooks_of(home, client)
-        title = titles()[client]
+        ways: list[tuple[str, tuple[Handler, ...], str]] = []
         if hooks.is_expected:
             fix = f"interlock uninstall --client {client} && interlock init --client {client}"
-            found += [_tool_entry_point(f"{title}: {tool}", hooks, hooks.of_settings, tool, fix) for tool in tools]
+            ways.append((TITLES[client], hooks.of_settings, fix))
         if hooks.plugin is not None:
-            fix, name = FIX.format(hooks.plugin.id), hooks.plugin.path
-            found += [
-                _tool_entry_point(f"{title} ({name}): {tool}", hooks, hooks.of_plugin, tool, fix) for tool in tools
-            ]
+            name = f"{TITLES[client]} ({hooks.plugin.path})"
+            ways.append((name, hooks.of_plugin, FIX.format(hooks.plugin.id)))
+        for title, handlers, fix in ways:
+            for tool in tools:
+                name = f"{title}: {tool}"
+                found.append(EntryPoint(name, partial(_tool, name, hooks, handlers, tool, fix)))
     place = githooks.find(home)
     known = names_recorded(home)
     if place is not None and any(_is_entry_point(place, known, name) for name in GIT_HOOKS):
@@ -274,9 +274,8 @@ def _server(row: Server, name: str, scratch: Scratch) -> Proof:
         return Proof(name, row.path, refused=False, found="the entry that init wrote is gone", fix=fix)
     said = scratch.run(row.words, cwd=scratch.home, stdin=_asking(scratch), env=row.env)
     answer = next((line for line in said.out.splitlines() if '"id":2' in line.replace(" ", "")), "")
-    refused = "RSV201" in answer
     said = Said(said.status, answer, said.err)
-    return _judged(scratch, name, shlex.join(row.words), said, refused=refused, fix=fix)
+    return _judged(scratch, name, shlex.join(row.words), said, refused="RSV201" in answer, fix=fix)
 
 
 def _asking(scratch: Scratch) -> str:
@@ -289,10 +288,6 @@ def _asking(scratch: Scratch) -> str:
         {"id": 2, "method": "tools/call", "params": call},
     ]
     return "".join(json.dumps({"jsonrpc": "2.0", **row}) + "\n" for row in rows)
-
-
-def _tool_entry_point(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str) -> EntryPoint:
-    return EntryPoint(name, partial(_tool, name, hooks, handlers, tool, fix))
 
 
 def _tool(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:

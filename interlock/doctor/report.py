@@ -39,11 +39,6 @@ class Check:
     run: Callable[[Scene], Report]
 
 
-def many(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 line`, `2 lines`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def good(found: str) -> Report:
     """Return that all is well."""
     return Report("ok", found)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from interlock.core.errors import InterlockError
-from interlock.doctor.report import Report, Scene, fail, good, many, warn
+from interlock.core.text import count
+from interlock.doctor.report import Report, Scene, fail, good, warn
 from interlock.graph import journal_path
 from interlock.reservations import (
     FIRST_SOUND_WAL,
@@ -73,7 +74,6 @@ def around(scene: Scene) -> Report:
 
 
 def _whole(path: str) -> Report:
-
     def look(connection: sqlite3.Connection) -> Report:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         said = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
@@ -134,7 +134,7 @@ def leases(scene: Scene) -> Report:
         expired = sum(row.expires_at <= scene.now for row in rows)
         states = {name: state_of(runtime, agent, scene.now) for name, agent in agents.items()}
         dead = sorted(name for name, state in states.items() if state != "alive")
-        held = f"{many(len(rows) - expired, 'live lease')} of {many(len(agents), 'agent')}"
+        held = f"{count(len(rows) - expired, 'live lease')} of {count(agents, 'agent')}"
         found = f"{held}, {waiting} waiting, {expired} expired"
         if dead:
             fix = "Whoever needs their files reserves them: that takes them over. Or wait until the leases end."
@@ -153,14 +153,14 @@ def outbox(scene: Scene) -> Report:
         if gone:
             fix = f"Its journal went too; `mkdir {gone[0]}` and `interlock status --root {gone[0]}` write what is left."
             return warn(f"events wait for the journal of {gone[0]}, which is gone", fix)
-        count = sum(number for _, number, _ in rows)
-        if count > BACKLOG:
+        queued = sum(number for _, number, _ in rows)
+        if queued > BACKLOG:
             fix = "Run `interlock status` in the checkout that they belong to; a note there says why they stay."
             age = scene.now - min(first for _, _, first in rows)
-            return warn(f"{many(count, 'event')} to go into the journal, the first for {age:.0f} s", fix)
-        if not count:
+            return warn(f"{count(queued, 'event')} to go into the journal, the first for {age:.0f} s", fix)
+        if not queued:
             return good("nothing waits for the journal")
-        return good(f"{many(count, 'event')} to go into the journal; the next command writes them")
+        return good(f"{count(queued, 'event')} to go into the journal; the next command writes them")
 
     return _looked(scene.place.store_path, look)
 
@@ -174,9 +174,9 @@ def journal(scene: Scene) -> Report:
     found = verify_journal(scene.root)
     if found.problems:
         first = found.problems[0]
-        said = f"{many(len(found.problems), 'problem')}; the first, in line {first.line}: {first.code}: {first.message}"
+        said = f"{count(found.problems, 'problem')}; the first, in line {first.line}: {first.code}: {first.message}"
         return fail(said, "`interlock verify` lists them all.")
-    return good(f"{many(found.lines, 'line')} of {many(found.runs, 'run')}: what was written")
+    return good(f"{count(found.lines, 'line')} of {count(found.runs, 'run')}: what was written")
 
 
 def ignored(scene: Scene) -> Report:
@@ -201,13 +201,11 @@ def _asked(scene: Scene, ask: Callable[[Runtime], Report]) -> Report:
     path = scene.place.store_path
     if not Path(path).is_file():
         return good(NONE_YET)
-    opened = SqliteStore(path)
     try:
-        return ask(Runtime(opened, settings.read(scene.place.root), is_running=process.is_running))
+        with closing(SqliteStore(path)) as opened:
+            return ask(Runtime(opened, settings.read(scene.place.root), is_running=process.is_running))
     except InterlockError as error:
         return fail(error.message, error.fix)
-    finally:
-        opened.close()
 
 
 def _looked(path: str, look: Callable[[sqlite3.Connection], Report]) -> Report:

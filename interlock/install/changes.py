@@ -93,7 +93,8 @@ def plan_undo(root: Path, wanted: Sequence[Installation], *, git: bool = False) 
         if not ours and not (git and row["name"].startswith(githooks.PREFIX)):
             continue
         try:
-            now = files[row["path"]] if row["path"] in files else _now(root, row, ours=ours)
+            path = row["path"]
+            now = files[path] if path in files else read(root, path) if ours else read_raw(root / path)
             change = _reversal(root, known[row["name"]], row, now) if ours else _git_reversal(root, row, now, files)
         except EditError as error:
             fix = f"Take the entry out of {row['path']} by hand, or put back the original, then run this again."
@@ -120,10 +121,6 @@ def apply_undo(root: Path, changes: Sequence[Change]) -> None:
         _write_all(root, [change for change in changes if not change.is_done])
         names = {change.name for change in changes}
         record.forget(root, [row for row in record.recorded(root) if row["name"] not in names])
-
-
-def _now(root: Path, row: Row, *, ours: bool) -> File | None:
-    return read(root, row["path"]) if ours else read_raw(root / row["path"])
 
 
 def _reversal(root: Path, installation: Installation, row: Row, now: File | None) -> Change:
@@ -200,7 +197,9 @@ def _git_reversal(root: Path, row: Row, now: File | None, files: Mapping[str, Fi
         return change(original, "removed" if original is None else "restored byte for byte")
     if now == original:
         return change(now, "as it was already")
-    githooks.check_foreign(now)
+    if githooks.command_of(now.data.decode("utf-8", "replace")):  # nobody knows what of it is to stay
+        message = "the hook was changed by hand."
+        raise EditError("INI103", message, "another text with a call of Interlock", "the text that init wrote")
     return change(now, "another hook is there now: left as it is")
 
 

@@ -73,9 +73,8 @@ class Change:
     def diff(self) -> str:
         """Return a unified diff, empty when nothing changes."""
         old, new = (_lines(file) for file in (self.before, self.after))
-        there, then = (self.path.lstrip("/"),) * 2
-        names = ("/dev/null" if self.before is None else f"a/{there}",
-                 "/dev/null" if self.after is None else f"b/{then}")  # fmt: skip
+        path = self.path.lstrip("/")
+        names = "/dev/null" if self.before is None else f"a/{path}", "/dev/null" if self.after is None else f"b/{path}"
         rows = difflib.unified_diff(old, new, *names)
         return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 

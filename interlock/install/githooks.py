@@ -83,7 +83,13 @@ def plan(root: Path) -> list[Change]:
     if place is None:
         return []
     if not place.own:
-        raise InstallError((_shared(place),))
+        message = "git's hooks are in a folder outside of this repository, where they would serve others too."
+        found, expected = f"core.hooksPath = `{place.configured}`", "a folder in this repository"
+        fix = (
+            "Give this repository a folder of its own: `git config core.hooksPath .git/hooks`, or run init with "
+            "--no-git-hooks and call `interlock hook pre-commit` from your own hook."
+        )
+        raise InstallError((file_problem("INI104", str(place.folder), message, found, expected, fix),))
     changes: list[Change] = []
     problems: list[Finding] = []
     known = {row["name"]: row for row in recorded(root)}
@@ -112,37 +118,22 @@ def is_current(path: Path, name: str) -> bool:
     return file is not None and file.data == script(name, *program(), read_raw(_beside(path))).encode()
 
 
-def check_foreign(file: File) -> None:
-    """Refuse a hook of ours that was edited: nobody knows what of it is to stay.
-
-    Raises:
-        EditError: It is one.
-    """
-    if command_of(file.data.decode("utf-8", "replace")):
-        message = "the hook was changed by hand."
-        raise EditError("INI103", message, "another text with a call of Interlock", "the text that init wrote")
-
-
 def script(name: str, words: Sequence[str], marker: Path, kept: File | None = None) -> str:
     """Return the text of a hook.
 
     The hook that was there, `kept`, is called first, and its status counts; `marker` is gone when the installation is.
     """
     head, comment, *lines = git_hook(name, words).splitlines()
-    back = f'mv "$0{KEPT_SUFFIX}" "$0"' if kept is not None else 'rm "$0"'
+    # In single quotes, for it stands in a text in double ones; `$0` is filled in all the same.
+    back = f"mv '$0{KEPT_SUFFIX}' '$0'" if kept is not None else "rm '$0'"
     gone = [
         f"[ -x {shlex.quote(words[0])} ] && [ -e {shlex.quote(str(marker))} ] || {{",
         '  [ "$INTERLOCK_HOOKS" = off ] && exit 0',
-        f"""  echo "interlock is gone from this machine, so this hook refuses; take it out: {_escaped(back)}" >&2""",
+        f"""  echo "interlock is gone from this machine, so this hook refuses; take it out: {back}" >&2""",
         "  exit 1",
         "}",
     ]
     return "\n".join([head, comment, *_chained(name, kept), *lines[:-1], *gone, lines[-1], ""])
-
-
-def _escaped(text: str) -> str:
-    """Keep the quotes of a command inside a text in quotes; `$0` stays to be filled in."""
-    return text.replace('"', "'")
 
 
 def _chained(name: str, kept: File | None) -> list[str]:
@@ -217,13 +208,3 @@ def _plan_one(root: Path, path: Path, name: str, known: Mapping[str, Row]) -> li
 
 def _beside(path: Path) -> Path:
     return path.with_name(path.name + KEPT_SUFFIX)
-
-
-def _shared(place: Place) -> Finding:
-    message = "git's hooks are in a folder outside of this repository, where they would serve others too."
-    fix = (
-        "Give this repository a folder of its own: `git config core.hooksPath .git/hooks`, or run init with "
-        "--no-git-hooks and call `interlock hook pre-commit` from your own hook."
-    )
-    expected = "a folder in this repository"
-    return file_problem("INI104", str(place.folder), message, f"core.hooksPath = `{place.configured}`", expected, fix)

@@ -13,8 +13,7 @@ from interlock.envelope import parse
 from interlock.envelope.export import export
 from interlock.envelope.export.language import Bounds, Known, envelope_language
 from interlock.envelope.export.notation import Chars, Literal, Ref, Repeat, Rules, longest_bytes, seq
-from interlock.envelope.model import Envelope
-from interlock.envelope.render import render
+from interlock.envelope.model import Envelope, render
 from interlock.envelope.renderers import envelope_object
 from interlock.envelope.template import example
 from tests.effort import examples

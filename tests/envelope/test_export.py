@@ -16,9 +16,8 @@ from interlock.envelope.export import FORMS, Form, export
 from interlock.envelope.export.language import TEXT, Known, envelope_language
 from interlock.envelope.export.notation import Chars
 from interlock.envelope.export.schema import to_json_schema
-from interlock.envelope.model import Envelope
+from interlock.envelope.model import Envelope, render
 from interlock.envelope.protocol import LABELS
-from interlock.envelope.render import render
 from interlock.envelope.renderers import envelope_object
 from interlock.envelope.template import example
 from tests.effort import examples

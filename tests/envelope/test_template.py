@@ -5,9 +5,9 @@ import re
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from interlock.envelope.model import render
 from interlock.envelope.outcomes import Outcome, outcomes
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GATES, ROLES, GateSpec, Protocol, Role
-from interlock.envelope.render import render
 from interlock.envelope.template import example, required_gates, template
 from interlock.envelope.validate import parse, validate
 from tests.table import each_row
