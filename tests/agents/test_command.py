@@ -13,6 +13,7 @@ from interlock.agents.runners import CommandRunner, make_runner
 from interlock.agents.runners.presets import PRESETS
 from interlock.agents.runners.printed import UnreadableOutput, read_output
 from interlock.agents.usage import Usage
+from tests.refusals import raises_told
 from tests.table import each_row
 
 ENVELOPE = "STATUS: BLOCKED\nwhatever\n"
@@ -130,9 +131,8 @@ def test_a_program_that_is_gone_when_it_is_asked_is_named(tmp_path: Path) -> Non
 
 def test_a_prompt_that_is_too_long_for_a_command_line_is_said_with_the_way_round(tmp_path: Path) -> None:
     runner = command(tmp_path, argv=[*python("pass"), "{prompt}"])
-    with pytest.raises(RunnerError) as caught:
+    with raises_told(RunnerError, "{prompt_file}"):
         runner(ask(tmp_path, prompt="x" * 1_000_000))
-    assert "{prompt_file}" in caught.value.fix
 
 
 def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:

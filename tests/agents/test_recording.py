@@ -19,6 +19,7 @@ from interlock.agents.taped import read_recording
 from interlock.agents.usage import Usage
 from interlock.redaction import Redactor
 from tests.agents.tapes import REPORTS, Work
+from tests.refusals import raises_told
 
 
 @pytest.fixture
@@ -229,9 +230,8 @@ def test_an_assignment_that_holds_a_key_is_the_same_when_it_is_played(
 )
 def test_what_is_no_recording_is_refused_with_its_line(data: bytes, file: Path) -> None:
     file.write_bytes(data)
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, path=str(file)) as caught:
         read_recording(file)
-    assert caught.value.path == str(file)
     assert caught.value.key.startswith("line ")
 
 
@@ -251,9 +251,8 @@ def test_an_answer_that_was_changed_by_hand_into_none_is_refused_before_the_run(
     rows = rows_of(file)
     rows[1]["answer"] |= change
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, key="line 2"):
         read_recording(file)
-    assert caught.value.key == "line 2"
 
 
 def test_a_recording_that_is_not_there_is_refused(file: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests import warm
 from tests.campaign.test_kills import greeting_project
+from tests.refusals import raises_told
 
 
 def interlock(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -270,7 +271,6 @@ def test_a_defect_of_our_own_ends_with_70_and_shows_where(
         raise ZeroDivisionError
 
     monkeypatch.setattr("interlock.graph.diagram.status_mermaid", broken)
-    with pytest.raises(SystemExit) as ended:
+    with raises_told(SystemExit, code=70):
         entry(["graph"])
-    assert ended.value.code == 70
     assert "ZeroDivisionError" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from interlock.gates.config import load_config
 from interlock.graph import RunStore, make_policy, task_from_mapping
 from tests.campaign.test_kills import greeting_project
 from tests.interlock.test_cli import data, interlock
+from tests.refusals import raises_told
 
 
 @pytest.fixture
@@ -151,9 +152,8 @@ def test_a_journal_that_the_system_does_not_let_grow_has_the_exit_code_of_the_sy
         return real(target, *more, **options)
 
     monkeypatch.setattr(os, fails, full)
-    with pytest.raises(SystemExit) as ended:
+    with raises_told(SystemExit, code=74):
         main(["abandon", "HELLO-001.1", "--root", str(tmp_path)])
-    assert ended.value.code == 74
     assert "fix:" in capsys.readouterr().err
 
 
