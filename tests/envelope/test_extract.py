@@ -185,6 +185,8 @@ def test_every_real_response_is_extracted_with_all_its_fields(corpus: Path) -> N
         assert len(labels | missing) == 12
         assert report.normalised
         assert not validate(path.read_bytes()).ok
+        errors = [finding for finding in report.findings if finding.level == "error"]
+        assert all(finding.fix and finding.source and finding.line for finding in errors), path
         told[path.stem] = {finding.code for finding in report.findings if finding.level == "error"}
     assert told["SYSTEM-FRONTEND-SCAFFOLD-001"] == set()
     assert "ENV403" in told["TOURS-UI-001"]
@@ -192,3 +194,4 @@ def test_every_real_response_is_extracted_with_all_its_fields(corpus: Path) -> N
     assert {"ENV301", "ENV216", "ENV217", "ENV307"} <= told["OPERATOR-PROFILE-UI-001-CODE-REVIEW"]
     assert {"ENV301", "ENV216"} <= told["TOURS-UI-001-VISUAL-QA"]
     assert sum(1 for found in told.values() if found) == 12
+    assert sum("ENV203" in found for found in told.values()) == 1

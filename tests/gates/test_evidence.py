@@ -225,20 +225,6 @@ def test_writing_is_whole_and_leaves_nothing_beside(tmp_path: Path) -> None:
     assert [entry.name for entry in (tmp_path / GOOD).parent.iterdir()] == ["review.md"]
 
 
-def test_a_write_that_fails_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(tmp_path, GOOD, b"old")
-
-    def fail(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="No space"):
-        write_evidence(tmp_path, GOOD, b"new")
-    monkeypatch.undo()
-    assert read(tmp_path, GOOD).data == b"old"
-    assert [entry.name for entry in (tmp_path / GOOD).parent.iterdir()] == ["review.md"]
-
-
 def test_nothing_is_written_outside_artifacts_and_through_no_linked_folder(tmp_path: Path) -> None:
     for path in ("/etc/x", "artifacts/../x", "docs/x"):
         with pytest.raises(ValueError, match="evidence path"):

@@ -239,7 +239,10 @@ def test_an_export_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ("a/b/conftest.py", "decides"), (".github/workflows/x.txt", "decides"), ("sub/.cargo/config.toml", "decides"),
         ("requirements-dev.txt", "decides"), ("web/vitest.config.ts", "decides"), ("src/x.test.tsx", "test"),
         ("pkg/a_test.go", "test"), ("src/tests/__init__.py", "support"), ("x/__snapshots__/a.snap", "support"),
-        ("testdata/a.golden", "support"),
+        ("testdata/a.golden", "support"), ("src/ruff.toml", "decides"), ("mypy.ini", "decides"), (".flake8", "decides"),
+        ("web/eslint.config.mjs", "decides"), ("biome.json", "decides"), (".golangci.yml", "decides"),
+        ("clippy.toml", "decides"), ("evil-1.0.dist-info/entry_points.txt", "decides"),
+        ("src/x.egg-info/entry_points.txt", "decides"),
     ],
 )  # fmt: skip
 def test_a_name_says_what_a_file_is(path: str, kind: str) -> None:
