@@ -80,10 +80,10 @@ def test_each_role_of_a_page_keeps_its_own_text_and_each_kind_has_one() -> None:
     assert len(texts) == len(ANSWERING) + len(KINDS)
 
 
-@pytest.mark.parametrize("role", ["visual-qa", "a11y-auditor"])
-def test_a_judging_role_is_not_given_a_tool_that_edits(role: str) -> None:
-    for page in (True, False):
-        assert not {"Edit", "Write", "Bash"} & set(role_file(DEFAULT_PROTOCOL.roles[role], page=page).tools)
+@each_row("page", [True, False])
+@each_row("role", ["visual-qa", "a11y-auditor"])
+def test_a_judging_role_is_not_given_a_tool_that_edits(role: str, page: bool) -> None:
+    assert not {"Edit", "Write", "Bash"} & set(role_file(DEFAULT_PROTOCOL.roles[role], page=page).tools)
 
 
 @pytest.mark.parametrize("page", [True, False], ids=["page", "software"])

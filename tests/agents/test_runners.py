@@ -1,5 +1,6 @@
 """Promises of the runner configuration: closed tables, clear refusals, a contract that holds at run time."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -61,11 +62,6 @@ def test_a_script_is_found_from_the_file_that_names_it(tmp_path: Path, make_ask:
     assert run(make_ask(tmp_path)).text == "hello"
     with pytest.raises(AgentConfigError):
         make_runner("visual-qa", settings, root=tmp_path)
-
-
-def test_remote_is_a_marker_and_not_a_runner(tmp_path: Path) -> None:
-    assert make(tmp_path, runner="remote") is REMOTE
-    assert not callable(REMOTE)
 
 
 SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -134,9 +130,11 @@ def test_a_function_that_gives_no_text_is_a_runner_error(
     assert caught.value.fix
 
 
-def test_a_remote_request_is_plain_json_without_the_path_of_this_machine(tmp_path: Path, make_ask: Any) -> None:
-    import json
-
+def test_remote_is_no_runner_and_its_request_plain_json_without_the_path_of_this_machine(
+    tmp_path: Path, make_ask: Any
+) -> None:
+    assert make(tmp_path, runner="remote") is REMOTE
+    assert not callable(REMOTE)
     ask = make_ask(tmp_path)
     request = remote_request(ask)
     assert json.loads(json.dumps(request)) == request
