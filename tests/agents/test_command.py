@@ -212,9 +212,8 @@ def test_a_preset_starts_its_program_and_reads_answer_and_cost(
     ],
 )
 def test_an_output_that_says_that_there_is_no_answer_is_none(form: Any, output: str, words: str) -> None:
-    with pytest.raises(UnreadableOutput) as caught:
+    with raises_told(UnreadableOutput, said=words):
         read_output(form, output.encode())
-    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(

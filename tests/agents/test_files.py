@@ -16,6 +16,7 @@ from interlock.agents.files import LeasedFiles, ScopedFiles, files_of, run_calle
 from interlock.agents.runners.replay import ReplayRunner
 from interlock.reservations import Reservations, open_reservations, open_runtime, place
 from tests.gates.support import put
+from tests.refusals import raises_told
 from tests.reservations.hooks.checkout import git
 
 REFUSAL = {"code", "message", "place", "found", "expected", "fix"}
@@ -400,9 +401,8 @@ def test_a_scripted_builder_stops_where_another_agent_holds_the_file_unless_its_
     scripted: ReplayRunner, root: Path, make_ask: Any
 ) -> None:
     open_reservations(str(root), name="other").reserve_files(["src/**"])
-    with pytest.raises(RunnerError) as caught:
+    with raises_told(RunnerError, said="RSV201"):
         scripted(make_ask(root, agent="run:run-1"))
-    assert "RSV201" in caught.value.message
     assert (root / "src/a.py").read_text() == "one\ntwo\nthree\n"
     assert scripted(make_ask(root)).text == "done"
     assert held(root) == {"src/**": "other"}

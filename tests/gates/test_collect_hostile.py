@@ -144,9 +144,8 @@ def test_a_page_that_is_kept_from_assistive_technology_fails(how: str, tmp_path:
 
 @pytest.mark.long
 def test_a_rule_that_fails_itself_has_judged_nothing(tmp_path: Path) -> None:
-    with raises_code(CollectorError, "COL308") as caught:
+    with raises_code(CollectorError, "COL308", "axe-core"):
         written(tmp_path, page_of('<p style="text-shadow: 1e-7px 1e-7px 1e-7px #000">faint</p>'), "a11y")
-    assert "axe-core" in caught.value.message
 
 
 @pytest.mark.long

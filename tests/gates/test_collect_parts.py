@@ -60,9 +60,8 @@ def test_a_wished_browser_that_is_not_there_is_an_error_and_never_a_fallback(wis
     program(tmp_path / "chromium")
     (tmp_path / "plain-file").write_text("not a program")
     environ = {"PATH": str(tmp_path), "HOME": str(tmp_path), "INTERLOCK_BROWSER": wish}
-    with raises_code(CollectorError, "COL301") as caught:
+    with raises_code(CollectorError, "COL301", wish):
         find_browser(environ=environ)
-    assert wish in caught.value.message
 
 
 def test_without_a_browser_the_error_names_where_it_looked(tmp_path: Path) -> None:
@@ -147,9 +146,8 @@ def test_what_belongs_to_a_page_is_served_and_so_is_a_built_one_with_what_was_bu
 def test_where_git_cannot_say_what_it_ignores_no_page_is_served(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: nowhere")
     (tmp_path / "index.html").write_text("x")
-    with raises_code(CollectorError, "COL302") as refused:
+    with raises_code(CollectorError, "COL302", "git"):
         resolve_target("index.html", tmp_path)
-    assert "git" in refused.value.message
 
 
 @pytest.mark.parametrize("wish", ["", "0", "0.05", "31", "nan", "inf", "soon"])

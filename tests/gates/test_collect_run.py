@@ -265,9 +265,8 @@ def test_a_browser_that_fails_is_told_with_its_own_words_and_gets_nothing_of_the
     program = tmp_path / "browser"
     program.write_text(f"#!/bin/sh\nenv > {tmp_path}/seen\necho no display today >&2\nexit 3\n")
     program.chmod(0o755)
-    with raises_code(CollectorError, "COL304") as caught:
+    with raises_code(CollectorError, "COL304", "no display today"):
         collect("GATE-VISUAL-QA", target="clean.html", root=PAGES, binding=BINDING, out=tmp_path, browser=str(program))
-    assert "no display today" in caught.value.message
     names = {line.partition("=")[0] for line in (tmp_path / "seen").read_text().splitlines()}
     assert names - {"PWD", "SHLVL", "OLDPWD", "_"} == {"PATH", "HOME", "LANG", "TZ"}
 

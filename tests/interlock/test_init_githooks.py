@@ -154,6 +154,7 @@ def test_worktrees_share_the_hooks_of_their_repository(root: Path, tmp_path: Pat
     assert all(row.is_done for row in plan(root, [], LAUNCH, git=True))
     uninstall(other)
     assert not (root / ".git/hooks/pre-commit").exists()
+    assert plan(tmp_path, [], LAUNCH, git=True) == (), "without a repository there are no hooks of git"
 
 
 def test_a_folder_of_hooks_that_serves_other_repositories_is_refused(root: Path, tmp_path: Path) -> None:
@@ -166,10 +167,6 @@ def test_a_folder_of_hooks_that_serves_other_repositories_is_refused(root: Path,
     assert (problem.code, problem.path) == ("INI104", str(shared))
     assert str(shared) in problem.found
     assert not list(shared.iterdir())
-
-
-def test_without_a_repository_there_are_no_hooks_of_git(tmp_path: Path) -> None:
-    assert plan(tmp_path, [], LAUNCH, git=True) == ()
 
 
 def test_an_old_copy_in_the_way_is_refused(root: Path) -> None:

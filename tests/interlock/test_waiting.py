@@ -30,7 +30,7 @@ def waiting(tmp_path: Path) -> Path:
     return root
 
 
-def test_ask_prints_what_the_run_waits_for_and_why_the_last_answer_was_refused(waiting: Path) -> None:
+def test_ask_prints_what_the_run_waits_for_and_of_whom_and_why_the_last_answer_was_refused(waiting: Path) -> None:
     request = data(interlock(waiting, "status", "HELLO-001", "--json"))["waiting"][0]["request"]
     assert interlock(waiting, "ask", "HELLO-001").stdout == request["prompt"] + "\n"
     assert interlock(waiting, "ask", "HELLO-001.1", "reviewer", "--system").stdout == request["system"] + "\n"
@@ -40,8 +40,6 @@ def test_ask_prints_what_the_run_waits_for_and_why_the_last_answer_was_refused(w
     assert "Answer with the complete envelope" in refused.stderr, "its fix too"
     assert "ENV223" in interlock(waiting, "ask", "HELLO-001").stdout
 
-
-def test_ask_names_the_role_that_is_waited_for(waiting: Path) -> None:
     done = interlock(waiting, "ask", "HELLO-001", "tester", "--json")
     assert done.returncode == 2
     assert data(done)["error"]["code"] == "RUN605"

@@ -79,9 +79,8 @@ def test_a_file_above_the_checkout_that_decides_a_gate_has_no_say(tmp_path: Path
     else:
         assert codes(made.run("**")) == ["EVD584", "EVD592"]
     write(tmp_path, {"a/b/conftest.py": None, "a/b/__init__.py": None, "a/pytest.ini": "[pytest]\naddopts = -k x\n"})
-    with raises_code(CollectorError, "SEAL201") as caught:
+    with raises_code(CollectorError, "SEAL201", "a/pytest.ini was changed"):
         made.run("**")
-    assert "a/pytest.ini was changed" in caught.value.message
 
 
 @pytest.mark.parametrize("at_start", [True, False])
@@ -110,9 +109,8 @@ def test_without_namespaces_packages_outside_the_checkout_that_lead_into_it_are_
     write(packages, {"__editable__.calc.pth": f"{built.root}/src\n"})
     built.frozen = replace(built.frozen, kept={**built.frozen.kept, str(packages): record(Place(str(packages)))})
     monkeypatch.setattr(sandbox, "maker", lambda: "none")
-    with raises_code(CollectorError, "SEAL301") as caught:
+    with raises_code(CollectorError, "SEAL301", "__editable__.calc.pth"):
         built.run()
-    assert "__editable__.calc.pth" in caught.value.message
 
 
 # -- real tools, where they are installed ------------------------------------------------------------------------------

@@ -334,16 +334,14 @@ def test_without_namespaces_code_that_leads_back_into_the_checkout_is_refused(
     needs_namespaces()
     assert installed.base
     monkeypatch.setattr(sandbox, "maker", lambda: "none")
-    with raises_code(CollectorError, "SEAL301") as caught:
+    with raises_code(CollectorError, "SEAL301", ".pth"):
         installed.run()
-    assert ".pth" in caught.value.message
     shared.reset(
         FILES | {"src/calc.py": f"import sys\nsys.path.insert(0, {str(shared.root)!r})\nimport helper\n" + RIGHT}
     )
     write(shared.root, {"helper.py": ""})
-    with raises_code(CollectorError, "SEAL301") as caught:
+    with raises_code(CollectorError, "SEAL301", "helper.py"):
         shared.run()
-    assert "helper.py" in caught.value.message
 
 
 @pytest.mark.long
@@ -364,14 +362,12 @@ def test_dependencies_that_changed_since_the_start_are_named(installed: Sealed) 
     place = next(installed.root.glob(".venv/lib/*/site-packages")) / "dependency.py"
     try:
         place.write_text("value = 2\n")
-        with raises_code(CollectorError, "SEAL201") as caught:
+        with raises_code(CollectorError, "SEAL201", str(place)):
             installed.run()
-        assert str(place) in caught.value.message
         place.write_text("value = 1\n")
         (place.parent / "sitecustomize.py").write_text("")
-        with raises_code(CollectorError, "SEAL201") as caught:
+        with raises_code(CollectorError, "SEAL201", "sitecustomize.py"):
             installed.run()
-        assert "sitecustomize.py" in caught.value.message
     finally:
         (place.parent / "sitecustomize.py").unlink(missing_ok=True)
         place.write_text("value = 1\n")
