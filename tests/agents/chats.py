@@ -6,13 +6,13 @@ from typing import Any
 
 from langchain_core.tools import BaseTool, StructuredTool
 
-from interlock.agents import Ask
+from interlock.agents import Answer, Ask
 from interlock.agents.runners.chat import ChatRunner
 from interlock.agents.runners.model_settings import read_model
 from interlock.agents.tables import Table
 from interlock.agents.usage import Price
 from tests.agents.providers.anthropic import Anthropic
-from tests.agents.providers.base import Provider
+from tests.agents.providers.base import Provider, Script
 from tests.agents.providers.google import Google
 from tests.agents.providers.ollama import Ollama
 from tests.agents.providers.openai import OpenAI
@@ -79,6 +79,13 @@ def chat(
     return ChatRunner(
         read_model(table), price, where="agents.visual-qa", toolbox=box or Box(), sleep=given.sleep, clock=given
     )
+
+
+def said(script: Script, ask: Ask, wire: str = "anthropic", **more: Any) -> tuple[Answer, Provider]:
+    """Return what a runner answers to one ask when the provider of a wire says a script, and the provider."""
+    server, settings = WIRES[wire]
+    with server(script) as provider:
+        return chat(provider.url, settings, **more)(ask), provider
 
 
 def notices() -> tuple[list[Mapping[str, Any]], Any]:

@@ -11,11 +11,8 @@ from interlock.agents import Answer
 from interlock.agents.runners import chat as chat_runner
 from interlock.agents.runners.pictures import arranged
 from interlock.agents.usage import Limits, Price
-from tests.agents.chats import WIRES, Box, Clock, chat, notices, tools_told
-from tests.agents.providers.anthropic import Anthropic
-from tests.agents.providers.base import Provider, Reply, Request
-from tests.agents.providers.ollama import Ollama
-from tests.agents.providers.openai import OpenAI
+from tests.agents.chats import WIRES, Box, Clock, chat, notices, said, tools_told
+from tests.agents.providers.base import Reply, Request
 
 each_wire = pytest.mark.parametrize("wire", WIRES)
 READ = ("read_file", {"path": "src/x.css"})
@@ -30,16 +27,13 @@ PICTURE: list[Any] = [
 @pytest.mark.sample(every=3)
 @each_wire
 def test_a_turn_works_with_its_tools_and_says_its_answer(wire: str, make_ask: Any) -> None:
-    server, settings = WIRES[wire]
     box, (rows, notice) = Box(), notices()
     script = [
         Reply("I look.", [READ, ("read_file", {"path": "src/y.css"})], usage=(100, 20)),
         Reply(tool_calls=[READ], usage=(200, 10)),
         Reply("STATUS: BLOCKED\nßü", usage=(300, 40)),
     ]
-    with server(script) as provider:
-        runner = chat(provider.url, settings, box=box, price=Price(3.0, 15.0))
-        answer = runner(make_ask(notice=notice))
+    answer, provider = said(script, make_ask(notice=notice), wire, box=box, price=Price(3.0, 15.0))
     assert (answer.text, box.asked) == ("STATUS: BLOCKED\nßü", ["src/x.css", "src/y.css", "src/x.css"])
     assert (answer.usage.calls, answer.usage.input_tokens, answer.usage.output_tokens) == (3, 600, 70)
     assert answer.usage.usd == pytest.approx((600 * 3 + 70 * 15) / 1e6)
@@ -57,17 +51,13 @@ def test_a_turn_works_with_its_tools_and_says_its_answer(wire: str, make_ask: An
 @pytest.mark.long
 @each_wire
 def test_a_long_answer_arrives_whole(wire: str, make_ask: Any) -> None:
-    server, settings = WIRES[wire]
     text = "zeile äöü\n" * 20_000
-    with server([Reply(text)]) as provider:
-        assert chat(provider.url, settings)(make_ask()).text == text
+    assert said([Reply(text)], make_ask(), wire)[0].text == text
 
 
 @each_wire
 def test_an_empty_answer_is_an_answer(wire: str, make_ask: Any) -> None:
-    server, settings = WIRES[wire]
-    with server([Reply("")]) as provider:
-        answer = chat(provider.url, settings)(make_ask())
+    answer, _ = said([Reply("")], make_ask(), wire)
     assert (answer.text, answer.tool_calls, answer.stopped) == ("", 0, "")
 
 
@@ -118,73 +108,67 @@ LIMITS: Mapping[str, tuple[Limits, str, int]] = {
 @pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("wire", ["anthropic", "chat completions"])
 def test_a_limit_ends_the_turn_with_its_figures(wire: str, name: str, make_ask: Any) -> None:
-    server, settings = WIRES[wire]
     limits, words, calls = LIMITS[name]
-    with server(lambda _request: Reply(tool_calls=[READ], usage=(100, 20))) as provider:
-        answer = chat(provider.url, settings, price=Price(3.0, 15.0))(make_ask(limits=limits))
+    reads = Reply(tool_calls=[READ], usage=(100, 20))
+    answer, provider = said(lambda _request: reads, make_ask(limits=limits), wire, price=Price(3.0, 15.0))
     assert (answer.text, answer.stopped) == ("", words)
     assert answer.usage.calls == len(provider.requests) == calls
     assert answer.tool_calls == calls
 
 
 def test_a_turn_has_a_bound_of_its_own(make_ask: Any) -> None:
-    with Anthropic(lambda _request: Reply(tool_calls=[READ])) as provider:
-        answer = chat(provider.url, {"model": "anthropic:m"}, max_calls=3)(make_ask())
+    answer, _ = said(lambda _request: Reply(tool_calls=[READ]), make_ask(), max_calls=3)
     assert answer.stopped == "3 of 3 calls are spent"
 
 
 @each_wire
 def test_time_that_is_up_ends_an_answer_in_its_middle(wire: str, make_ask: Any, caplog: Any) -> None:
-    server, settings = WIRES[wire]
     clock = Clock()
 
     def notice(_row: Mapping[str, Any]) -> None:
         clock.now += 10
 
-    with server([Reply("a long answer " * 50)]) as provider:
-        answer = chat(provider.url, settings, clock=clock)(make_ask(notice=notice, limits=Limits(seconds=5)))
+    ask = make_ask(notice=notice, limits=Limits(seconds=5))
+    answer, _ = said([Reply("a long answer " * 50)], ask, wire, clock=clock)
     assert (answer.text, answer.stopped) == ("", "10 of 5 seconds are spent")
     assert not caplog.records
 
 
 def test_what_comes_is_told_of_each_second(make_ask: Any) -> None:
-    clock, (rows, notice) = Clock(), notices()
+    rows, notice = notices()
 
     class Slow(Clock):
         def __call__(self) -> float:
             self.now += 0.5
             return self.now
 
-    clock = Slow()
-    with Anthropic([Reply("word " * 400)]) as provider:
-        chat(provider.url, {"model": "anthropic:m"}, clock=clock)(make_ask(notice=notice))
+    said([Reply("word " * 400)], make_ask(notice=notice), clock=Slow())
     tokens = [row["tokens"] for row in rows]
     assert tokens == sorted(tokens)
     assert len(tokens) > 2
     assert tokens[-1] > 300
 
 
-def shown_to(server: type[Provider], settings: Mapping[str, Any], make_ask: Any, **more: Any) -> Request:
-    with server([Reply(tool_calls=[READ]), Reply("seen")]) as provider:
-        answer = chat(provider.url, settings, box=Box(PICTURE), **more)(make_ask())
+def shown_to(wire: str, make_ask: Any, **more: Any) -> Request:
+    script = [Reply(tool_calls=[READ]), Reply("seen")]
+    answer, provider = said(script, make_ask(), wire, box=Box(PICTURE), **more)
     assert answer.text == "seen"
     return provider.requests[-1]
 
 
 @pytest.mark.sample(every=3)
-@pytest.mark.parametrize("wire", WIRES)
+@each_wire
 def test_a_picture_of_a_tool_reaches_a_model_that_takes_pictures(wire: str, make_ask: Any) -> None:
-    server, settings = WIRES[wire]
-    assert SEEN in shown_to(server, settings, make_ask, images=True).words
-    request = shown_to(server, settings, make_ask, images=False)
+    assert SEEN in shown_to(wire, make_ask, images=True).words
+    request = shown_to(wire, make_ask, images=False)
     assert SEEN not in request.words
     assert "takes none" in request.words
 
 
 def test_a_model_that_is_not_known_to_take_pictures_is_shown_none(make_ask: Any) -> None:
-    assert SEEN not in shown_to(Ollama, {"model": "ollama:m"}, make_ask).words
-    assert SEEN not in shown_to(OpenAI, {"model": "openai:m"}, make_ask).words
-    assert SEEN in shown_to(OpenAI, {"model": "openai:gpt-5"}, make_ask).words
+    assert SEEN not in shown_to("ollama", make_ask).words
+    assert SEEN not in shown_to("chat completions", make_ask).words
+    assert SEEN in shown_to("chat completions", make_ask, model="openai:gpt-5").words
 
 
 def test_pictures_follow_all_the_results_that_were_asked_for_together() -> None:
@@ -204,14 +188,11 @@ def test_pictures_follow_all_the_results_that_were_asked_for_together() -> None:
 
 def test_a_tool_that_does_not_exist_is_an_error_that_the_model_is_told(make_ask: Any) -> None:
     box = Box()
-    with Anthropic([Reply(tool_calls=[("rm_rf", {})]), Reply("sorry")]) as provider:
-        answer = chat(provider.url, {"model": "anthropic:m"}, box=box)(make_ask())
+    answer, provider = said([Reply(tool_calls=[("rm_rf", {})]), Reply("sorry")], make_ask(), box=box)
     assert (answer.text, box.asked) == ("sorry", [])
     assert "rm_rf" in provider.requests[-1].words
 
 
 def test_without_tools_none_are_offered(make_ask: Any) -> None:
-    box = Box()
-    with Anthropic([Reply("plain")]) as provider:
-        answer = chat(provider.url, {"model": "anthropic:m"}, box=box, tools=False)(make_ask())
+    answer, provider = said([Reply("plain")], make_ask(), tools=False)
     assert (answer.text, provider.requests[0].tools) == ("plain", ())

@@ -11,8 +11,7 @@ from interlock.agents.runners.chat import CLOSING, ChatRunner
 from interlock.agents.runners.model_settings import read_model
 from interlock.agents.tables import Table
 from interlock.envelope import parse
-from tests.agents.chats import Box, Clock, chat
-from tests.agents.providers.anthropic import Anthropic
+from tests.agents.chats import Box, Clock, chat, said
 from tests.agents.providers.base import Reply, Request
 from tests.agents.providers.openai import OpenAI
 from tests.graph.conftest import envelope
@@ -87,10 +86,8 @@ def test_off_is_off_and_who_knows_no_grammar_is_asked_plainly(make_ask: Any) -> 
     with Server([Reply("free")]) as provider:
         assert chat(provider.url, {"model": "openai:m", "constrain": "off"})(make_ask()).text == "free"
         assert provider.others == []
-    with OpenAI([Reply("free")]) as provider:
-        assert chat(provider.url, {"model": "openai:m"})(make_ask()).text == "free"
-    with Anthropic([Reply("free")]) as provider:
-        assert chat(provider.url, {"model": "anthropic:m"})(make_ask()).text == "free"
+    for wire in ("chat completions", "anthropic"):
+        assert said([Reply("free")], make_ask(), wire)[0].text == "free"
 
 
 def test_what_the_user_adds_to_the_body_stays_beside_the_grammar(make_ask: Any) -> None:

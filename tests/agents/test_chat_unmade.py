@@ -8,7 +8,7 @@ from langchain_core.messages import AIMessage
 
 from interlock.agents.runners.model_errors import ending
 from interlock.agents.runners.turn import unmade
-from tests.agents.chats import WIRES, Box, chat
+from tests.agents.chats import WIRES, Box, chat, said
 from tests.agents.providers.base import Body, Reply, Request
 from tests.agents.providers.openai import OpenAI
 from tests.table import each_row
@@ -18,11 +18,9 @@ READ = ("read_file", {"path": "src/a-long-name.css"})
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_call_of_an_answer_that_was_cut_is_not_made_and_the_model_is_told_why(wire: str, make_ask: Any) -> None:
-    server, settings = WIRES[wire]
     box = Box()
     script = [Reply(tool_calls=[READ, READ], fault="length"), Reply(tool_calls=[READ]), Reply("done")]
-    with server(script) as provider:
-        answer = chat(provider.url, settings, box=box)(make_ask())
+    answer, provider = said(script, make_ask(), wire, box=box)
     assert box.asked == ["src/a-long-name.css"]
     assert (answer.text, answer.usage.calls, answer.tool_calls) == ("done", 3, 1)
     told = [line for line in provider.requests[1].words.split("\n") if "`max_tokens`" in line]
@@ -65,8 +63,7 @@ def test_a_call_without_a_name_of_its_own_is_answered_too() -> None:
 
 
 def test_an_answer_that_is_cut_is_judged_as_it_came(make_ask: Any) -> None:
-    with OpenAI([Reply("STATUS: BLOCKED\nTASK", fault="length")]) as provider:
-        answer = chat(provider.url, {"model": "openai:m"})(make_ask())
+    answer, _ = said([Reply("STATUS: BLOCKED\nTASK", fault="length")], make_ask(), "chat completions")
     assert (answer.text, answer.stopped) == ("STATUS: BLOCKED\nTASK", "")
 
 

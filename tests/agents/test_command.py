@@ -3,28 +3,28 @@
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from interlock.agents import AgentConfigError, Answer, Ask, RunnerError
+from interlock.agents import AgentConfigError, Answer, RunnerError
 from interlock.agents.runners import CommandRunner, make_runner
 from interlock.agents.runners.presets import PRESETS
 from interlock.agents.runners.printed import UnreadableOutput, read_output
 from interlock.agents.usage import Usage
+from tests.agents.conftest import AskMaker
+from tests.refusals import raises_told
 from tests.table import each_row
 
 ENVELOPE = "STATUS: BLOCKED\nwhatever\n"
 
 
-def ask(root: Path, step: str = "build", **more: Any) -> Ask:
-    values: dict[str, Any] = {
-        "run_id": "HOME-1.1", "task_id": "HOME-1", "role": "builder", "attempt": 1, "reask": 0, "step": step,
-        "prompt": "Do it. {not a placeholder}", "root": str(root), "tree": "sha256:0", "evidence": {},
-        "reports_dir": "artifacts/reports/HOME-1/1", "system": "You build.", **more,
-    }  # fmt: skip
-    return Ask(**values)
+ask = partial(
+    AskMaker(), run_id="HOME-1.1", task_id="HOME-1", role="builder", prompt="Do it. {not a placeholder}", evidence={},
+    reports_dir="artifacts/reports/HOME-1/1",
+)  # fmt: skip
 
 
 def command(root: Path, **settings: Any) -> CommandRunner:
@@ -62,7 +62,8 @@ def test_every_placeholder_stands_for_what_it_names(tmp_path: Path) -> None:
     assert runner(ask(tmp_path)).text == "|".join([*(f"<{each}>" for each in wanted), prompt, system]) + "\n"
 
 
-def test_an_answer_in_a_file_counts_and_its_absence_is_said(tmp_path: Path) -> None:
+def test_an_answer_in_a_file_counts_and_its_absence_is_said_but_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
+    assert command(tmp_path, argv=python("pass"))(ask(tmp_path)).text == ""
     write = python("import sys; open(sys.argv[1], 'w').write('in the file'); print('chatter')")
     assert command(tmp_path, argv=[*write, "{answer_file}"])(ask(tmp_path)).text == "in the file"
     with pytest.raises(RunnerError, match="wrote no answer"):
@@ -129,14 +130,8 @@ def test_a_program_that_is_gone_when_it_is_asked_is_named(tmp_path: Path) -> Non
 
 
 def test_a_prompt_that_is_too_long_for_a_command_line_is_said_with_the_way_round(tmp_path: Path) -> None:
-    runner = command(tmp_path, argv=[*python("pass"), "{prompt}"])
-    with pytest.raises(RunnerError) as caught:
-        runner(ask(tmp_path, prompt="x" * 1_000_000))
-    assert "{prompt_file}" in caught.value.fix
-
-
-def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
-    assert command(tmp_path, argv=python("pass"))(ask(tmp_path)).text == ""
+    with raises_told(RunnerError, "{prompt_file}"):
+        command(tmp_path, argv=[*python("pass"), "{prompt}"])(ask(tmp_path, prompt="x" * 1_000_000))
 
 
 def stand_in(folder: Path, name: str, output: str) -> Path:
@@ -187,7 +182,7 @@ def test_a_preset_starts_its_program_and_reads_answer_and_cost(
 ) -> None:
     monkeypatch.setenv("PATH", f"{stand_in(tmp_path, name, OUTPUTS[name])}:{os.environ['PATH']}")
     runner = command(tmp_path, preset=name, model="m-1", arguments=["--more", "{role}"])
-    answer = runner(ask(tmp_path, step))
+    answer = runner(ask(tmp_path, step=step))
     wanted = ANSWERS[name]
     assert answer.text == ENVELOPE
     assert answer.usage.to_json() | {"seconds": 0.0} == wanted.usage.to_json()
@@ -217,9 +212,8 @@ def test_a_preset_starts_its_program_and_reads_answer_and_cost(
     ],
 )
 def test_an_output_that_says_that_there_is_no_answer_is_none(form: Any, output: str, words: str) -> None:
-    with pytest.raises(UnreadableOutput) as caught:
+    with raises_told(UnreadableOutput, said=words):
         read_output(form, output.encode())
-    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -241,18 +235,15 @@ def test_what_a_program_that_fails_says_in_its_own_form_comes_before_its_warning
     assert ("only a warning" in caught.value.message) is (words == "only a warning")
 
 
-@pytest.mark.parametrize(("turns", "calls"), [(1, 0), (3, 2), ("many", None)])
-def test_an_answer_in_the_first_turn_called_no_tool(turns: object, calls: int | None) -> None:
-    row = {"result": "x", "num_turns": turns}
-    assert read_output("claude", json.dumps(row).encode()).tool_calls == calls
-
-
-@pytest.mark.parametrize("form", ["claude", "codex", "gemini"])
-def test_figures_of_another_shape_cost_no_answer(form: Any) -> None:
+def test_an_answer_in_the_first_turn_called_no_tool_and_figures_of_another_shape_cost_no_answer() -> None:
+    for turns, calls in ((1, 0), (3, 2), ("many", None)):
+        row: dict[str, Any] = {"result": "x", "num_turns": turns}
+        assert read_output("claude", json.dumps(row).encode()).tool_calls == calls
     stats: dict[str, Any] = {"models": [], "tools": 3}
     odd: dict[str, Any] = {"usage": [1], "num_turns": "many", "total_cost_usd": "dear", "stats": stats}
     row = {"result": "x", "response": "x", "type": "item.completed", "item": {"type": "agent_message", "text": "x"}}
-    assert read_output(form, json.dumps(odd | row).encode()).text == "x"
+    for form in PRESETS:
+        assert read_output(cast("Any", form), json.dumps(odd | row).encode()).text == "x"
 
 
 @pytest.mark.parametrize(
@@ -269,15 +260,12 @@ def test_figures_of_another_shape_cost_no_answer(form: Any) -> None:
         ({"argv": ["x"], "stdin": "{nothing}"}, "stdin"),
         ({"argv": ["x"], "output": "xml"}, "output"),
         ({"argv": ["x"], "timeout_seconds": 0}, "timeout_seconds"),
-        ({"argv": ["x"], "environment": ["KEY=value"]}, "environment"),
+        ({"argv": ["x"], "environment": ["KEY=hunter2"]}, "environment"),
         ({"argv": ["x"], "environment": ["*"]}, "environment"),
         ({"argv": ["x"], "timeout": 5}, "timeout"),
     ],
 )
 def test_a_table_that_cannot_be_used_is_refused_at_its_key(tmp_path: Path, settings: dict[str, Any], key: str) -> None:
-    assert problem(tmp_path, **settings).key == f"agents.builder.{key}"
-
-
-def test_a_value_that_was_written_beside_a_name_is_not_shown(tmp_path: Path) -> None:
-    found = problem(tmp_path, argv=["x"], environment=["KEY=hunter2"])
-    assert "hunter2" not in f"{found} {found.fix}"
+    found = problem(tmp_path, **settings)
+    assert found.key == f"agents.builder.{key}"
+    assert "hunter2" not in f"{found} {found.fix}", "a value beside a name is not shown"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
-from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 from pydantic import SecretStr
 
 from interlock.agents import Ask
@@ -30,7 +29,7 @@ from interlock.envelope.template import example
 from tests.agents.conftest import AskMaker
 from tests.agents.providers.base import Reply
 from tests.agents.providers.openai import OpenAI
-from tests.envelope.grammars import ByteTokens
+from tests.envelope.grammars import by_llguidance
 from tests.table import each_row
 
 FORMS: tuple[Form, ...] = ("gbnf", "guided", "lark-tool")
@@ -50,17 +49,8 @@ def grammar_of(form: Form, options: Mapping[str, Any]) -> str:
 
 
 def engine(options: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Return the reader of what a request says, in the engine that reads Lark as OpenAI does."""
-    tokenizer = LLTokenizer(TokenizerWrapper(ByteTokens()))
-    compiled = LLMatcher.grammar_from_lark(grammar_of("lark-tool", options))
-    assert LLMatcher.validate_grammar_with_warnings(compiled, tokenizer) == (False, [])
-
-    def reads(text: str) -> bool:
-        matcher = LLMatcher(tokenizer, compiled, log_level=0)
-        tokens = list(text.encode())
-        return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
-
-    return reads
+    """Return the reader of what a request says."""
+    return by_llguidance(grammar_of("lark-tool", options))
 
 
 @each_row(

@@ -3,8 +3,6 @@
 import re
 from typing import Any
 
-import pytest
-
 from interlock.agents.contract import answer_form, contract
 from interlock.envelope import validate
 from interlock.envelope.protocol import (
@@ -20,6 +18,7 @@ from interlock.envelope.protocol import (
     Role,
     Status,
 )
+from tests.table import each_row
 
 OWN = Protocol(
     roles={
@@ -35,7 +34,7 @@ OWN = Protocol(
     },
 )
 CASES = [
-    pytest.param(protocol, role, id=role.name)
+    (protocol, role)
     for protocol in (DEFAULT_PROTOCOL, OWN)
     for role in protocol.roles.values()
     if role.kind != "orchestrator"
@@ -54,7 +53,10 @@ def errors(text: str, protocol: Protocol, role: Role) -> list[str]:
     return [f"{item.code} {item.message}" for item in report.findings if item.level == "error"]
 
 
-@pytest.mark.parametrize(("protocol", "role"), CASES)
+each_role = each_row(("protocol", "role"), CASES)
+
+
+@each_role
 def test_every_example_of_the_contract_is_a_valid_answer(protocol: Protocol, role: Role) -> None:
     examples = shown(contract(role.name, protocol), "example")
     assert len(examples) >= 2
@@ -62,7 +64,7 @@ def test_every_example_of_the_contract_is_a_valid_answer(protocol: Protocol, rol
         assert errors(text, protocol, role) == []
 
 
-@pytest.mark.parametrize(("protocol", "role"), CASES)
+@each_role
 def test_every_filled_form_is_a_valid_answer(make_ask: Any, protocol: Protocol, role: Role) -> None:
     ask = make_ask(
         role=role.name, protocol=protocol, task="Build the page", required=tuple(protocol.gates), evidence={}
@@ -76,8 +78,10 @@ def test_every_filled_form_is_a_valid_answer(make_ask: Any, protocol: Protocol, 
         assert "TASK_ID: HOME-UI-001\n" in text
 
 
-@pytest.mark.parametrize(("protocol", "role"), CASES)
-def test_the_contract_gives_each_status_the_owner_of_the_table(protocol: Protocol, role: Role) -> None:
+@each_role
+def test_the_contract_gives_each_status_its_owner_and_names_labels_keys_and_evidence(
+    protocol: Protocol, role: Role
+) -> None:
     text = contract(role.name, protocol, examples=False)
     for status in STATUSES:
         line = next(line for line in text.splitlines() if line.startswith(f"- `{status}` is "))
@@ -87,11 +91,6 @@ def test_the_contract_gives_each_status_the_owner_of_the_table(protocol: Protoco
             assert "yours to repeat" in line
         else:
             assert "refused" in line
-
-
-@pytest.mark.parametrize(("protocol", "role"), CASES)
-def test_the_contract_names_labels_keys_and_the_evidence_of_the_roles_gate(protocol: Protocol, role: Role) -> None:
-    text = contract(role.name, protocol, examples=False)
     assert ", ".join(LABELS) in text
     assert ", ".join(f"`{key}`" for key in EVIDENCE_KEYS) in text
     assert ("### Verdict" in text) == (role.kind in ECHO)

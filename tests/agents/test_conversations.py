@@ -15,7 +15,7 @@ from interlock.agents.runners.conversation import MAX_KEPT, Conversations
 from interlock.agents.usage import Limits
 from tests.agents.chats import WIRES, chat
 from tests.agents.providers.anthropic import Anthropic
-from tests.agents.providers.base import Reply
+from tests.agents.providers.base import Reply, Request, Script
 
 each_wire = pytest.mark.parametrize("wire", WIRES)
 LOOK = ("read_file", {"path": "src/x.css"})
@@ -48,6 +48,15 @@ def test_a_reask_goes_on_after_what_was_read_and_said(wire: str, make_ask: Any) 
     assert all(text in last for text in ("first", "second", "I look again."))
 
 
+def asked(script: Script, *asks: Ask) -> list[Request]:
+    """Put asks to one runner, and return what the provider was asked."""
+    with Anthropic(script) as provider:
+        runner = chat(provider.url, {"model": "anthropic:m"})
+        for ask in asks:
+            runner(ask)
+    return provider.requests
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -61,12 +70,9 @@ def test_a_reask_goes_on_after_what_was_read_and_said(wire: str, make_ask: Any) 
     ids=["another answer", "another turn", "another round", "another role", "another run", "no correction"],
 )
 def test_any_other_ask_begins_anew(changes: Any, make_ask: Any) -> None:
-    with Anthropic([Reply("first"), Reply("second")]) as provider:
-        runner = chat(provider.url, {"model": "anthropic:m"})
-        runner(make_ask())
-        runner(make_ask(**changes))
-    assert "first" not in provider.requests[1].words
-    assert "Do it." in provider.requests[1].words
+    request = asked([Reply("first"), Reply("second")], make_ask(), make_ask(**changes))[-1]
+    assert "first" not in request.words
+    assert "Do it." in request.words
 
 
 def test_a_reask_in_another_process_or_after_a_stop_has_the_whole_assignment(make_ask: Any) -> None:
@@ -88,11 +94,8 @@ def test_a_conversation_that_fills_half_of_what_the_model_reads_is_not_gone_on_w
     make_ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chat_runner, "CONTEXT_TOKENS", 200)
-    with Anthropic([Reply("first " * 100), Reply("second")]) as provider:
-        runner = chat(provider.url, {"model": "anthropic:m"})
-        runner(make_ask())
-        runner(make_ask(reask=1, **AGAIN))
-    assert "first" not in provider.requests[1].words
+    requests = asked([Reply("first " * 100), Reply("second")], make_ask(), make_ask(reask=1, **AGAIN))
+    assert "first" not in requests[1].words
 
 
 def test_a_limit_ends_a_reask_too_and_the_next_begins_anew(make_ask: Any) -> None:

@@ -11,6 +11,7 @@ from interlock.agents import make_runner
 from interlock.agents.runners.replay import expand, read_script
 from interlock.envelope import validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EvidenceKey, RoleKind, Status
+from tests.table import each_row
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "landing-page"
 TASKS = ("task.toml", "task-unfixed.toml")
@@ -116,7 +117,7 @@ def test_the_review_names_the_tree_that_it_read(tmp_path: Path, make_ask: Any) -
     assert str(report.relative_to(tmp_path)) in text
 
 
-@pytest.mark.parametrize("name", TASKS)
+@each_row("name", TASKS)
 def test_the_task_names_a_runner_for_each_role_and_files_that_exist(name: str) -> None:
     task = load(name)
     assert set(task["agents"]) == {role for role, row in DEFAULT_PROTOCOL.roles.items() if row.kind != "orchestrator"}

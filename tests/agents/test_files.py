@@ -15,6 +15,8 @@ from interlock.agents.ask import agent_of_run
 from interlock.agents.files import LeasedFiles, ScopedFiles, files_of, run_caller
 from interlock.agents.runners.replay import ReplayRunner
 from interlock.reservations import Reservations, open_reservations, open_runtime, place
+from tests.gates.support import put
+from tests.refusals import raises_told
 from tests.reservations.hooks.checkout import git
 
 REFUSAL = {"code", "message", "place", "found", "expected", "fix"}
@@ -32,13 +34,11 @@ def everything(_path: str) -> bool:
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "root"
     (folder / ".interlock").mkdir(parents=True)
-    (folder / "src" / "app").mkdir(parents=True)
-    (folder / "src" / "a.py").write_text("one\ntwo\nthree\n")
-    (folder / "src" / "app" / "b.py").write_text("two of them: two\n")
-    (folder / "README.md").write_text("two\n")
-    (folder / "artifacts").mkdir()
-    (folder / "artifacts" / "log.txt").write_text("two\n")
-    (folder / "interlock.toml").write_text("")
+    put(folder, "src/a.py", "one\ntwo\nthree\n")
+    put(folder, "src/app/b.py", "two of them: two\n")
+    put(folder, "README.md", "two\n")
+    put(folder, "artifacts/log.txt", "two\n")
+    put(folder, "interlock.toml", "")
     return folder
 
 
@@ -73,7 +73,7 @@ def held(root: Path) -> dict[str, str]:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def test_only_what_is_in_scope_is_listed_searched_and_read(opened: Opened) -> None:
+def test_only_what_is_in_scope_is_listed_searched_and_read_and_no_lease_is_needed(opened: Opened, root: Path) -> None:
     files = opened()
     assert files.list() == {"files": ["src/a.py", "src/app/b.py"], "more": False, "errors": []}
     assert files.list("src/app/")["files"] == ["src/app/b.py"]
@@ -84,10 +84,6 @@ def test_only_what_is_in_scope_is_listed_searched_and_read(opened: Opened) -> No
         "errors": [],
     }  # fmt: skip
     assert codes(files.read("README.md")) == ["AGT913"]
-
-
-def test_reading_needs_no_lease(opened: Opened, root: Path) -> None:
-    opened().read("src/a.py")
     assert held(root) == {}
 
 
@@ -195,10 +191,8 @@ def test_a_folder_that_is_none_is_refused_and_says_so(opened: Opened) -> None:
 
 
 def test_what_could_not_be_named_or_serves_nobody_is_not_listed(opened: Opened, root: Path) -> None:
-    for name in (b"odd\xff.py", b"new\nline.py", b"back\\slash.py"):
-        (root / "src" / os.fsdecode(name)).write_text("two\n")
-    (root / "src/node_modules/pack").mkdir(parents=True)
-    (root / "src/node_modules/pack/index.js").write_text("two\n")
+    for name in (b"odd\xff.py", b"new\nline.py", b"back\\slash.py", b"node_modules/pack/index.js"):
+        put(root, f"src/{os.fsdecode(name)}", "two\n")
     files = opened()
     assert files.list()["files"] == ["src/a.py", "src/app/b.py"]
     assert len(files.search("two")["matches"]) == 2
@@ -269,19 +263,21 @@ def test_a_write_takes_a_lease_on_its_path_and_another_agent_is_refused(opened: 
     assert (root / "src/new/c.py").read_text() == "mine\n"
 
 
-def test_an_own_lease_that_covers_the_path_serves(opened: Opened, root: Path) -> None:
+def test_an_own_lease_that_covers_the_path_serves_and_a_shared_one_is_no_right_to_write(
+    opened: Opened, root: Path
+) -> None:
+    first, reader = (open_reservations(str(root), name=name) for name in ("first", "reader"))
+    for agent in (reader, first):
+        agent.reserve_files(["src/**"], exclusive=False)
     files = opened("first")
-    (own,) = open_reservations(str(root), name="first").reserve_files(["src/**"])["reservations"]
+    assert codes(files.write("src/a.py", "x")) == ["RSV201"]
+    assert (root / "src/a.py").read_text().startswith("one")
+    for agent in (reader, first):
+        agent.release_all()
+    (own,) = first.reserve_files(["src/**"])["reservations"]
     assert files.write("src/a.py", "x\n")["token"] == own["token"]
     assert files.delete("src/app/b.py")["token"] == own["token"]
     assert held(root) == {"src/**": "first"}
-
-
-def test_a_shared_lease_is_no_right_to_write(opened: Opened, root: Path) -> None:
-    open_reservations(str(root), name="reader").reserve_files(["src/**"], exclusive=False)
-    open_reservations(str(root), name="first").reserve_files(["src/**"], exclusive=False)
-    assert codes(opened("first").write("src/a.py", "x")) == ["RSV201"]
-    assert (root / "src/a.py").read_text().startswith("one")
 
 
 def test_a_process_that_was_stopped_past_its_lease_cannot_write(
@@ -401,20 +397,13 @@ def test_a_scripted_builder_edits_under_the_leases_of_its_run(
     assert (root / "artifacts/reports/HOME-UI-001/1/notes.md").exists()
 
 
-def test_a_scripted_builder_stops_where_another_agent_holds_the_file(
+def test_a_scripted_builder_stops_where_another_agent_holds_the_file_unless_its_run_has_no_leases(
     scripted: ReplayRunner, root: Path, make_ask: Any
 ) -> None:
     open_reservations(str(root), name="other").reserve_files(["src/**"])
-    with pytest.raises(RunnerError) as caught:
+    with raises_told(RunnerError, said="RSV201"):
         scripted(make_ask(root, agent="run:run-1"))
-    assert "RSV201" in caught.value.message
     assert (root / "src/a.py").read_text() == "one\ntwo\nthree\n"
-
-
-def test_a_scripted_agent_of_a_run_without_leases_writes_as_it_is_told(
-    scripted: ReplayRunner, root: Path, make_ask: Any
-) -> None:
-    open_reservations(str(root), name="other").reserve_files(["src/**"])
     assert scripted(make_ask(root)).text == "done"
     assert held(root) == {"src/**": "other"}
 

@@ -21,6 +21,7 @@ from interlock.envelope import parse
 from interlock.envelope.export.language import Bounds
 from interlock.envelope.template import example
 from tests.agents.conftest import AskMaker
+from tests.refusals import raises_told
 
 pytest.importorskip("xllamacpp", reason="needs the extra `local`")
 pytest.importorskip(llama.PACKAGED, reason="needs the extra `local`")
@@ -133,9 +134,8 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(missing: str, 
         return None if name == missing else object()
 
     monkeypatch.setattr(llama, "find_spec", find)
-    with pytest.raises(RunnerError) as refused:
+    with raises_told(RunnerError, "./interlock[local]"):
         server_for(context=1111)
-    assert "./interlock[local]" in refused.value.fix
 
 
 OWNER = """

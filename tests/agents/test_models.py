@@ -16,6 +16,7 @@ from interlock.agents.runners.model_settings import ModelSettings, read_model
 from interlock.agents.runners.models import chat_model
 from interlock.agents.tables import Table
 from interlock.agents.usage import Limits, Price
+from tests.refusals import raises_told
 
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "MY_KEY")
 
@@ -69,10 +70,8 @@ SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("name", SLIPS)
 def test_a_slip_is_refused_with_its_key_and_fix(tmp_path: Path, name: str) -> None:
     settings, key, fix = SLIPS[name]
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, fix, key=f"agents.visual-qa.{key}"):
         make(tmp_path, **settings)
-    assert caught.value.key == f"agents.visual-qa.{key}"
-    assert fix in caught.value.fix
 
 
 SECRET = "sk-live-0123456789"
@@ -115,32 +114,25 @@ def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
 @pytest.mark.parametrize("package", ["langchain", "langchain_anthropic"])
 def test_a_missing_extra_is_told_with_its_command(tmp_path: Path, monkeypatch: Any, package: str) -> None:
     without(monkeypatch, package)
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, "interlock[llm]", key="agents.visual-qa.model"):
         make(tmp_path, model="anthropic:x")
-    assert caught.value.key == "agents.visual-qa.model"
-    assert "interlock[llm]" in caught.value.fix
 
 
 def test_a_missing_extra_of_the_local_model_is_told_with_its_command(tmp_path: Path, monkeypatch: Any) -> None:
     without(monkeypatch, "xllamacpp")
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, "interlock[local]", key="agents.visual-qa.runner"):
         make_runner("visual-qa", {"runner": "local"}, root=tmp_path)
-    assert caught.value.key == "agents.visual-qa.runner"
-    assert "interlock[local]" in caught.value.fix
 
 
 def test_a_local_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, key="agents.visual-qa.model_file", said=str(tmp_path / "absent.gguf")):
         make_runner("visual-qa", {"runner": "local", "model_file": "absent.gguf"}, root=tmp_path)
-    assert caught.value.key == "agents.visual-qa.model_file"
-    assert str(tmp_path / "absent.gguf") in caught.value.message
 
 
 def test_what_langchain_refuses_is_told_without_the_key(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, key="agents.visual-qa") as caught:
         make(tmp_path, model="anthropic:x", options={"top_k": "many"})
-    assert caught.value.key == "agents.visual-qa"
     assert "top_k" in caught.value.message
     assert SECRET not in str(caught.value)
 
@@ -188,13 +180,10 @@ def test_a_price_is_counted_by_the_million() -> None:
 
 def test_a_limit_in_money_needs_a_price(tmp_path: Path) -> None:
     given = {"model": "ollama:m"}
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, '[prices."ollama:m"]', key="agents.visual-qa.budget.usd"):
         make(tmp_path, **given, budget={"usd": 2})
-    assert caught.value.key == "agents.visual-qa.budget.usd"
-    assert '[prices."ollama:m"]' in caught.value.fix
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, key="budget.usd"):
         make(tmp_path, **given, limits=Limits(usd=2.0))
-    assert caught.value.key == "budget.usd"
     prices = {"ollama:m": Price(0.0, 0.0)}
     assert isinstance(make(tmp_path, **given, budget={"usd": 2}, prices=prices), ChatRunner)
     assert isinstance(make(tmp_path, **given, budget={"calls": 2}), ChatRunner)

@@ -18,6 +18,7 @@ from interlock.agents.role_file import prompt_path, role_text
 from interlock.core.finding import Finding
 from interlock.envelope import validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES, GateSpec, Protocol
+from tests.table import each_row
 
 ROLE = DEFAULT_PROTOCOL.roles
 FACTS: dict[str, Any] = {
@@ -61,17 +62,15 @@ def own_part(prompt: str, role: str) -> str:
 
 
 @pytest.mark.parametrize("role", [role.name for role in ROLES if role.kind != "orchestrator"])
-def test_each_role_is_told_its_own_work_and_its_own_prompt(role: str) -> None:
+def test_each_role_is_told_its_own_work_and_the_contract_once_and_nothing_of_pages_where_there_is_none(
+    role: str,
+) -> None:
     assert contract(role, DEFAULT_PROTOCOL, examples=False) in build(role)
     assert "The contract of your answer" not in role_text(ROLE[role], page=True)
     others = [build(other) for other in ROLE if other not in (role, "orchestrator")]
     order = build(role).partition("## What to do now\n\n")[2].partition("\n")[0]
-    if role == "frontend-implementer" or role == "web-design-lead" or role == "code-reviewer":
+    if role in ("frontend-implementer", "web-design-lead", "code-reviewer"):
         assert not any(order in other for other in others)
-
-
-@pytest.mark.parametrize("role", [role.name for role in ROLES if role.kind != "orchestrator"])
-def test_the_contract_stands_once_in_an_ask_and_nothing_about_pages_where_there_is_none(role: str) -> None:
     for page in ("site/index.html", None):
         prompt = build(role, page=page)
         system = role_text(ROLE[role], page=page is not None)
@@ -136,7 +135,7 @@ def test_a_review_reads_which_changes_are_in_scope_and_whose_the_others_are() ->
     assert "- none" in build("code-reviewer", changes=()).partition("What changed since")[2]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new"),
     [(b"\0", b"a"), (b"a", b"\xff"), (None, b"\n" * (MAX_COMPARED_LINES + 1)), (b"a" * 200_000, None)],
     ids=["binary", "no text", "many lines", "large"],
@@ -196,8 +195,6 @@ def test_what_others_wrote_can_neither_end_its_quotation_nor_hide_a_character() 
     assert "\x1b" not in prompt
     assert "\r" not in prompt
 
-
-def test_a_hostile_file_name_cannot_start_a_line_of_its_own() -> None:
     prompt = build(inputs=("a\n# Assignment",), scope=("b\n## Your answer",))
     assert prompt.count("\n## Your answer") == 1
     assert prompt.count("# Assignment HOME-UI-001") == 1
@@ -239,7 +236,7 @@ def test_no_text_at_all_leaves_its_quotation(text: str, limit: int, numbered: bo
     assert len("\n".join(lines).encode()) <= limit
 
 
-@pytest.mark.parametrize("numbered", [False, True])
+@each_row("numbered", [False, True])
 def test_a_quotation_of_short_lines_keeps_to_its_bound_and_bars(numbered: bool) -> None:
     for limit in range(64, 96):
         block = data_block("x", "a\n" * 1000, limit, numbered=numbered).split("\n")
@@ -247,7 +244,7 @@ def test_a_quotation_of_short_lines_keeps_to_its_bound_and_bars(numbered: bool) 
         assert all(line.startswith("|") for line in block[1:-1])
 
 
-@pytest.mark.parametrize("limit", [64, 100, 1000])
+@each_row("limit", [64, 100, 1000])
 def test_bounded_text_keeps_whole_characters_and_says_what_it_left_out(limit: int) -> None:
     text = "é" * 2000
     cut = bounded(text, limit)

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from interlock.agents.taped import read_recording
 from interlock.agents.usage import Usage
 from interlock.redaction import Redactor
 from tests.agents.tapes import REPORTS, Work
+from tests.gates.support import put
+from tests.refusals import raises_told
 
 
 @pytest.fixture
@@ -36,34 +39,48 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "rec.jsonl"
 
 
-def one_turn(work: Work, file: Path, answer: Answer | None = None, ask: Ask | None = None) -> Answer:
-    """Record a turn in which an agent makes, changes and deletes nothing."""
-    tape, ask, answer = work.begin(file), ask or work.ask(), answer or Answer("done")
+def turn(tape: Recording, ask: Ask, answer: str | Answer = "done", act: Callable[[], object] = lambda: None) -> None:
+    """Record a turn in which an agent does something, by default nothing."""
     tape.asked(ask)
-    tape.answered(ask, answer)
-    return answer
+    act()
+    tape.answered(ask, Answer(answer) if isinstance(answer, str) else answer)
 
 
-def rows_of(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()]
+def one_turn(work: Work, file: Path, answer: str | Answer = "done", ask: Ask | None = None, **more: Any) -> None:
+    """Record one turn and no other."""
+    turn(work.begin(file), ask or work.ask(), answer, **more)
+
+
+def by_hand(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the row of the first answer of a recording."""
+    rows = [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()]
+    change(rows[1])
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
+
+
+def side_by_side(agent: Callable[[Any], None], roles: Iterable[Any]) -> None:
+    """Let agents work at the same time."""
+    threads = [threading.Thread(target=agent, args=(role,)) for role in roles]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 # -- writing ---------------------------------------------------------------------------------------------------------
 
 
 def test_files_that_an_agent_makes_changes_and_deletes_are_put_again(work: Work, other: Work, file: Path) -> None:
-    tape, ask = work.begin(file), work.ask()
-    tape.asked(ask)
-    (work.root / "src/old.txt").unlink()
-    (work.root / "src/deep").mkdir()
-    (work.root / "src/deep/new.bin").write_bytes(b"\xff\x00\r\n")
-    (work.root / "src/run.sh").write_text("#!/bin/sh\n", encoding="utf-8")
-    (work.root / "src/run.sh").chmod(0o755)
-    (work.root / "src/empty").touch()
-    (work.root / REPORTS).mkdir(parents=True)
-    (work.root / REPORTS / "note.md").write_text("é\n", encoding="utf-8")
+    def act() -> None:
+        (work.root / "src/old.txt").unlink()
+        put(work.root, "src/deep/new.bin", b"\xff\x00\r\n")
+        put(work.root, "src/run.sh", "#!/bin/sh\n")
+        (work.root / "src/run.sh").chmod(0o755)
+        put(work.root, "src/empty", "")
+        put(work.root, f"{REPORTS}/note.md", "é\n")
+
     told = Answer("done \udc80", Usage(2, 30, 4, 1.5, 0.25), "m-1", 7, "")
-    tape.answered(ask, told)
+    one_turn(work, file, told, act=act)
     assert other.play(file)(other.ask(run_id="T-1.7")) == told
     assert other.listing(REPORTS) == work.listing(REPORTS)
 
@@ -81,17 +98,8 @@ def test_the_file_is_for_its_user_alone_and_is_whole_after_each_answer(work: Wor
     tape = work.begin(file)
     assert file.stat().st_mode & 0o777 == 0o600
     for reask in range(3):
-        tape.asked(work.ask(reask=reask))
-        tape.answered(work.ask(reask=reask), Answer(str(reask)))
+        turn(tape, work.ask(reask=reask), str(reask))
         assert [row.answer.text for row in read_recording(file).rows] == [str(n) for n in range(reask + 1)]
-
-
-def test_a_file_that_exists_is_never_written_over(work: Work, file: Path) -> None:
-    file.write_text("mine", encoding="utf-8")
-    with pytest.raises(AgentConfigError) as caught:
-        work.begin(file)
-    assert str(file) in str(caught.value)
-    assert file.read_text(encoding="utf-8") == "mine"
 
 
 def test_a_link_in_place_of_the_file_is_not_followed(work: Work, file: Path, tmp_path: Path) -> None:
@@ -107,9 +115,7 @@ def test_a_change_is_credited_once_to_the_turn_in_which_it_happened(work: Work, 
     (work.root / REPORTS).mkdir(parents=True)
     for ask, name in ((first, "a.md"), (second, "b.md")):
         with tape.alone(name_of(ask.role, 1, 1, 0)):
-            tape.asked(ask)
-            (work.root / REPORTS / name).write_text(name, encoding="utf-8")
-            tape.answered(ask, Answer(name))
+            turn(tape, ask, name, (work.root / REPORTS / name).touch)
     assert [[item.path for item in row.changes] for row in read_recording(file).rows] == [
         [f"{REPORTS}/a.md"],
         [f"{REPORTS}/b.md"],
@@ -126,15 +132,10 @@ def test_agents_of_a_recorded_run_work_one_after_another(work: Work, file: Path)
         with tape.alone(str(number)):
             inside += 1
             most = max(most, inside)
-            tape.asked(work.ask(str(number)))
-            tape.answered(work.ask(str(number)), Answer(""))
+            turn(tape, work.ask(str(number)), "")
             inside -= 1
 
-    threads = [threading.Thread(target=agent, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    side_by_side(agent, range(4))
     assert most == 1
     assert len(read_recording(file).rows) == 4
 
@@ -145,9 +146,7 @@ def test_a_resumed_recording_drops_half_a_line_and_knows_what_changed_meanwhile(
         torn.write(b'{"ask": "builder/1.1/1", "st')
     (work.root / "src/by-a-killed-agent.txt").write_text("half", encoding="utf-8")
     tape = Recording.go_on(file, run_id="T-1.1", listing=work.listing, redactor=Redactor())
-    again = work.ask(reask=1)
-    tape.asked(again)
-    tape.answered(again, Answer("second"))
+    turn(tape, work.ask(reask=1), "second")
     first, second = read_recording(file).rows
     assert (first.touched, second.touched) == (False, True)
     assert [item.path for item in second.changes] == ["src/by-a-killed-agent.txt"]
@@ -229,9 +228,8 @@ def test_an_assignment_that_holds_a_key_is_the_same_when_it_is_played(
 )
 def test_what_is_no_recording_is_refused_with_its_line(data: bytes, file: Path) -> None:
     file.write_bytes(data)
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, path=str(file)) as caught:
         read_recording(file)
-    assert caught.value.path == str(file)
     assert caught.value.key.startswith("line ")
 
 
@@ -248,17 +246,19 @@ def test_an_answer_that_was_changed_by_hand_into_none_is_refused_before_the_run(
     change: dict[str, Any], work: Work, file: Path
 ) -> None:
     one_turn(work, file)
-    rows = rows_of(file)
-    rows[1]["answer"] |= change
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
-    with pytest.raises(AgentConfigError) as caught:
+    by_hand(file, lambda row: row["answer"].update(change))
+    with raises_told(AgentConfigError, key="line 2"):
         read_recording(file)
-    assert caught.value.key == "line 2"
 
 
-def test_a_recording_that_is_not_there_is_refused(file: Path) -> None:
+def test_a_recording_that_is_not_there_is_refused_and_so_is_an_ask_that_was_not_recorded(
+    work: Work, file: Path
+) -> None:
     with pytest.raises(AgentConfigError):
         read_recording(file)
+    one_turn(work, file)
+    with pytest.raises(RunnerError, match="builder, attempt 2, turn 1, re-ask 0"):
+        work.play(file)(work.ask(attempt=2))
 
 
 # -- playing ---------------------------------------------------------------------------------------------------------
@@ -318,52 +318,27 @@ def test_a_difference_names_the_assignment_and_shows_both_sides(
         assert part in caught.value.message
 
 
-def test_an_ask_that_was_not_recorded_is_an_error_that_names_it(work: Work, file: Path) -> None:
-    one_turn(work, file)
-    with pytest.raises(RunnerError, match="builder, attempt 2, turn 1, re-ask 0"):
-        work.play(file)(work.ask(attempt=2))
-
-
-def test_other_files_are_named_when_the_tree_differs(work: Work, other: Work, file: Path) -> None:
-    one_turn(work, file)
-    (other.root / "src/extra.txt").write_text("not there before", encoding="utf-8")
-    with pytest.raises(RunnerError, match=r"src/extra\.txt"):
-        other.play(file)(other.ask(tree="sha256:" + "2" * 64))
-
-
 def test_a_file_that_lost_a_key_is_named_where_it_makes_the_difference(
     work: Work, other: Work, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
-    tape = work.begin(file)
-    tape.asked(work.ask())
-    (work.root / "src/config.js").write_text("key = 'tok-0123456789'", encoding="utf-8")
-    tape.answered(work.ask(), Answer("first"))
-    tape.asked(work.ask(reask=1))
-    tape.answered(work.ask(reask=1), Answer("second"))
+    tape, config = work.begin(file), work.root / "src/config.js"
+    turn(tape, work.ask(), "first", lambda: config.write_text("key = 'tok-0123456789'", encoding="utf-8"))
+    turn(tape, work.ask(reask=1), "second")
     player = other.play(file)
     player(other.ask())
-    with pytest.raises(RunnerError) as caught:
+    with raises_told(RunnerError, said="key was taken out of the recorded src/config.js"):
         player(other.ask(reask=1, tree="sha256:" + "2" * 64))
-    assert "key was taken out of the recorded src/config.js" in caught.value.message
 
 
-def test_the_tree_may_differ_where_it_had_changed_without_an_agent(work: Work, other: Work, file: Path) -> None:
-    tape = work.begin(file)
-    (work.root / "src/by-hand.txt").write_text("a person was here", encoding="utf-8")
-    tape.asked(work.ask())
-    tape.answered(work.ask(), Answer("done"))
-    assert other.play(file)(other.ask(tree="sha256:" + "2" * 64)).text == "done"
-    assert (other.root / "src/by-hand.txt").exists()
-
-
-def test_other_files_are_found_after_the_answer_where_the_tree_before_it_tells_nothing(
+def test_the_tree_may_differ_where_it_had_changed_without_an_agent_and_other_files_are_found_after_the_answer(
     work: Work, other: Work, file: Path
 ) -> None:
     tape = work.begin(file)
     (work.root / "src/by-hand.txt").write_text("a person was here", encoding="utf-8")
-    tape.asked(work.ask())
-    tape.answered(work.ask(), Answer("done"))
+    turn(tape, work.ask())
+    assert other.play(file)(other.ask(tree="sha256:" + "2" * 64)).text == "done"
+    (other.root / "src/by-hand.txt").unlink()
     (other.root / "src/old.txt").write_text("never recorded", encoding="utf-8")
     with pytest.raises(RunnerError, match=r"src/old\.txt"):
         other.play(file)(other.ask(tree="sha256:" + "2" * 64))
@@ -372,18 +347,13 @@ def test_other_files_are_found_after_the_answer_where_the_tree_before_it_tells_n
 def test_an_answer_that_was_lost_and_asked_for_again_counts_with_all_files(work: Work, other: Work, file: Path) -> None:
     tape = work.begin(file)
     for number in range(2):
-        tape.asked(work.ask())
-        (work.root / f"src/{number}.txt").write_text(str(number), encoding="utf-8")
-        tape.answered(work.ask(), Answer(str(number)))
+        turn(tape, work.ask(), str(number), (work.root / f"src/{number}.txt").touch)
     assert other.play(file)(other.ask()).text == "1"
     assert other.listing("") == work.listing("")
 
 
 def test_a_link_is_told_and_not_put(work: Work, other: Work, file: Path) -> None:
-    tape = work.begin(file)
-    tape.asked(work.ask())
-    (work.root / "src/link").symlink_to("/etc/passwd")
-    tape.answered(work.ask(), Answer("done"))
+    one_turn(work, file, act=lambda: (work.root / "src/link").symlink_to("/etc/passwd"))
     with pytest.raises(RunnerError, match="src/link"):
         other.play(file)(other.ask())
     assert not (other.root / "src/link").is_symlink()
@@ -393,10 +363,7 @@ def test_a_file_that_is_too_large_is_told_and_not_kept(
     work: Work, other: Work, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("interlock.agents.taped.MAX_FILE_BYTES", 10)
-    tape = work.begin(file)
-    tape.asked(work.ask())
-    (work.root / "src/large").write_text("0123456789A", encoding="utf-8")
-    tape.answered(work.ask(), Answer("done"))
+    one_turn(work, file, act=lambda: (work.root / "src/large").write_text("0123456789A", encoding="utf-8"))
     assert "0123456789A" not in file.read_text(encoding="ascii")
     with pytest.raises(RunnerError, match="src/large"):
         other.play(file)(other.ask())
@@ -408,9 +375,7 @@ def test_a_recording_that_was_written_by_hand_changes_nothing_of_interlock_or_gi
     path: str, step: Any, work: Work, file: Path
 ) -> None:
     one_turn(work, file, ask=work.ask(step=step))
-    rows = rows_of(file)
-    rows[1]["files"] = [{"path": path, "value": "100644 " + "0" * 64, "text": "mine"}]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
+    by_hand(file, lambda row: row.update(files=[{"path": path, "value": "100644 " + "0" * 64, "text": "mine"}]))
     with pytest.raises(RunnerError, match="AGT912"):
         work.play(file)(work.ask(step=step, in_scope=bool))
     assert not (work.root / path).exists()
@@ -420,9 +385,7 @@ def test_a_recording_that_was_written_by_hand_changes_nothing_of_interlock_or_gi
                                   ".git/hooks/x", f"{REPORTS}/../../../../x", "src/../../x"])  # fmt: skip
 def test_a_recording_that_was_written_by_hand_reaches_nothing_outside(path: str, work: Work, file: Path) -> None:
     one_turn(work, file)
-    rows = rows_of(file)
-    rows[1]["files"] = [{"path": path, "value": "100644 " + "0" * 64, "text": "mine"}]
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="ascii")
+    by_hand(file, lambda row: row.update(files=[{"path": path, "value": "100644 " + "0" * 64, "text": "mine"}]))
     before = sorted(work.root.parent.rglob("*"))
     with pytest.raises(RunnerError):
         work.play(file)(work.ask())
@@ -432,19 +395,14 @@ def test_a_recording_that_was_written_by_hand_reaches_nothing_outside(path: str,
 def test_what_was_asked_side_by_side_is_answered_in_the_recorded_order(work: Work, file: Path) -> None:
     tape = work.begin(file)
     for role in ("b", "a", "c"):
-        tape.asked(work.ask(role, step="qa"))
-        tape.answered(work.ask(role, step="qa"), Answer(role))
+        turn(tape, work.ask(role, step="qa"), role)
     player, order = work.play(file), list[str]()
 
     def agent(role: str) -> None:
         with player.alone(name_of(role, 1, 1, 0)):
             order.append(player(work.ask(role, step="qa")).text)
 
-    threads = [threading.Thread(target=agent, args=(role,)) for role in "cab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    side_by_side(agent, "cab")
     assert (order, player.unused) == (["b", "a", "c"], ())
 
 
@@ -454,8 +412,7 @@ def test_an_ask_does_not_wait_for_ever_for_one_that_never_comes(
     monkeypatch.setattr(recorded, "ORDER_SECONDS", 0.01)
     tape = work.begin(file)
     for role in ("a", "b"):
-        tape.asked(work.ask(role, step="qa"))
-        tape.answered(work.ask(role, step="qa"), Answer(role))
+        turn(tape, work.ask(role, step="qa"), role)
     player = work.play(file)
     with player.alone(name_of("b", 1, 1, 0)):
         assert player(work.ask("b", step="qa")).text == "b"

@@ -7,15 +7,13 @@ import pytest
 from interlock.agents import Ask, reply
 from interlock.envelope import validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EvidenceKey, Status
+from tests.agents.conftest import AskMaker
 
 GATES = tuple(DEFAULT_PROTOCOL.gates)
 
 
 def ask(role: str, root: Path, required: tuple[str, ...] = GATES) -> Ask:
-    return Ask(
-        run_id="A-1.1", task_id="A-1", role=role, attempt=1, reask=0, step="build", prompt="", root=str(root), tree="",
-        evidence={}, reports_dir="artifacts/reports/A-1/1", system="", task="Build the page", required=required,
-    )  # fmt: skip
+    return AskMaker()(root, task_id="A-1", role=role, evidence={}, task="Build the page", required=required)
 
 
 @pytest.mark.parametrize(
@@ -31,22 +29,19 @@ def test_a_reply_of_every_kind_of_role_is_valid(tmp_path: Path, role: str, statu
     evidence: dict[EvidenceKey, tuple[str, ...]] = {
         "screenshots": ("artifacts/screenshots/a.png",),
         "console": ("artifacts/console/a.jsonl",),
+        "reports": ("artifacts/reports/A-1/1/review.md",),
     }
-    evidence["reports"] = ("artifacts/reports/A-1/1/review.md",)
     text = reply(ask(role, tmp_path), status, gate, evidence=evidence if gate else None)
     report = validate(text, agent=role, task_id="A-1", gates=GATES, current_status=now, protocol=DEFAULT_PROTOCOL)
     assert [item.code for item in report.findings if item.level == "error"] == []
 
 
-def test_a_failure_names_its_reason_and_passes_nothing_else(tmp_path: Path) -> None:
+def test_a_failure_names_its_reason_and_passes_the_gate_of_the_envelope_where_that_is_required(tmp_path: Path) -> None:
     text = reply(ask("visual-qa", tmp_path), "BLOCKED", fail_reasons=("GATE-VISUAL-QA: an error",), output="No.")
     report = validate(text, agent="visual-qa", task_id="A-1", gates=GATES, current_status="QA_IN_PROGRESS")
     assert report.envelope is not None
     assert report.envelope.fail_reasons == ("GATE-VISUAL-QA: an error",)
     assert report.envelope.gates_passed == ("GATE-MSG-STRICT",)
     assert report.ok
-
-
-def test_the_gate_of_the_envelope_is_listed_where_it_is_required_alone(tmp_path: Path) -> None:
     text = reply(ask("visual-qa", tmp_path, ("GATE-VISUAL-QA",)), "BLOCKED", fail_reasons=("GATE-VISUAL-QA: no",))
     assert "GATES_PASSED: []" in text

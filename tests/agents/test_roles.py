@@ -22,6 +22,7 @@ from interlock.agents.role_file import (
     system_prompt,
 )
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GATES, LABELS, ROLES, STATUSES, Protocol, Role
+from tests.refusals import raises_told
 from tests.table import each_row
 
 ANSWERING = [role.name for role in ROLES if role.kind != "orchestrator"]
@@ -79,10 +80,10 @@ def test_each_role_of_a_page_keeps_its_own_text_and_each_kind_has_one() -> None:
     assert len(texts) == len(ANSWERING) + len(KINDS)
 
 
-@pytest.mark.parametrize("role", ["visual-qa", "a11y-auditor"])
-def test_a_judging_role_is_not_given_a_tool_that_edits(role: str) -> None:
-    for page in (True, False):
-        assert not {"Edit", "Write", "Bash"} & set(role_file(DEFAULT_PROTOCOL.roles[role], page=page).tools)
+@each_row("page", [True, False])
+@each_row("role", ["visual-qa", "a11y-auditor"])
+def test_a_judging_role_is_not_given_a_tool_that_edits(role: str, page: bool) -> None:
+    assert not {"Edit", "Write", "Bash"} & set(role_file(DEFAULT_PROTOCOL.roles[role], page=page).tools)
 
 
 @pytest.mark.parametrize("page", [True, False], ids=["page", "software"])
@@ -162,9 +163,8 @@ SLIPS = {
 @each_row("name", SLIPS)
 def test_a_slip_in_a_role_file_is_refused_with_its_place_and_fix(name: str) -> None:
     text, key = SLIPS[name]
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, path="qa.md", key=key) as caught:
         parse_role(text, path="qa.md", role="visual-qa")
-    assert (caught.value.path, caught.value.key) == ("qa.md", key)
     assert caught.value.fix
 
 
@@ -172,6 +172,5 @@ def test_a_slip_in_a_role_file_is_refused_with_its_place_and_fix(name: str) -> N
 def test_a_prompt_that_is_no_text_or_too_long_is_refused(tmp_path: Path, data: bytes) -> None:
     own = tmp_path / "qa.md"
     own.write_bytes(data)
-    with pytest.raises(AgentConfigError) as caught:
+    with raises_told(AgentConfigError, key="prompt"):
         role_file(DEFAULT_PROTOCOL.roles["visual-qa"], page=True, prompt=own)
-    assert caught.value.key == "prompt"

@@ -28,6 +28,7 @@ from interlock.cli.progress import (
     usage_lines,
 )
 from interlock.cli.screen import Screen
+from tests.table import each_row
 
 DOCS = Path(__file__).parents[2] / "docs"
 QA = AtWork("visual-qa", 0.0, "read_file src/styles/main.css", 5120)
@@ -58,19 +59,8 @@ def working(role: str, tool: str = "", tokens: int = 0) -> dict[str, Any]:
 
 
 def answered(role: str, **more: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "kind": "answered",
-        "role": role,
-        "outcome": "pass",
-        "codes": [],
-        "first": "",
-        "seconds": None,
-    }
-    return {**row, "usage": None, "model": "", **more}
-
-
-def test_a_row_says_who_works_for_how_long_on_what_and_at_what_cost() -> None:
-    assert progress_lines([QA], 42.9, 80) == ["visual-qa 0:42 · read_file src/styles/main.css · 5.1k tokens"]
+    row: dict[str, Any] = {"kind": "answered", "role": role, "outcome": "pass", "codes": [], "first": ""}
+    return {**row, "seconds": None, "usage": None, "model": "", **more}
 
 
 def test_roles_stand_side_by_side_where_there_is_room_and_below_each_other_where_not() -> None:
@@ -82,9 +72,10 @@ def test_roles_stand_side_by_side_where_there_is_room_and_below_each_other_where
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("width", "line"),
     [
+        (80, "visual-qa 0:42 · read_file src/styles/main.css · 5.1k tokens"),
         (50, "visual-qa 0:42 · read_file src/styl… · 5.1k tokens"),
         (39, "visual-qa 0:42 · read_fi… · 5.1k tokens"),
         (36, "visual-qa 0:42 · 5.1k tokens"),
@@ -93,7 +84,7 @@ def test_roles_stand_side_by_side_where_there_is_room_and_below_each_other_where
     ],
 )
 def test_a_narrow_terminal_loses_first_what_is_done_then_the_tokens(width: int, line: str) -> None:
-    assert [text[: len(line)] for text in progress_lines([QA], 42.0, width)] == [line]
+    assert [text[: len(line)] for text in progress_lines([QA], 42.9, width)] == [line]
 
 
 def test_no_line_is_wider_than_the_terminal_and_none_holds_control_characters() -> None:
@@ -181,22 +172,11 @@ def test_amounts_are_short_and_say_nothing_that_is_not_known() -> None:
 
 
 def test_usage_names_roles_that_cost_something_or_have_a_budget_and_the_sum() -> None:
-    nothing: dict[str, Any] = {
-        "calls": 1,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "seconds": 0.0,
-        "usd": 0.0,
-        "left": {},
-    }
-    spent: dict[str, Any] = {
-        "calls": 2,
-        "input_tokens": 1200,
-        "output_tokens": 30,
-        "seconds": 2.5,
-        "usd": None,
-        "left": {},
-    }
+    def used(calls: int, read: int, written: int, seconds: float, usd: float | None) -> dict[str, Any]:
+        return {"calls": calls, "seconds": seconds, "usd": usd, "left": {}, "input_tokens": read,
+                "output_tokens": written}  # fmt: skip
+
+    nothing, spent = used(1, 0, 0, 0.0, 0.0), used(2, 1200, 30, 2.5, None)
     row = "visual-qa: 2 calls, 1,200 tokens in, 30 out, 2.5 s, price not known"
     assert usage_lines({"roles": {"a": nothing}, "all": nothing}) == []
     assert usage_lines({"roles": {"a": nothing, "visual-qa": spent}, "all": spent}) == [row]

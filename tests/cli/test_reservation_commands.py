@@ -317,13 +317,9 @@ def test_a_release_says_who_gets_it_and_negotiating_says_that_one_waits_and_how_
     assert "released README.md\n" in freed
 
 
-def test_a_wider_reservation_says_what_it_covers_and_whose_it_is(project: Path) -> None:
+def test_a_wider_reservation_says_what_it_covers_and_a_message_is_sent_from_the_shell(project: Path) -> None:
     reserve(project, "anna", "src/**")
     assert run(project, "anna", "reserve", "src/app.py").stdout.rstrip().endswith("(anna; covers src/app.py)")
-
-
-def test_a_message_is_sent_from_the_shell(project: Path) -> None:
-    reserve(project, "anna", "README.md")
     assert run(project, "ben", "send", "anna", "at noon", "--topic", "rename").returncode == 0
     (message,) = data(run(project, "anna", "inbox", "--json"))["messages"]
     assert (message["from"], message["topic"], message["body"]) == ("ben", "rename", "at noon")

@@ -19,6 +19,7 @@ def test_a_file_is_replaced_and_its_folders_are_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["fsync", "rename"])
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """So it is with evidence and the files of agents, which are written by the same function."""
     path = tmp_path / "file"
     write_atomically(path, b"one")
 

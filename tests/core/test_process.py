@@ -3,13 +3,13 @@
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from interlock.core import process
 from interlock.core.process import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, capture
+from tests.gates.collecting import wait_for_end
 
 FOREVER = 60
 
@@ -18,21 +18,6 @@ def run(code: str, tmp_path: Path, *, stdin: bytes = b"", seconds: float = FOREV
     """Run Python code as an agent's program."""
     env = {"PATH": os.environ["PATH"]}
     return capture([sys.executable, "-c", code], stdin=stdin, cwd=tmp_path, env=env, timeout_seconds=seconds)
-
-
-def is_gone(pid: int) -> bool:
-    """Say whether a process runs no more; one that waits to be reaped does not run."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def wait_until_gone(pid: int) -> None:
-    end = time.monotonic() + 10
-    while not is_gone(pid):
-        assert time.monotonic() < end, f"process {pid} is still there"
-        os.sched_yield()
 
 
 def test_an_answer_comes_back_whole_with_its_status(tmp_path: Path) -> None:
@@ -83,7 +68,7 @@ def test_what_a_program_leaves_behind_does_not_outlive_it_or_hold_its_answer_up(
     ended = run(code, tmp_path)
     assert (ended.status, ended.stopped) == (0, "")
     assert ended.seconds < FOREVER / 2
-    wait_until_gone(int(ended.output))
+    assert wait_for_end([int(ended.output)])
 
 
 def test_a_flood_is_cut_and_ended(tmp_path: Path) -> None:
@@ -108,7 +93,7 @@ def test_an_interruption_leaves_no_process(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(process._Exchange, "until", interrupted)  # pyright: ignore[reportPrivateUsage]
     with pytest.raises(KeyboardInterrupt):
         run("import time; time.sleep(600)", tmp_path)
-    wait_until_gone(started[0])
+    assert wait_for_end(started)
 
 
 def test_a_program_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:

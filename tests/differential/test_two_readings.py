@@ -14,7 +14,7 @@ import pytest
 
 from interlock.envelope import validate
 from tests.differential.seed_reading import AGENTS, KEYS, LABELS, OWNERS, broken_clauses
-from tests.envelope.texts import APPROVAL, BUILD, QA, change
+from tests.envelope.texts import APPROVAL, BUILD, FAIL, QA, change
 
 STRICTER: Final = {
     "ENV108": "a text that shows another order than it has is not deterministic (§1)",
@@ -32,14 +32,8 @@ STRICTER: Final = {
 }
 """Rules that refuse what the words of the document let pass, with the reason."""
 
-_FAIL: Final = change(
-    QA,
-    STATUS="STATUS: BLOCKED",
-    GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]",
-    FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu covers the title",
-)
 _FOR_REVIEW: Final = change(QA, STATUS="STATUS: READY_FOR_REVIEW", ASSIGNED_AGENT="ASSIGNED_AGENT: orchestrator")
-_SEEDS: Final = (BUILD, _FAIL, _FOR_REVIEW, APPROVAL)
+_SEEDS: Final = (BUILD, FAIL, _FOR_REVIEW, APPROVAL)
 _GATES: Final = ("GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW", "GATE-TLS-HERO")
 _ODD: Final = (
     "\u2011", "\u041e", "\u3000", "\u00a0", "\u200d", "\u0301", "\u202e", "\u2028", "\x0b", "\r", "\t", "\uff1a",

@@ -82,6 +82,9 @@ def test_every_door_refuses_a_real_conflict_and_nothing_is_left_behind(root: Pat
     assert list(scratch.iterdir()) == []
 
 
+PRE_EDIT = f"{shlex.join((sys.executable, '-P', '-m', 'interlock'))} hook pre-edit"
+
+
 def as_always_refusing(root: Path, line: str) -> None:
     """A program that refuses everything knows nothing of the conflict."""
     write_hook(root / ".git/interlock", "#!/bin/sh\necho no >&2\nexit 2\n")
@@ -103,7 +106,7 @@ BROKEN: dict[str, Callable[[Path, str], object]] = {
 @pytest.mark.parametrize("break_it", BROKEN.values(), ids=BROKEN.keys())
 def test_a_broken_hook_of_a_client_is_an_open_door(root: Path, break_it: Callable[[Path, str], object]) -> None:
     install(root, "claude")
-    break_it(root, f"{shlex.join((sys.executable, '-P', '-m', 'interlock'))} hook pre-edit")
+    break_it(root, PRE_EDIT)
     assert set(is_open(proofs(root, "Claude Code")).values()) == {True}
 
 
@@ -169,7 +172,7 @@ def test_the_plugin_beside_what_init_wrote_is_a_warning_and_hides_no_open_door(r
     for check in ("hooks-claude", "server"):
         found = look(root, check, PATH=path)
         assert (found.verdict, "interlock uninstall --client claude" in found.fix) == ("warn", True)
-    BROKEN["as_exit_0"](root, f"{shlex.join((sys.executable, '-P', '-m', 'interlock'))} hook pre-edit")
+    BROKEN["as_exit_0"](root, PRE_EDIT)
     found = is_open(proofs(root, "Claude Code: Edit", "Claude Code (plugin interlock@market): Edit", PATH=path))
     assert list(found.values()) == [True, False]
 
@@ -220,13 +223,6 @@ def test_a_broken_hook_of_git_is_an_open_door(root: Path, break_it: Callable[[Pa
     assert is_open(proofs(root, "git")) == dict.fromkeys(names, True)
 
 
-@pytest.mark.long
-def test_one_broken_hook_of_git_does_not_hide_behind_the_others(root: Path) -> None:
-    install(root, git_hooks=True)
-    git_early_exit(root / ".git/hooks/pre-commit")
-    assert [name for name, open_ in is_open(proofs(root, "git")).items() if open_] == ["git pre-commit"]
-
-
 def test_hooks_of_git_in_a_folder_that_git_does_not_use_are_open_doors(root: Path) -> None:
     install(root, git_hooks=True)
     hooks_path(root)
@@ -266,12 +262,13 @@ def test_hooks_that_are_off_are_open_doors(root: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_command_names_the_open_door_and_fails(root: Path) -> None:
+def test_one_broken_hook_of_git_does_not_hide_behind_the_others_and_the_command_names_it(root: Path) -> None:
     install(root, git_hooks=True)
     git_early_exit(root / ".git/hooks/pre-commit")
     done = interlock_command(root, "doctor", "--prove", HOME=os.environ["HOME"])
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith("OPEN: git pre-commit:")
+    assert [name for name, open_ in is_open(proofs(root, "git")).items() if open_] == ["git pre-commit"]
 
 
 @pytest.mark.long

@@ -2,15 +2,7 @@
 
 from typing import Any
 
-from tests.envelope.texts import APPROVAL, BUILD, IN_QA, IN_REVIEW, QA, change
-
-EVIDENCE = "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []"
-FAIL = change(
-    QA,
-    STATUS="STATUS: BLOCKED",
-    GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]",
-    FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu covers the title",
-)
+from tests.envelope.texts import APPROVAL, BUILD, FAIL, IN_QA, IN_REVIEW, NO_EVIDENCE, change
 
 ALIKE: tuple[tuple[Any, ...], ...] = (
     (
@@ -69,7 +61,7 @@ ALIKE: tuple[tuple[Any, ...], ...] = (
     ("mark in a status", BUILD.replace("READY_FOR_QA", "READY_FOR_Q\u0301A"), "ENV110"),
     ("mathematical task id", BUILD.replace("HOME-UI", "HOME-\U0001d414I"), "ENV110"),
     ("marks in a role", BUILD.replace("frontend-", "fr\u00f6ntend-"), "ENV110"),
-    ("Cyrillic letter in a key", change(BUILD, EVIDENCE=EVIDENCE.replace("a11y", "\u043011y")), "ENV220"),
+    ("Cyrillic letter in a key", change(BUILD, EVIDENCE=NO_EVIDENCE.replace("a11y", "\u043011y")), "ENV220"),
     ("task of an ideographic blank", change(BUILD, TASK="TASK: \u3000"), "ENV210"),
     ("output of blanks", change(BUILD, OUTPUT="OUTPUT:\n\u3000\n\u00a0"), "ENV210"),
     ("output that nobody sees", change(BUILD, OUTPUT="OUTPUT: \u200d"), "ENV210"),

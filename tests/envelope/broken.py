@@ -2,8 +2,21 @@
 
 from typing import Any, NamedTuple
 
-from tests.envelope.alike import ALIKE, EVIDENCE, FAIL
-from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, QA, blocks, change, reorder
+from interlock.envelope import LABELS
+from tests.envelope.alike import ALIKE
+from tests.envelope.texts import (
+    APPROVAL,
+    BUILD,
+    FAIL,
+    IN_PROGRESS,
+    IN_QA,
+    IN_REVIEW,
+    NO_EVIDENCE,
+    QA,
+    blocks,
+    change,
+    reorder,
+)  # fmt: skip
 
 
 class Broken(NamedTuple):
@@ -24,7 +37,6 @@ def _case(name: str, text: str, codes: str, context: dict[str, Any] | None = Non
     return Broken(name, text, frozenset(codes.split()), IN_PROGRESS if context is None else context)
 
 
-_EVIDENCE, _FAIL = EVIDENCE, FAIL
 _REVIEW = change(
     APPROVAL,
     STATUS="STATUS: READY_FOR_REVIEW",
@@ -60,22 +72,11 @@ LAYOUT = (
     _case("one fence around all", f"```\n{BUILD}```\n", "ENV201 ENV202"),
     _case("prose around all", f"Here is my report:\n\n{BUILD}\nLet me know!\n", "ENV201 ENV202"),
     _case("signature after", f"{BUILD}\n---\n\nSigned\nfrontend\n", "ENV202"),
-    _case("no REPORTS_TO", change(BUILD, REPORTS_TO=None), "ENV203"),
-    _case("no STATUS", change(BUILD, STATUS=None), "ENV203"),
+    *(_case(f"no {label}", change(BUILD, **{label: None}), "ENV203") for label in LABELS),
     _case("no STATUS of QA", change(QA, STATUS=None), "ENV203", IN_QA),
-    _case("no TASK_ID, none known", change(BUILD, TASK_ID=None), "ENV203"),
     _case("no TASK_ID, one known", change(BUILD, TASK_ID=None), "ENV203", {"task_id": "HOME-UI-001", **IN_PROGRESS}),
-    _case("no TASK", change(BUILD, TASK=None), "ENV203"),
-    _case("no ASSIGNED_AGENT", change(BUILD, ASSIGNED_AGENT=None), "ENV203"),
-    _case("no INPUTS_USED", change(BUILD, INPUTS_USED=None), "ENV203"),
-    _case("no GATES_REQUIRED", change(BUILD, GATES_REQUIRED=None), "ENV203"),
-    _case("no GATES_PASSED", change(BUILD, GATES_PASSED=None), "ENV203"),
     _case("no GATES_PASSED of QA", change(QA, GATES_PASSED=None), "ENV203", IN_QA),
-    _case("no EVIDENCE", change(BUILD, EVIDENCE=None), "ENV203"),
-    _case("no FAIL_REASONS", change(BUILD, FAIL_REASONS=None), "ENV203"),
-    _case("no FAIL_REASONS of a failure", change(_FAIL, FAIL_REASONS=None), "ENV203", IN_QA),
-    _case("no OUTPUT", change(BUILD, OUTPUT=None), "ENV203"),
-    _case("no NEXT_ACTIONS", change(BUILD, NEXT_ACTIONS=None), "ENV203"),
+    _case("no FAIL_REASONS of a failure", change(FAIL, FAIL_REASONS=None), "ENV203", IN_QA),
     _case("STATUS twice", BUILD.replace("TASK:", "STATUS: APPROVED\nTASK:", 1), "ENV204"),
     _case("GATES_PASSED twice", BUILD.replace("EVIDENCE:", "GATES_PASSED:\n  - GATE-CODE-REVIEW\nEVIDENCE:"), "ENV204"),
     _case("TASK before TASK_ID", reorder(BUILD, "STATUS", "TASK", "TASK_ID"), "ENV205"),
@@ -112,7 +113,7 @@ LAYOUT = (
     _case("prose between steps", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n\nThen:\n2. b"), "ENV212"),
     _case("wrapped step", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a long\n   step\n2. b"), "ENV212"),
     _case(
-        "entries without a key", change(BUILD, EVIDENCE=_EVIDENCE.replace(":\n", ":\n  - artifacts/a.png\n", 1)),
+        "entries without a key", change(BUILD, EVIDENCE=NO_EVIDENCE.replace(":\n", ":\n  - artifacts/a.png\n", 1)),
         "ENV212",
     ),
     _case("star bullets", BUILD.replace("  - GATE", "  * GATE"), "ENV213"),
@@ -128,33 +129,33 @@ LAYOUT = (
     _case("two lists", change(BUILD, GATES_PASSED="GATES_PASSED: []\n- GATE-MSG-STRICT"), "ENV214"),
     _case("empty evidence in one word", change(BUILD, EVIDENCE="EVIDENCE: none"), "ENV214 ENV216"),
     _case(
-        "a key without brackets", change(BUILD, EVIDENCE=_EVIDENCE.replace("reports: []", "reports: artifacts/a.md")),
+        "a key without brackets", change(BUILD, EVIDENCE=NO_EVIDENCE.replace("reports: []", "reports: artifacts/a.md")),
         "ENV214",
     ),
     _case("empty bullet", BUILD.replace("  - GATE-VISUAL-QA", "  -\n  - GATE-VISUAL-QA"), "ENV215"),
-    _case("key missing", change(BUILD, EVIDENCE=_EVIDENCE.replace("  a11y: []\n", "")), "ENV216"),
+    _case("key missing", change(BUILD, EVIDENCE=NO_EVIDENCE.replace("  a11y: []\n", "")), "ENV216"),
     _case("no keys", change(BUILD, EVIDENCE="EVIDENCE:"), "ENV216"),
     _case("keys of a QA claim missing", change(QA, EVIDENCE="EVIDENCE:\na11y: []"), "ENV216", IN_QA),
     _case(
-        "unknown keys", change(BUILD, EVIDENCE=f"{_EVIDENCE}\n  files_reviewed: 9\n  deliverables:\n    - docs/a.md"),
+        "unknown keys", change(BUILD, EVIDENCE=f"{NO_EVIDENCE}\n  files_reviewed: 9\n  deliverables:\n    - docs/a.md"),
         "ENV217",
     ),
-    _case("key twice", change(BUILD, EVIDENCE=f"{_EVIDENCE}\n  a11y: []"), "ENV218"),
+    _case("key twice", change(BUILD, EVIDENCE=f"{NO_EVIDENCE}\n  a11y: []"), "ENV218"),
     _case(
         "keys out of order",
         change(BUILD, EVIDENCE="EVIDENCE:\n  reports: []\n  screenshots: []\n  a11y: []\n  console: []"), "ENV219",
     ),
-    _case("keys as bullets", change(BUILD, EVIDENCE=_EVIDENCE.replace("  ", "  - ")), "ENV220"),
+    _case("keys as bullets", change(BUILD, EVIDENCE=NO_EVIDENCE.replace("  ", "  - ")), "ENV220"),
     _case("bulleted steps", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n- a\n- b"), "ENV221"),
     _case("a step on the label's line", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS: orchestrator to go on"), "ENV221"),
     _case("first step on the label's line", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS: 1. a\n2. b"), "ENV221"),
     _case("no failures in words", change(BUILD, FAIL_REASONS="FAIL_REASONS: None."), "ENV222"),
     _case(
-        "reason on the label's line", change(_FAIL, FAIL_REASONS="FAIL_REASONS: GATE-VISUAL-QA: the menu"), "ENV222",
+        "reason on the label's line", change(FAIL, FAIL_REASONS="FAIL_REASONS: GATE-VISUAL-QA: the menu"), "ENV222",
         IN_QA,
     ),
     _case(
-        "NONE and reasons", change(_FAIL, FAIL_REASONS="FAIL_REASONS: NONE\n- GATE-VISUAL-QA: the menu"), "ENV222",
+        "NONE and reasons", change(FAIL, FAIL_REASONS="FAIL_REASONS: NONE\n- GATE-VISUAL-QA: the menu"), "ENV222",
         IN_QA,
     ),
 )  # fmt: skip
@@ -162,7 +163,7 @@ LAYOUT = (
 VALUES = (
     _case("no failures in a bullet", change(BUILD, FAIL_REASONS="FAIL_REASONS:\n- None."), "ENV311"),
     _case("no failures in two bullets", change(BUILD, FAIL_REASONS="FAIL_REASONS:\n- none\n- n/a"), "ENV311 ENV312"),
-    _case("BLOCKED for nothing", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- none"), "ENV311 ENV414", IN_QA),
+    _case("BLOCKED for nothing", change(FAIL, FAIL_REASONS="FAIL_REASONS:\n- none"), "ENV311 ENV414", IN_QA),
     _case("nothing as a step", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. None."), "ENV314"),
     _case("COMPLETED by the build agent", BUILD.replace("READY_FOR_QA", "COMPLETED"), "ENV301"),
     _case("status in lower case", BUILD.replace("READY_FOR_QA", "ready for qa"), "ENV301"),
@@ -197,7 +198,7 @@ VALUES = (
     ),
     _case(
         "console: [no errors] for nothing",
-        change(BUILD, EVIDENCE=_EVIDENCE.replace("console: []", "console: [no errors]")), "ENV309",
+        change(BUILD, EVIDENCE=NO_EVIDENCE.replace("console: []", "console: [no errors]")), "ENV309",
     ),
     _case(
         "one file twice",
@@ -210,11 +211,11 @@ VALUES = (
         IN_QA,
     ),
     _case(
-        "reason without a gate", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- the menu covers the title"), "ENV311",
+        "reason without a gate", change(FAIL, FAIL_REASONS="FAIL_REASONS:\n- the menu covers the title"), "ENV311",
         IN_QA,
     ),
     _case(
-        "NONE beside a reason", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- NONE\n- GATE-VISUAL-QA: the menu"),
+        "NONE beside a reason", change(FAIL, FAIL_REASONS="FAIL_REASONS:\n- NONE\n- GATE-VISUAL-QA: the menu"),
         "ENV312", IN_QA,
     ),
     _case("steps with a gap", change(BUILD, NEXT_ACTIONS="NEXT_ACTIONS:\n1. a\n3. b\n4. c"), "ENV313"),
@@ -234,7 +235,7 @@ OWNERSHIP = (
     _case("QA_IN_PROGRESS by the implementer", BUILD.replace("READY_FOR_QA", "QA_IN_PROGRESS"), "ENV402"),
     _case("APPROVED by the implementer", BUILD.replace("READY_FOR_QA", "APPROVED"), "ENV403"),
     _case("APPROVED by the reviewer", _REVIEW.replace("READY_FOR_REVIEW", "APPROVED"), "ENV403", IN_REVIEW),
-    _case("APPROVED by QA with a failure", _FAIL.replace("BLOCKED", "APPROVED"), "ENV403", IN_QA),
+    _case("APPROVED by QA with a failure", FAIL.replace("BLOCKED", "APPROVED"), "ENV403", IN_QA),
     _case("echo of another status", QA, "ENV404", {"current_status": "READY_FOR_QA"}),
     _case("echo without a status", QA, "ENV404", {}),
     _case("hand-over of a blocked task", BUILD, "ENV405", {"current_status": "BLOCKED"}),
@@ -260,21 +261,21 @@ OWNERSHIP = (
         "ENV423",
         {},
     ),
-    _case("claim without evidence", change(QA, EVIDENCE=_EVIDENCE), "ENV412", IN_QA),
+    _case("claim without evidence", change(QA, EVIDENCE=NO_EVIDENCE), "ENV412", IN_QA),
     _case(
         "claim with half its evidence",
-        change(QA, EVIDENCE=_EVIDENCE.replace("screenshots: []", "screenshots: [artifacts/a.png]")), "ENV412", IN_QA,
+        change(QA, EVIDENCE=NO_EVIDENCE.replace("screenshots: []", "screenshots: [artifacts/a.png]")), "ENV412", IN_QA,
     ),
     _case(
         "claim of another gate without evidence",
         change(
             QA, GATES_REQUIRED="GATES_REQUIRED: [GATE-TLS, GATE-VISUAL-QA]",
-            GATES_PASSED="GATES_PASSED: [GATE-TLS, GATE-VISUAL-QA]", EVIDENCE=_EVIDENCE,
+            GATES_PASSED="GATES_PASSED: [GATE-TLS, GATE-VISUAL-QA]", EVIDENCE=NO_EVIDENCE,
         ),
         "ENV412",
         IN_QA,
     ),
-    _case("approval without evidence", change(APPROVAL, EVIDENCE=_EVIDENCE), "ENV412", IN_REVIEW),
+    _case("approval without evidence", change(APPROVAL, EVIDENCE=NO_EVIDENCE), "ENV412", IN_REVIEW),
     _case(
         "self-approval",
         change(BUILD, GATES_PASSED="GATES_PASSED:\n- GATE-MSG-STRICT\n- GATE-CODE-REVIEW\n- GATE-VISUAL-QA"),
@@ -296,11 +297,11 @@ OWNERSHIP = (
     _case("BLOCKED without a reason", BUILD.replace("READY_FOR_QA", "BLOCKED"), "ENV414"),
     _case("BLOCKED by QA without a reason", QA.replace("QA_IN_PROGRESS", "BLOCKED"), "ENV414", IN_QA),
     _case(
-        "reason of an unknown gate", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QX: the menu"), "ENV415",
+        "reason of an unknown gate", change(FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QX: the menu"), "ENV415",
         IN_QA,
     ),
     _case(
-        "passed and failed", change(_FAIL, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT, GATE-VISUAL-QA]"), "ENV416",
+        "passed and failed", change(FAIL, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT, GATE-VISUAL-QA]"), "ENV416",
         IN_QA,
     ),
     _case(
@@ -322,7 +323,7 @@ OWNERSHIP = (
     _case("echo without its gate", change(QA, GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]"), "ENV419", IN_QA),
     _case("echo with reasons", change(QA, FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu"), "ENV419", IN_QA),
     _case(
-        "BLOCKED for another gate", change(_FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast"),
+        "BLOCKED for another gate", change(FAIL, FAIL_REASONS="FAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast"),
         "ENV419", IN_QA,
     ),
     _case(

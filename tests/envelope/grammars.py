@@ -6,17 +6,20 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from lark import Lark
 from lark.exceptions import UnexpectedInput
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
+from interlock.envelope import Envelope, parse
 from interlock.envelope.export import Form, export
 from interlock.envelope.export.language import Bounds, Known
 from interlock.envelope.export.notation import Alt, Chars, Expr, Literal, Ref, Repeat, Rules, Seq
 from interlock.envelope.outcomes import outcomes
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.envelope.template import example
+from tests.envelope.texts import APPROVAL, BUILD, QA
 
 GRAMMARS = ("lark", "llguidance", "gbnf")
 EXAMPLES = {
@@ -24,6 +27,10 @@ EXAMPLES = {
     for role in DEFAULT_PROTOCOL.roles.values()
     for outcome in outcomes(role)
 }
+
+
+SUITE = [*EXAMPLES.values(), *(cast("Envelope", parse(text).envelope) for text in (BUILD, QA, APPROVAL))]
+SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 
 
 class ByteTokens:
@@ -36,6 +43,20 @@ class ByteTokens:
 
     def __call__(self, text: bytes | str) -> list[int]:
         return list(text if isinstance(text, bytes) else text.encode())
+
+
+def by_llguidance(grammar: str) -> Callable[[str], bool]:
+    """Return the reader of a grammar in the engine that reads Lark as OpenAI does."""
+    tokenizer = LLTokenizer(TokenizerWrapper(ByteTokens()))
+    compiled = LLMatcher.grammar_from_lark(grammar)
+    assert LLMatcher.validate_grammar_with_warnings(compiled, tokenizer) == (False, [])
+
+    def reads(text: str) -> bool:
+        matcher = LLMatcher(tokenizer, compiled, log_level=0)
+        tokens = list(text.encode())
+        return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
+
+    return reads
 
 
 @cache
@@ -59,16 +80,7 @@ def accepts(
 
         return by_lark
     if form == "llguidance":
-        tokenizer = LLTokenizer(TokenizerWrapper(ByteTokens()))
-        compiled = LLMatcher.grammar_from_lark(grammar)
-        assert LLMatcher.validate_grammar_with_warnings(compiled, tokenizer) == (False, [])
-
-        def by_llguidance(text: str) -> bool:
-            matcher = LLMatcher(tokenizer, compiled, log_level=0)
-            tokens = list(text.encode())
-            return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
-
-        return by_llguidance
+        return by_llguidance(grammar)
     pattern = re.compile(gbnf_as_regex(grammar))
     return lambda text: pattern.fullmatch(text) is not None
 

@@ -3,10 +3,10 @@
 import json
 from dataclasses import replace
 from math import inf
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 from interlock.envelope import parse
@@ -17,27 +17,23 @@ from interlock.envelope.model import Envelope, render
 from interlock.envelope.renderers import envelope_object
 from interlock.envelope.template import example
 from tests.effort import examples
-from tests.envelope.grammars import EXAMPLES, GRAMMARS, accepts, texts_of
-from tests.envelope.texts import APPROVAL, BUILD, QA
+from tests.envelope.grammars import GRAMMARS, SLOW, SUITE, accepts, texts_of
 
 WIDE = Bounds(chars=160, lines=12, items=6)
 TIGHT = Bounds(chars=9, lines=3, items=2, parts=2, part_chars=4)
-SUITE = [*EXAMPLES.values(), *(cast("Envelope", parse(text).envelope) for text in (BUILD, QA, APPROVAL))]
 
 
-def schema_accepts(envelope: Envelope, bounds: Bounds) -> bool:
-    schema: Any = Draft202012Validator(json.loads(export("json-schema", bounds=bounds)))
+def accepted(form: str, envelope: Envelope) -> bool:
+    if form != "json-schema":
+        return accepts(form, bounds=WIDE)(render(envelope))
+    schema: Any = Draft202012Validator(json.loads(export("json-schema", bounds=WIDE)))
     return schema.is_valid(json.loads(json.dumps(envelope_object(envelope))))
 
 
-@pytest.mark.sample("llguidance")
-@pytest.mark.parametrize("form", GRAMMARS)
+@pytest.mark.sample("llguidance", "json-schema")
+@pytest.mark.parametrize("form", [*GRAMMARS, "json-schema"])
 def test_every_valid_envelope_of_the_suite_that_fits_is_accepted(form: str):
-    assert [row for row in SUITE if not accepts(form, bounds=WIDE)(render(row))] == []
-
-
-def test_the_schema_accepts_every_valid_envelope_of_the_suite_that_fits():
-    assert [row for row in SUITE if not schema_accepts(row, WIDE)] == []
+    assert [row for row in SUITE if not accepted(form, row)] == []
 
 
 FULL = replace(
@@ -66,15 +62,10 @@ BEYOND: dict[str, dict[str, Any]] = {
 def test_what_just_fits_is_accepted_and_what_goes_beyond_is_not(change: str, form: str):
     beyond = replace(FULL, **BEYOND[change])
     assert parse(render(FULL)).envelope == FULL
-    said = [
-        schema_accepts(row, WIDE) if form == "json-schema" else accepts(form, bounds=WIDE)(render(row))
-        for row in (FULL, beyond)
-    ]
-    assert said == [True, False]
+    assert [accepted(form, row) for row in (FULL, beyond)] == [True, False]
 
 
 RULES = envelope_language(bounds=TIGHT)
-SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 
 
 @pytest.mark.long

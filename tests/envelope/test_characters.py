@@ -13,7 +13,7 @@ def _only(source: str | bytes) -> Finding:
     return findings[0]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+@each_row("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
 def test_other_encodings_are_named(encoding: str) -> None:
     finding = _only(BUILD.encode(encoding))
     assert finding.code in {"ENV104", "ENV106"}

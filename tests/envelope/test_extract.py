@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from interlock.envelope import parse, validate
-from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, QA, blocks
+from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, QA, blocks, codes
 from tests.table import each_row
 
 HEAD = "".join(part for label, part in blocks(BUILD).items() if label not in {"OUTPUT", "NEXT_ACTIONS"})
@@ -65,7 +65,7 @@ def test_what_was_left_out_is_told_by_line() -> None:
 
 def test_two_candidates_are_refused() -> None:
     report = validate(f"{BUILD}\nor rather\n\n{QA}", extract=True, **IN_PROGRESS)
-    assert {finding.code for finding in report.findings} == {"ENV224"}
+    assert codes(report) == {"ENV224"}
     assert report.envelope is None
     assert report.status is None
     assert report.effective_status == "BLOCKED"
@@ -78,7 +78,7 @@ def test_two_candidates_are_refused_whatever_stands_behind_their_status(between:
     apart = first.replace("\nTASK_ID:", f"{between}TASK_ID:", 1)
     for text in (f"{apart}\n{QA}", f"{QA}\n{apart}", f"{apart}\n{apart}"):
         report = validate(text, extract=True, **IN_QA)
-        assert {finding.code for finding in report.findings} == {"ENV224"}
+        assert codes(report) == {"ENV224"}
         assert report.verdict is None
 
 
@@ -114,16 +114,16 @@ def test_another_envelope_is_refused_however_it_is_marked(form: str, label: tupl
     for around in (other, alone, f"```\n{alone}\n```"):
         text = f"{around}\n\n{BUILD}" if is_first else f"{BUILD}\n---\n\n{around}\n"
         report = validate(text, extract=True, **IN_PROGRESS)
-        assert "ENV224" in {finding.code for finding in report.findings}, around
+        assert "ENV224" in codes(report), around
         assert report.envelope is None
 
 
 def test_three_labels_are_another_envelope() -> None:
     others = ("> TASK_ID: A-1", "- Gates Passed: NONE", "**EVIDENCE**:", "* Next actions:")
     for lead, between in (("", "\n"), ("As said: ", "; ")):
-        for count, codes in ((2, set[str]()), (3, {"ENV224"}), (4, {"ENV224"})):
+        for count, expected in ((2, set[str]()), (3, {"ENV224"}), (4, {"ENV224"})):
             text = f"{BUILD}\n---\n\n{lead}" + between.join(others[:count])
-            assert {finding.code for finding in validate(text, extract=True, **IN_PROGRESS).findings} == codes
+            assert codes(validate(text, extract=True, **IN_PROGRESS)) == expected
 
 
 @each_row(
@@ -132,7 +132,7 @@ def test_three_labels_are_another_envelope() -> None:
 def test_a_verdict_is_not_extracted_from_a_message_that_says_blocked_beside_it(around: str) -> None:
     for text in (f"{around}\n\n{QA}", f"{QA}\n---\n\n{around}\n"):
         report = validate(text, extract=True, **IN_QA)
-        assert ({finding.code for finding in report.findings}, report.verdict) == ({"ENV224"}, None)
+        assert (codes(report), report.verdict) == ({"ENV224"}, None)
 
 
 @each_row(
@@ -171,8 +171,7 @@ def test_prose_without_an_envelope_is_not_extracted() -> None:
 
 def test_faults_inside_a_wrapped_envelope_are_all_told() -> None:
     message = TWO_FENCES.replace("STATUS: READY_FOR_QA", "STATUS: COMPLETED").replace("  a11y: []\n", "")
-    codes = {finding.code for finding in validate(message, extract=True, **IN_PROGRESS).findings}
-    assert codes == {"ENV301", "ENV216"}
+    assert codes(validate(message, extract=True, **IN_PROGRESS)) == {"ENV301", "ENV216"}
 
 
 def test_every_real_response_is_extracted_with_all_its_fields(corpus: Path) -> None:
@@ -186,10 +185,13 @@ def test_every_real_response_is_extracted_with_all_its_fields(corpus: Path) -> N
         assert len(labels | missing) == 12
         assert report.normalised
         assert not validate(path.read_bytes()).ok
+        errors = [finding for finding in report.findings if finding.level == "error"]
+        assert all(finding.fix and finding.source and finding.line for finding in errors), path
         told[path.stem] = {finding.code for finding in report.findings if finding.level == "error"}
     assert told["SYSTEM-FRONTEND-SCAFFOLD-001"] == set()
     assert "ENV403" in told["TOURS-UI-001"]
     assert {"ENV203", "ENV207", "ENV217", "ENV307", "ENV413"} <= told["TOURS-UI-001"]
     assert {"ENV301", "ENV216", "ENV217", "ENV307"} <= told["OPERATOR-PROFILE-UI-001-CODE-REVIEW"]
     assert {"ENV301", "ENV216"} <= told["TOURS-UI-001-VISUAL-QA"]
-    assert sum(1 for codes in told.values() if codes) == 12
+    assert sum(1 for found in told.values() if found) == 12
+    assert sum("ENV203" in found for found in told.values()) == 1

@@ -53,10 +53,6 @@ def test_the_words_of_a_fix_are_its_edits(case: Broken) -> None:
 def test_every_finding_says_what_where_and_why(case: Broken) -> None:
     lines = case.text.split("\n")
     for finding in validate(case.text, **case.context).findings:
-        assert finding.message
-        assert finding.fix
-        assert finding.source
-        assert finding.found
-        assert finding.expected
+        assert all((finding.message, finding.fix, finding.source, finding.found, finding.expected)), finding
         assert 1 <= finding.line <= len(lines)
         assert 1 <= finding.column <= len(lines[finding.line - 1]) + 1

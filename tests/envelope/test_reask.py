@@ -39,7 +39,7 @@ def test_text_of_the_agent_stands_in_a_re_ask_only_inside_code_spans() -> None:
             assert "``" in before
 
 
-@pytest.mark.parametrize("ticks", ["`", "``", "```"])
+@each_row("ticks", ["`", "``", "```"])
 def test_a_quotation_that_is_cut_is_closed(ticks: str) -> None:
     first = next(iter(validate(change(BUILD, STATUS="STATUS: nope"), **IN_PROGRESS).findings))
     for size in range(380, 402):

@@ -7,11 +7,10 @@ import pytest
 
 from interlock.envelope import DEFAULT_PROTOCOL, Status, validate
 from tests.envelope.fixes import apply_fixes
-from tests.envelope.texts import APPROVAL, BUILD, QA, change
+from tests.envelope.texts import APPROVAL, BUILD, NO_EVIDENCE, QA, change
 
 GATES: Final = ["GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW"]
 CURRENT: Final = ("IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "BLOCKED")
-NO_EVIDENCE: Final = "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []"
 WRONG: Final[dict[str, tuple[str | None, ...]]] = {
     "STATUS": (*(f"STATUS: {word}" for word in (*CURRENT, "APPROVED", "approved", "DONE", "PASS")), None),
     "TASK_ID": ("TASK_ID: OTHER-1", "TASK_ID: x", None),

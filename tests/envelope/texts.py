@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from interlock.envelope import LABELS
+from interlock.envelope import LABELS, Report
 
 BUILD = """\
 STATUS: READY_FOR_QA
@@ -104,6 +104,20 @@ def change(text: str, **fields: str | None) -> str:
     """Put other lines in place of whole fields; None takes a field out."""
     parts: dict[str, str | None] = {**blocks(text), **fields}
     return "".join(part if part.endswith("\n") else f"{part}\n" for part in parts.values() if part is not None)
+
+
+NO_EVIDENCE = "EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: []"
+FAIL = change(
+    QA,
+    STATUS="STATUS: BLOCKED",
+    GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]",
+    FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu covers the title",
+)
+
+
+def codes(report: Report) -> set[str]:
+    """Return the codes of all that is found."""
+    return {finding.code for finding in report.findings}
 
 
 def reorder(text: str, *labels: str) -> str:

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import select
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from interlock.gates.command import run_command_gate
 from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection
 from interlock.gates.manifest import Collection, read_manifest
+from tests.gates.collecting import wait_for_end
 from tests.gates.support import BINDING, codes, command_log
 from tests.refusals import raises_code
 
@@ -87,25 +87,13 @@ while True:
 """
 
 
-def gone(pid: int) -> bool:
-    """Wait for the end of a process that is not our child; it was killed, so a long wait means that it was not."""
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([process], [], [], 10)[0])
-    finally:
-        os.close(process)
-
-
 def test_a_command_that_hangs_is_stopped_with_its_children(tmp_path: Path) -> None:
     made = run(tmp_path, gate(HANG, timeout_seconds=0.5))
     assert codes(made.findings) == ["EVD556"]
     head, output = log(tmp_path, made)
     assert (head["exit_status"], head["timed_out"]) == (None, True)
     (pid,) = (int(word) for word in output.split() if word.isdigit())
-    assert gone(pid)
+    assert wait_for_end([pid])
 
 
 LEAVES_A_CHILD = """
@@ -121,7 +109,7 @@ os._exit(0)
 def test_a_child_that_holds_the_pipe_neither_delays_nor_outlives_the_gate(tmp_path: Path) -> None:
     made = run(tmp_path, gate(LEAVES_A_CHILD))
     assert made.ok
-    assert gone(int(log(tmp_path, made)[1]))
+    assert wait_for_end([int(log(tmp_path, made)[1])])
 
 
 def test_long_output_keeps_its_beginning_and_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -209,14 +209,11 @@ def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, data: bytes) -> None:
     assert refused(tmp_path).code == "CFG101"
 
 
-def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "interlock.toml").mkdir()
-    assert refused(tmp_path).code == "CFG101"
-
-
-def test_a_pyproject_entry_that_is_no_table_is_refused(tmp_path: Path) -> None:
+def test_a_pyproject_entry_that_is_no_table_and_a_folder_in_the_place_of_the_file_are_refused(tmp_path: Path) -> None:
     put(tmp_path, "pyproject.toml", "[tool]\ninterlock = 1\n")
     assert refused(tmp_path).code == "CFG104"
+    (tmp_path / "interlock.toml").mkdir()
+    assert refused(tmp_path).code == "CFG101"
 
 
 def test_defaults_and_evidence_are_judged_without_heavy_imports(tmp_path: Path) -> None:

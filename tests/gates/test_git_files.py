@@ -141,17 +141,16 @@ def test_the_environment_does_not_lead_git_elsewhere(
     assert list_tree(root) == before
 
 
-def test_a_broken_repository_is_an_error_and_no_empty_list(root: Path) -> None:
+def test_a_missing_git_and_a_broken_repository_are_errors_and_no_empty_list(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, raises_code(TreeError, "TREE105"):
+        patch.setenv("PATH", "/nowhere")
+        list_tree(root)
     (root / ".git/HEAD").write_text("broken")
     with raises_code(TreeError, "TREE105") as caught:
         list_tree(root)
     assert caught.value.fix
-
-
-def test_a_missing_git_is_an_error_in_a_checkout(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    with raises_code(TreeError, "TREE105"):
-        list_tree(root)
 
 
 def test_only_ignore_files_of_the_tree_hide_something(
@@ -187,61 +186,54 @@ def test_a_root_that_only_the_settings_of_git_ignore_is_listed_by_git(root: Path
     assert seen(root / "src/deep") == ["../../.gitignore", ".gitignore"]
 
 
-HIDING: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "a file": (".gitignore", "*.log\nbuild/\nnew.py\n", (".gitignore", "new.py")),
-    "a folder": (".gitignore", "*.log\nbuild/\nlib/\n", (".gitignore", "lib/deep/x.py")),
-    "a folder by its content": (".gitignore", "*.log\nbuild/\nlib/**\n", (".gitignore", "lib/deep/x.py")),
-    "a folder by itself": ("lib/.gitignore", "*\n", ("lib/.gitignore", "lib/deep/x.py")),
-    "itself and another": ("src/.gitignore", ".gitignore\nnew.py\n", ("src/.gitignore", "src/new.py")),
-}
+OLD = {"build/old": "o", "debug.log": "l"}
+RULES = "*.log\nbuild/\n"
+HIDING: dict[str, tuple[dict[str, str], dict[str, str], TreeDiff]] = {
+    "a file": (OLD, {".gitignore": f"{RULES}new.py\n", "new.py": "x"}, TreeDiff(("new.py",), (), (".gitignore",))),
+    "a folder": (
+        OLD, {".gitignore": f"{RULES}lib/\n", "lib/deep/x.py": "x"}, TreeDiff(("lib/deep/x.py",), (), (".gitignore",)),
+    ),
+    "a folder by its content": (
+        OLD, {".gitignore": f"{RULES}lib/**\n", "lib/deep/x.py": "x"},
+        TreeDiff(("lib/deep/x.py",), (), (".gitignore",)),
+    ),
+    "a folder by itself": (
+        OLD, {"lib/.gitignore": "*\n", "lib/deep/x.py": "x"}, TreeDiff(("lib/.gitignore", "lib/deep/x.py"), (), ()),
+    ),
+    "itself and another": (
+        OLD, {"src/.gitignore": ".gitignore\nnew.py\n", "src/new.py": "x"},
+        TreeDiff(("src/.gitignore", "src/new.py"), (), ()),
+    ),
+    "another, in a file that hid itself before": (
+        {"lib/.gitignore": "/*.tmp\n.gitignore\n", "lib/x.tmp": "x"},
+        {"lib/.gitignore": "/*.py\n/*.tmp\n.gitignore\n", "lib/new.py": "x"}, TreeDiff(("lib/new.py",), (), ()),
+    ),
+    "files that stood there": (
+        {"lib/a.py": "a", "lib/b.py": "b"}, {".gitignore": f"{RULES}lib/\n", "lib/b.py": "other"},
+        TreeDiff((), (), (".gitignore", "lib/b.py")),
+    ),
+    "nothing any more": (OLD | {"build/deep/out": "o"}, {".gitignore": "\n"}, TreeDiff((), (), (".gitignore",))),
+    "a folder that only happened to hold ignored files": (
+        {"logs/deep/a.log": "l"}, {".gitignore": f"{RULES}logs/\n", "logs/deep/new.py": "n"},
+        TreeDiff(("logs/deep/new.py",), (), (".gitignore",)),
+    ),
+    "nothing more: output under an ignored name": ({}, {"build/out": "o", "src/debug.log": "l"}, TreeDiff((), (), ())),
+}  # fmt: skip
+"""What an ignore file hides: the files before and those that are written then, and the changes that are seen."""
 
 
-@pytest.mark.parametrize(("rules", "text", "expected"), HIDING.values(), ids=HIDING.keys())
-def test_what_a_changed_ignore_file_hides_is_seen(root: Path, rules: str, text: str, expected: tuple[str, ...]) -> None:
-    put(root, "build/old", "o")
-    put(root, "debug.log", "l")
-    before = list_tree(root)
-    put(root, rules, text)
-    for path in expected[1:]:
-        put(root, path, "x")
-    put(root, "build/more", "o")
-    found = changes(root, before)
-    assert {*found.added, *found.changed} == set(expected)
-    assert found.removed == ()
-
-
-def test_an_ignore_file_that_hides_itself_is_compared_too(root: Path) -> None:
-    put(root, "lib/.gitignore", "/*.tmp\n.gitignore\n")
-    put(root, "lib/x.tmp", "x")
-    before = list_tree(root)
-    put(root, "lib/.gitignore", "/*.py\n/*.tmp\n.gitignore\n")
-    put(root, "lib/new.py", "x")
-    assert changes(root, before) == TreeDiff(("lib/new.py",), (), ())
-
-
-def test_files_that_stood_there_and_are_only_hidden_are_no_change(root: Path) -> None:
-    put(root, "lib/a.py", "a")
-    put(root, "lib/b.py", "b")
-    before = list_tree(root)
-    put(root, ".gitignore", "*.log\nbuild/\nlib/\n")
-    put(root, "lib/b.py", "other")
-    assert changes(root, before) == TreeDiff((), (), (".gitignore", "lib/b.py"))
-
-
-def test_files_that_were_hidden_are_no_change_when_they_come_to_light(root: Path) -> None:
-    put(root, "build/deep/out", "o")
-    put(root, "debug.log", "l")
-    before = list_tree(root)
-    put(root, ".gitignore", "\n")
-    assert changes(root, before) == TreeDiff((), (), (".gitignore",))
-
-
-def test_a_folder_that_only_happens_to_hold_ignored_files_does_not_hide_others(root: Path) -> None:
-    put(root, "logs/deep/a.log", "l")
-    before = list_tree(root)
-    put(root, ".gitignore", "*.log\nbuild/\nlogs/\n")
-    put(root, "logs/deep/new.py", "n")
-    assert changes(root, before) == TreeDiff(("logs/deep/new.py",), (), (".gitignore",))
+@pytest.mark.parametrize(("before", "then", "seen"), HIDING.values(), ids=HIDING.keys())
+def test_what_a_changed_ignore_file_hides_is_seen_and_what_was_hidden_is_no_change(
+    root: Path, before: dict[str, str], then: dict[str, str], seen: TreeDiff
+) -> None:
+    for path, text in before.items():
+        put(root, path, text)
+    listed = list_tree(root)
+    for path, text in then.items():
+        put(root, path, text)
+    if before is OLD:
+        put(root, "build/more", "o")
+    assert changes(root, listed) == seen
 
 
 def test_a_file_that_git_stops_tracking_is_compared_still(root: Path) -> None:
@@ -252,13 +244,6 @@ def test_a_file_that_git_stops_tracking_is_compared_still(root: Path) -> None:
     git(root, "rm", "-q", "--cached", "one.log", "two.log")
     put(root, "two.log", "other")
     assert changes(root, before) == TreeDiff((), (), ("two.log",))
-
-
-def test_output_under_an_ignored_name_is_no_change_while_the_rules_stand(root: Path) -> None:
-    before = list_tree(root)
-    put(root, "build/out", "o")
-    put(root, "src/debug.log", "l")
-    assert not changes(root, before)
 
 
 def test_an_ignore_file_above_the_root_is_compared_too(root: Path) -> None:
@@ -277,19 +262,13 @@ def test_a_checkout_that_begins_while_acting_hides_nothing(tmp_path: Path) -> No
     assert changes(tmp_path, before) == TreeDiff(("new.log",), (), ())
 
 
-def test_an_ignored_name_that_is_not_utf_8_is_no_error(root: Path) -> None:
+def test_a_name_that_is_not_utf_8_is_an_error_unless_it_is_ignored(root: Path) -> None:
     try:
         (Path(os.fsdecode(os.fsencode(root) + b"/\xff.log"))).write_text("x")
     except OSError:
         pytest.skip("this file system takes only UTF-8 names")
     assert seen(root) == [".gitignore", "src/a.py"]
-
-
-def test_a_name_that_is_not_utf_8_is_an_error(root: Path) -> None:
-    try:
-        (Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt"))).write_text("x")
-    except OSError:
-        pytest.skip("this file system takes only UTF-8 names")
+    (Path(os.fsdecode(os.fsencode(root) + b"/\xff.txt"))).write_text("x")
     with raises_code(TreeError, "TREE103"):
         list_tree(root)
 

@@ -187,12 +187,9 @@ def test_outside_a_run_the_note_says_which_grade_could_be_established(tmp_path: 
     (tmp_path / made.manifest).write_text("{}")
     report = alone(tmp_path, [A11Y], cite(made))
     assert (codes(report.findings), report.grades) == (["EVD566"], {made.files[0].path: "written"})
-
-
-def test_a_manifest_that_names_another_digest_vouches_for_nothing(tmp_path: Path) -> None:
     made = a11y(tmp_path)
     put(tmp_path, made.files[0].path, json.dumps(axe(rules=50)))
-    assert alone(tmp_path, [A11Y], cite(made)).grades == {made.files[0].path: "written"}
+    assert alone(tmp_path, [A11Y], cite(made)).grades == {made.files[0].path: "written"}, "of another digest"
 
 
 def test_a_manifest_under_another_key_of_the_same_attempt_is_found(tmp_path: Path) -> None:
@@ -242,12 +239,11 @@ def test_a_file_cited_for_two_gates_is_read_once(tmp_path: Path, monkeypatch: py
     assert (seen, set(report.verified)) == ([path], {REVIEW, "GATE-OTHER"})
 
 
-def test_an_answer_that_cites_too_many_files_is_refused(tmp_path: Path) -> None:
+def test_an_answer_that_cites_too_many_files_or_bytes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cited = [put(tmp_path, f"artifacts/reports/{i}.md", "x") for i in range(judge.MAX_ENTRIES + 1)]
     assert codes(alone(tmp_path, [], {"reports": cited}).findings) == ["EVD517"]
-
-
-def test_an_answer_that_cites_too_many_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "MAX_TOTAL_BYTES", 150)
     monkeypatch.setattr(judge, "MAX_EVIDENCE_BYTES", 100)
     cited = [put(tmp_path, f"artifacts/{name}.md", "x" * 60) for name in "ab"]
@@ -257,19 +253,20 @@ def test_an_answer_that_cites_too_many_bytes_is_refused(tmp_path: Path, monkeypa
 UNIT = GateSpec("GATE-UNIT", "tests", None, ("reports",), check="command", grade="runner", command=("make", "test"))
 
 
+WITH_UNIT = Protocol(gates={**DEFAULT_PROTOCOL.gates, UNIT.id: UNIT})
+
+
 def test_a_command_gate_and_a_review_share_the_reports_without_harm(tmp_path: Path) -> None:
-    protocol = Protocol(gates={**DEFAULT_PROTOCOL.gates, UNIT.id: UNIT})
     made = collect(tmp_path, UNIT.id, {"GATE-UNIT.log": ("reports", command_log(UNIT.id))})
     review = put(tmp_path, f"{BINDING.folder('reports')}/review.md", f"Reviewed tree: {TREE}")
     cited = {"reports": [made.files[0].path, review]}
-    report = in_run(tmp_path, [UNIT.id, REVIEW], cited, [made], protocol=protocol)
+    report = in_run(tmp_path, [UNIT.id, REVIEW], cited, [made], protocol=WITH_UNIT)
     assert (report.findings, report.verified) == ((), (UNIT.id, REVIEW))
 
 
 def test_a_command_log_that_an_agent_wrote_does_not_pass_its_gate(tmp_path: Path) -> None:
-    protocol = Protocol(gates={**DEFAULT_PROTOCOL.gates, UNIT.id: UNIT})
     path = put(tmp_path, f"{BINDING.folder('reports')}/GATE-UNIT.log", command_log(UNIT.id))
-    report = in_run(tmp_path, [UNIT.id], {"reports": [path]}, [], protocol=protocol)
+    report = in_run(tmp_path, [UNIT.id], {"reports": [path]}, [], protocol=WITH_UNIT)
     assert (codes(report.findings), report.verified) == (["EVD520"], ())
 
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,10 @@ CHANGES: dict[str, Any] = {
     "message is none": _set("findings", 0, "message", to=None),
     "collector is text": _set("collector", to="x"),
     "tree is none": _set("tree", to=None),
+    **{
+        f"without {key}": methodcaller("pop", key)
+        for key in ("schema", "collector", "gate", "tree", "subject", "ok", "findings")
+    },
 }
 
 
@@ -86,14 +91,6 @@ def test_a_manifest_that_is_not_exactly_one_is_refused(tmp_path: Path, change: A
     value = json.loads(json.dumps(to_json(made(tmp_path))))
     change(value)
     with raises_code(ManifestError, "MAN103"):
-        from_json(value)
-
-
-@pytest.mark.parametrize("key", ["schema", "collector", "gate", "tree", "subject", "ok", "findings"])
-def test_a_manifest_without_a_key_is_refused(tmp_path: Path, key: str) -> None:
-    value = to_json(made(tmp_path))
-    del value[key]
-    with pytest.raises(ManifestError):
         from_json(value)
 
 

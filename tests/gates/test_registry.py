@@ -164,30 +164,26 @@ def test_a_task_that_could_never_be_approved_is_told_at_its_start(
         assert finding.fix
 
 
-def test_a_misspelt_gate_is_answered_with_the_one_that_was_meant() -> None:
+def test_any_other_gate_is_legal_where_a_judge_may_certify_it_unless_it_seems_misspelt() -> None:
     (finding,) = roster_problems(DEFAULT_PROTOCOL, [*REQUIRED, "GATE-VISUALQA"], "p")
     assert finding.level == "error"
     assert "GATE-VISUAL-QA" in finding.fix
-
-
-def test_any_other_gate_is_legal_where_a_judge_may_certify_it_and_is_warned_of() -> None:
     (finding,) = roster_problems(DEFAULT_PROTOCOL, [*REQUIRED, "GATE-TLS-HERO"], "p")
     assert (finding.code, finding.level) == ("TSK703", "warning")
-    roles = {role.name: role for role in ROLES if role.kind in ("orchestrator", "build")}
-    alone = Protocol(roles, {COMMANDED.id: COMMANDED})
+    alone = Protocol(BUILDERS, {COMMANDED.id: COMMANDED})
     found = roster_problems(alone, [COMMANDED.id, "GATE-TLS-HERO"], None)
     assert [(item.code, item.level) for item in found] == [("TSK703", "error")]
 
 
+BUILDERS = {role.name: role for role in ROLES if role.kind in ("orchestrator", "build")}
 COMMANDED = GateSpec("GATE-UNIT", "the tests pass", evidence=("reports",), check="command", command=("make", "test"))
 
 
 def test_a_gate_whose_command_decides_needs_neither_a_qa_nor_a_review_role() -> None:
-    roles = {role.name: role for role in ROLES if role.kind in ("orchestrator", "build")}
     gates = {**DEFAULT_PROTOCOL.gates, COMMANDED.id: COMMANDED}
-    assert roster_problems(Protocol(roles, gates), ["GATE-MSG-STRICT", COMMANDED.id], None) == []
+    assert roster_problems(Protocol(BUILDERS, gates), ["GATE-MSG-STRICT", COMMANDED.id], None) == []
     certified = replace(COMMANDED, certifier="visual-qa")
-    found = roster_problems(Protocol(roles, gates | {certified.id: certified}), [certified.id], None)
+    found = roster_problems(Protocol(BUILDERS, gates | {certified.id: certified}), [certified.id], None)
     assert codes(found) == ["TSK708", "TSK708", "TSK704"]
 
 

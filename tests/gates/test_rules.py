@@ -1,48 +1,64 @@
-"""The rule table of this room: complete, unique, and every row held by a test."""
+"""The rule tables of gates and of stages: complete, unique, and every row held by a test."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
+from typing import get_args
 
 import interlock.gates
-from interlock.gates.rules import BY_CODE, RULES, name_character, quote
+from interlock.core.rule import Rule
+from interlock.gates import rules, stages
+from interlock.gates.rules import name_character, quote
+from interlock.gates.stages import rules as stage_rules
+from interlock.gates.stages.checks import CHECKS
+from interlock.gates.stages.rules import listed, shown
+from interlock.gates.stages.stage import CheckName
+from tests.table import each_row
 
-GATES = Path(interlock.gates.__file__).parent
+TESTS = Path(__file__).parent
+TABLES: list[tuple[ModuleType, Mapping[str, Rule], tuple[Rule, ...], str, Path]] = [
+    (interlock.gates, rules.BY_CODE, rules.RULES, r"(?:EVD5|TSK7)\d\d", TESTS),
+    (stages, stage_rules.BY_CODE, stage_rules.RULES, r"STG\d\d\d", TESTS / "stages"),
+]
+SOURCES = ("Strict Envelope §", "Ticket Protocol §", "Governance Design §", "Interlock: ")
 
 
-def test_every_row_is_complete_and_unique() -> None:
-    assert (len(BY_CODE), [rule.code for rule in RULES]) == (len(RULES), sorted(rule.code for rule in RULES))
-    for rule in RULES:
-        assert re.fullmatch(r"(EVD5|TSK7)\d\d", rule.code)
+@each_row(("package", "by_code", "rows", "form", "tests"), TABLES)
+def test_every_row_is_complete_unique_used_and_asserted_by_a_test(
+    package: ModuleType, by_code: Mapping[str, Rule], rows: tuple[Rule, ...], form: str, tests: Path
+) -> None:
+    assert (len(by_code), list(by_code)) == (len(rows), sorted(by_code))
+    for rule in rows:
+        assert re.fullmatch(form, rule.code)
         assert rule.title
         assert rule.remedy.endswith(".")
-        assert rule.source.startswith(("Strict Envelope §", "Interlock: "))
-        assert rule.good
-        assert rule.bad
-
-
-def test_every_row_is_used_and_every_used_code_has_a_row() -> None:
-    sources = [path.read_text() for path in GATES.rglob("*.py") if path.name != "rules.py"]
-    used = set(re.findall(r'"((?:EVD5|TSK7)\d\d)"', "\n".join(sources)))
-    assert used == set(BY_CODE)
-
-
-def test_every_row_is_asserted_by_a_test() -> None:
-    tests = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
-    assert {code for code in BY_CODE if f'"{code}"' not in tests} == set()
+        assert rule.source.startswith(SOURCES)
+        assert package is stages or (rule.good and rule.bad)
+    modules = Path(str(package.__file__)).parent.rglob("*.py")
+    sources = "\n".join(path.read_text() for path in modules if path.name != "rules.py")
+    assert set(re.findall(rf'"({form})"', sources)) == set(by_code)
+    asserted = "\n".join(path.read_text() for path in tests.glob("test_*.py"))
+    assert {code for code in by_code if f'"{code}"' not in asserted} == set()
+    for name in package.__all__:
+        assert getattr(package, name) is not None
 
 
 def test_quoted_text_is_one_bounded_printable_line() -> None:
-    shown = quote("a`b\n\x1b[0m\u202e" + "x" * 500)
-    assert shown.startswith("`a\\u{0060}b\\n\\u{001B}[0m\\u{202E}")
-    assert "\n" not in shown
-    assert len(shown) < 200
+    marked = quote("a`b\n\x1b[0m\u202e" + "x" * 500)
+    assert marked.startswith("`a\\u{0060}b\\n\\u{001B}[0m\\u{202E}")
+    assert "\n" not in marked
+    assert len(marked) < 200
+    assert shown('a"b\n\x1b\u202e\ud800é') == '"a\\"b\\n\\u001b\\u202e\\ud800é"'
+    assert shown("x" * 500, 10) == '"xxxxxxxxxx"…'
 
 
-def test_a_character_is_named_by_code_point() -> None:
+def test_a_character_is_named_by_code_point_and_a_list_is_bounded() -> None:
     assert name_character("\u041e") == "U+041E (CYRILLIC CAPITAL LETTER O)"
     assert name_character("\0").startswith("U+0000")
+    assert listed([]) == "none"
+    assert listed([str(n) for n in range(22)]).endswith("19 and 2 more")
 
 
-def test_the_public_names_are_there() -> None:
-    for name in interlock.gates.__all__:
-        assert getattr(interlock.gates, name) is not None
+def test_every_name_of_a_check_has_a_function() -> None:
+    assert set(CHECKS) == set(get_args(CheckName))

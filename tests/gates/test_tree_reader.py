@@ -50,17 +50,22 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "another file by the same name": lambda root: replaced(root / "src/a.py", "a = 1\n#"),
     "new": lambda root: put(root, "src/new/c.py", "c"),
     "new at the root": lambda root: put(root, "new.md", "c"),
+    "another name": lambda root: (root / "src/a.py").rename(root / "src/b.py"),
     "removed": lambda root: (root / "src/deep/b.py").unlink(),
     "moved": lambda root: (root / "src/deep").rename(root / "src/deeper"),
     "executable": lambda root: (root / "src/a.py").chmod(0o755),
     "a link in its place": lambda root: ((root / "src/a.py").unlink(), (root / "src/a.py").symlink_to("deep/b.py")),
+    "a link in a folder's place": lambda root: (
+        (root / "src/deep").rename(root / ".git"),
+        (root / "src/deep").symlink_to("../.git"),
+    ),
     "a folder in its place": lambda root: ((root / "src/a.py").unlink(), put(root, "src/a.py/x", "x")),
     "a file in a folder's place": lambda root: ((root / "src/deep").rename(root / "gone"), put(root, "src/deep", "x")),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_every_change_is_seen_by_the_next_look(
+def test_every_change_changes_the_digest_and_is_seen_by_the_next_look(
     tmp_path: Path, reads: list[str], change: Callable[[Path], object]
 ) -> None:
     put(tmp_path, "src/a.py", "a = 1\n")

@@ -2,15 +2,14 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from interlock.catalog import CODE, catalog
 from interlock.cli.main import interlock
+from tests import warm
+from tests.table import each_row
 
 ROWS = catalog()
 KINDS = "AGT|CFG|CLI|COL|ENV|EVD|HELD|INI|JRN|KEY|MAN|MCP|RSV|RUN|SEAL|STG|TKT|TOK|TREE|TSK|WEB"
@@ -32,7 +31,7 @@ def test_each_row_says_what_must_hold_and_what_to_do() -> None:
         assert getattr(row, "remedy", ""), code
 
 
-@pytest.mark.parametrize("code", ["ENV203", "env203", "SEAL302", "CFG103", "RUN603", "JRN707", "WEB429", "STG401"])
+@each_row("code", ["ENV203", "env203", "SEAL302", "CFG103", "RUN603", "JRN707", "WEB429", "STG401"])
 def test_a_code_is_explained(code: str) -> None:
     done = CliRunner().invoke(interlock, ["explain", code])
     assert done.exit_code == 0
@@ -42,18 +41,7 @@ def test_a_code_is_explained(code: str) -> None:
     assert (row["schema"], row["code"]) == ("interlock.rule/1", code.upper())
 
 
-def test_a_misspelt_code_leads_to_the_nearest() -> None:
-    done = CliRunner().invoke(interlock, ["explain", "SAEL302"])
-    assert done.exit_code == 2
-    assert "SEAL302" in done.output
-
-
-def test_a_code_needs_no_project(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "interlock", "explain", "SEAL407"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.startswith("SEAL407")
+def test_a_misspelt_code_leads_to_the_nearest_and_no_code_needs_a_project(tmp_path: Path) -> None:
+    done = warm.interlock(tmp_path, "explain", "SAEL302")
+    assert (done.returncode, "SEAL302" in done.stderr) == (2, True)
+    assert warm.interlock(tmp_path, "explain", "SEAL407").stdout.startswith("SEAL407")

@@ -14,7 +14,7 @@ from interlock.doctor.checks import diagnose, scene
 from interlock.gates.sealed import sandbox
 from interlock.install.hooks import CLAUDE as EVENTS
 from interlock.reservations import SqliteStore, place
-from tests.interlock.checkout import environment, git, install, interlock_command, tree, write_hook
+from tests.interlock.checkout import environment, git, install, interlock_command, make_store, tree, write_hook
 from tests.interlock.doctoring import (
     command_gone,
     edit,
@@ -76,8 +76,8 @@ def program_gone(root: Path) -> None:
 
 
 def store_of_others(root: Path) -> None:
+    make_store(root)
     path = Path(place.find(str(root)).store_path)
-    path.parent.mkdir()
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
@@ -85,10 +85,7 @@ def store_of_others(root: Path) -> None:
 
 
 def store_damaged(root: Path) -> None:
-    path = Path(place.find(str(root)).store_path)
-    path.parent.mkdir()
-    path.write_bytes(b"no database at all" * 100)
-    path.chmod(0o600)
+    write_hook(Path(place.find(str(root)).store_path), "no database at all" * 100, 0o600)
 
 
 def store_linked(root: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests import warm
+from tests.gates.sealed.sealing import write
 from tests.interlock.checkout import git
 
 FILES = {
@@ -21,10 +22,7 @@ FILES = {
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """Make a git project whose one test is a shell script, and which fails."""
-    root = tmp_path / "project"
-    for path, text in FILES.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
+    root = write(tmp_path / "project", FILES)
     git(root, "init", "--quiet")
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "-m", "Start")

@@ -14,7 +14,7 @@ import pytest
 
 from interlock.install import Launch, apply, pick, plan, plan_undo
 from tests import warm
-from tests.interlock.checkout import git, install, interlock_command, make
+from tests.interlock.checkout import git, install, interlock_command, make, tree, write_hook
 
 SERVERS = pick(["all"], hooks=False)
 PATHS = {row.name: row.path for row in SERVERS}
@@ -34,11 +34,8 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def path_with_interlock(tmp_path: Path) -> str:
     """Return a PATH on which `interlock` is found."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "interlock").write_text("#!/bin/sh\n")
-    (folder / "interlock").chmod(0o755)
-    return f"{folder}:/usr/bin:/bin"
+    write_hook(tmp_path / "bin/interlock", "#!/bin/sh\n")
+    return f"{tmp_path}/bin:/usr/bin:/bin"
 
 
 def init(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -46,13 +43,6 @@ def init(folder: Path, *arguments: str, **variables: str) -> subprocess.Complete
     environment = {**os.environ, "PATH": "/usr/bin:/bin", **variables}
     alone = [] if "--undo" in arguments else ["--no-hooks"]
     return warm.interlock(folder, "init", *alone, *arguments, env=environment)
-
-
-def tree(root: Path) -> dict[str, bytes | None]:
-    """Return every file with its bytes, and every folder."""
-    return {
-        path.relative_to(root).as_posix(): path.read_bytes() if path.is_file() else None for path in root.rglob("*")
-    }
 
 
 def servers(root: Path, client: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import interlock
 from interlock.install import InstallError, githooks, pick, plan, plan_undo
 from interlock.reservations import GIT_HOOKS
 from tests.interlock.checkout import LAUNCH, attempt, git, install, make, make_store, tree, uninstall, write_hook
+from tests.refusals import raises_code
 
 
 @pytest.fixture
@@ -153,6 +154,7 @@ def test_worktrees_share_the_hooks_of_their_repository(root: Path, tmp_path: Pat
     assert all(row.is_done for row in plan(root, [], LAUNCH, git=True))
     uninstall(other)
     assert not (root / ".git/hooks/pre-commit").exists()
+    assert plan(tmp_path, [], LAUNCH, git=True) == (), "without a repository there are no hooks of git"
 
 
 def test_a_folder_of_hooks_that_serves_other_repositories_is_refused(root: Path, tmp_path: Path) -> None:
@@ -167,16 +169,11 @@ def test_a_folder_of_hooks_that_serves_other_repositories_is_refused(root: Path,
     assert not list(shared.iterdir())
 
 
-def test_without_a_repository_there_are_no_hooks_of_git(tmp_path: Path) -> None:
-    assert plan(tmp_path, [], LAUNCH, git=True) == ()
-
-
 def test_an_old_copy_in_the_way_is_refused(root: Path) -> None:
     write_hook(root / ".git/hooks/pre-commit", "#!/bin/sh\n")
     write_hook(root / ".git/hooks/pre-commit.before-interlock", "#!/bin/sh\n")
-    with pytest.raises(InstallError) as caught:
+    with raises_code(InstallError, "INI102"):
         plan(root, [], LAUNCH, git=True)
-    assert caught.value.code == "INI102"
 
 
 def test_an_installation_that_is_gone_refuses_with_one_line_that_helps(root: Path, tmp_path: Path) -> None:
@@ -221,9 +218,8 @@ def test_a_hook_of_ours_that_was_edited_is_refused_by_the_undo(root: Path) -> No
     install(root, git_hooks=True)
     path = root / ".git/hooks/pre-commit"
     path.write_text(path.read_text().replace("exec ", "echo mine\nexec "))
-    with pytest.raises(InstallError) as caught:
+    with raises_code(InstallError, "INI103"):
         plan_undo(root, [], git=True)
-    assert caught.value.code == "INI103"
 
 
 def test_the_marker_is_a_file_of_this_installation() -> None:

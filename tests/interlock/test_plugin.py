@@ -16,7 +16,7 @@ from interlock.cli.main import COMMANDS
 from interlock.install.hooks import CLAUDE
 from interlock.reservations.rules import RULES
 from interlock.server import make_server
-from tests.interlock.checkout import environment, make, write_hook
+from tests.interlock.checkout import attempt, environment, interlock_command, make, write_hook
 
 ROOT = Path(interlock.__file__).resolve().parent.parent
 PLUGIN = ROOT / "plugin"
@@ -115,29 +115,23 @@ def test_the_server_of_the_plugin_starts_the_interlock_on_the_path(tmp_path: Pat
     row = load(".mcp.json")["mcpServers"]["interlock"]
     program = row["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(PLUGIN))
     path = f"{tmp_path}/bin:/usr/bin:/bin"
-    done = subprocess.run([program, "--x"], capture_output=True, text=True, check=False, env=environment(PATH=path))
-    assert done.stdout == "mcp --x\n"
-    gone = subprocess.run([program], capture_output=True, text=True, check=False, env=environment(PATH="/usr/bin:/bin"))
+    assert attempt(tmp_path, program, "--x", PATH=path).stdout == "mcp --x\n"
+    gone = attempt(tmp_path, program, PATH="/usr/bin:/bin")
     assert (gone.returncode, gone.stderr.count("\n")) == (127, 1)
 
 
 @pytest.mark.parametrize(("hook", "status"), [("pre-edit", 2), ("stop", 1)])
 def test_a_hook_without_a_program_refuses_an_edit_and_says_why(hook: str, status: int) -> None:
-    line = [str(PLUGIN / "bin/interlock-hook"), hook]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment(PATH="/usr/bin:/bin"))
+    line = (str(PLUGIN / "bin/interlock-hook"), hook)
+    done = attempt(ROOT, *line, PATH="/usr/bin:/bin")
     assert (done.returncode, done.stderr.count("\n")) == (status, 1)
-    off = environment(PATH="/usr/bin:/bin", INTERLOCK_HOOKS="off")
-    assert subprocess.run(line, capture_output=True, check=False, env=off).returncode == 0
+    assert attempt(ROOT, *line, PATH="/usr/bin:/bin", INTERLOCK_HOOKS="off").returncode == 0
 
 
 @pytest.mark.parametrize("line", [("bin/interlock-hook", "pre-edit"), ("hooks/pre-edit.sh",)])
 def test_a_hook_of_the_plugin_refuses_what_another_agent_holds(line: tuple[str, ...], tmp_path: Path) -> None:
     root = make(tmp_path / "project")
-    held = subprocess.run(
-        [sys.executable, "-P", "-m", "interlock", "reserve", "a.txt"], cwd=root, capture_output=True, check=False,
-        env=environment(INTERLOCK_AGENT_ID="ada"),
-    )  # fmt: skip
-    assert held.returncode == 0
+    assert interlock_command(root, "reserve", "a.txt", INTERLOCK_AGENT_ID="ada").returncode == 0
     write_hook(tmp_path / "bin/interlock", f'#!/bin/sh\nexec {sys.executable} -P -m interlock "$@"\n')
     call = {"session_id": "s", "cwd": str(root), "tool_name": "Edit", "tool_input": {"file_path": str(root / "a.txt")}}
     done = subprocess.run(

@@ -105,15 +105,15 @@ def meddling_second(ask):
 """
 
 
-def make_project(folder: Path, **functions: str) -> Path:
-    """Make a project with four Python agents, and return its task file."""
+def make_project(folder: Path, *more: str, **functions: str) -> Path:
+    """Make a project with four Python agents, and more functions of theirs; return its task file."""
     (folder / "src").mkdir(parents=True)
     (folder / "src/old.txt").write_text("old\n", encoding="utf-8")
     (folder / "check.sh").write_text("grep -qx hello src/greeting.txt\n", encoding="utf-8")
     (folder / "lint.sh").write_text("! grep -q '\t' src/greeting.txt\n", encoding="utf-8")
     # One module for each project: a name is imported once in a process.
     module = "agents_" + "".join(char if char.isalnum() else "_" for char in str(folder))
-    text = AGENTS.format(gates=GATES, keys=tuple(KEYS))
+    text = "".join((AGENTS.format(gates=GATES, keys=tuple(KEYS)), *more))
     (folder / f"{module}.py").write_text(text, encoding="utf-8")
     tables = "".join(
         f'[agents.{role}]\nrunner = "remote"\n'
@@ -131,10 +131,14 @@ def make_project(folder: Path, **functions: str) -> Path:
 def play_copy(folder: Path, task: Path) -> Path:
     """Make a project with the same task whose agents must not be asked, and return its task file."""
     made = make_project(folder)
-    module = next(folder.glob("agents_*.py"))
-    module.unlink()
+    next(folder.glob("agents_*.py")).unlink()
     shutil.copy(task, made)
     return made
+
+
+def replayed(folder: Path, task: Path, file: Path) -> int:
+    """Play a recording in such a project, and return the exit code."""
+    return call("run", play_copy(folder, task), "--root", folder, "--replay", file)
 
 
 def call(*words: str | Path) -> int:
@@ -178,18 +182,13 @@ def recorded(original: Path) -> Path:
 def test_a_run_with_reasks_and_rework_is_played_again_to_the_same_journal_and_files(
     recorded: Path, original: Path, tmp_path: Path
 ) -> None:
-    task = play_copy(tmp_path / "b", original / "task.toml")
-    assert call("run", task, "--root", tmp_path / "b", "--replay", recorded) == 0
+    assert replayed(tmp_path / "b", original / "task.toml", recorded) == 0
     rows = journal_of(original)
     assert journal_of(tmp_path / "b") == rows
     assert files_of(tmp_path / "b") == files_of(original)
     assert [row["data"]["to"] for row in rows if row["type"] == "status"].count("BLOCKED") == 1
-    assert {row["data"]["outcome"] for row in rows if row["type"] == "answer"} >= {
-        "invalid",
-        "handover",
-        "pass",
-        "fail",
-    }
+    outcomes = {row["data"]["outcome"] for row in rows if row["type"] == "answer"}
+    assert outcomes >= {"invalid", "handover", "pass", "fail"}
 
 
 def test_two_runs_differ_when_they_differ(original: Path, tmp_path: Path) -> None:
@@ -214,6 +213,7 @@ def test_a_run_is_not_recorded_over_a_file_and_does_not_begin(recorded: Path, or
     assert call("run", task, "--root", original, "--record", recorded) == 2
     assert recorded.read_bytes() == before
     assert not (original / ".interlock/runs/HELLO-001.2").exists()
+    assert call("run", task, "--record", tmp_path / "new", "--replay", recorded) == 2, "recorded and played at once"
 
 
 @pytest.mark.parametrize("name", ["src/rec.jsonl", "artifacts/rec.jsonl", "nowhere/rec.jsonl"])
@@ -225,12 +225,7 @@ def test_a_recording_that_cannot_stand_where_it_is_named_stops_the_run_before_it
     assert not (tmp_path / "a/.interlock").exists()
 
 
-def test_recording_and_playing_at_once_is_refused(recorded: Path, original: Path, tmp_path: Path) -> None:
-    task = original / "task.toml"
-    assert call("run", task, "--record", tmp_path / "new", "--replay", recorded) == 2
-
-
-def test_other_files_stop_the_replay_at_the_first_assignment(
+def test_other_files_stop_the_replay_at_the_first_assignment_and_it_goes_on_when_they_are_gone(
     recorded: Path, original: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = play_copy(tmp_path / "b", original / "task.toml")
@@ -241,14 +236,6 @@ def test_other_files_stop_the_replay_at_the_first_assignment(
     assert "builder, attempt 1, turn 1, re-ask 0" in said
     assert "src/extra.txt" in said
     assert f"--replay {recorded}" in said
-
-
-def test_a_replay_that_stopped_goes_on_when_what_differed_is_mended(
-    recorded: Path, original: Path, tmp_path: Path
-) -> None:
-    task = play_copy(tmp_path / "b", original / "task.toml")
-    (tmp_path / "b/src/extra.txt").write_text("new", encoding="utf-8")
-    call("run", task, "--root", tmp_path / "b", "--replay", recorded)
     (tmp_path / "b/src/extra.txt").unlink()
     # The run saw the other tree when it dispatched, and journals that; from the ask on it is the same.
     assert call("resume", "HELLO-001", "--root", tmp_path / "b", "--replay", recorded) == 0
@@ -262,8 +249,7 @@ def test_answers_that_nobody_asked_for_are_told_at_the_end(
     surplus = json.loads(lines[-1]) | {"ask": "reviewer/9.1/0"}
     longer = tmp_path / "longer.jsonl"
     longer.write_text("\n".join([*lines, json.dumps(surplus)]) + "\n", encoding="ascii")
-    task = play_copy(tmp_path / "b", original / "task.toml")
-    assert call("run", task, "--root", tmp_path / "b", "--replay", longer) == 0
+    assert replayed(tmp_path / "b", original / "task.toml", longer) == 0
     assert "reviewer/9.1/0" in capsys.readouterr().err
 
 
@@ -284,8 +270,7 @@ def test_answers_from_outside_are_recorded_when_they_are_handed_in_and_played_li
     (root / "src/greeting.txt").write_text("hello\n", encoding="utf-8")
     given.write_text(handed_over(root), encoding="utf-8")
     assert call("resume", "HELLO-001", "--root", root, "--record", file, "--answer", f"builder={given}") == 0
-    played = play_copy(tmp_path / "b", task)
-    assert call("run", played, "--root", tmp_path / "b", "--replay", file) == 0
+    assert replayed(tmp_path / "b", task, file) == 0
     assert journal_of(tmp_path / "b") == journal_of(root)
 
 
@@ -309,12 +294,10 @@ def flaky(ask):
 
 def test_a_run_whose_agent_was_cut_off_in_the_middle_is_recorded_on_and_played_through(tmp_path: Path) -> None:
     root, file = tmp_path / "a", tmp_path / "rec.jsonl"
-    task = make_project(root, builder="flaky")
-    module = next(root.glob("agents_*.py"))
-    module.write_text(module.read_text(encoding="utf-8") + FLAKY, encoding="utf-8")
+    task = make_project(root, FLAKY, builder="flaky")
     assert call("run", task, "--root", root, "--record", file) == 2
     assert call("resume", "HELLO-001", "--root", root, "--record", file) == 0
-    assert call("run", play_copy(tmp_path / "b", task), "--root", tmp_path / "b", "--replay", file) == 0
+    assert replayed(tmp_path / "b", task, file) == 0
     assert journal_of(tmp_path / "b") == journal_of(root)
     assert (tmp_path / "b/src/half.txt").exists()
 
@@ -402,11 +385,9 @@ def test_a_key_that_an_agent_loads_while_the_run_goes_on_is_kept_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_LATE_API_KEY", "")
-    task = make_project(tmp_path / "a", builder="late")
-    module = next((tmp_path / "a").glob("agents_*.py"))
-    module.write_text(module.read_text(encoding="utf-8") + LATE, encoding="utf-8")
+    task = make_project(tmp_path / "a", LATE, builder="late")
     assert call("run", task, "--root", tmp_path / "a", "--record", tmp_path / "rec.jsonl") == 0
-    written = {module, tmp_path / "a/src/key.txt"}
+    written = {*(tmp_path / "a").glob("agents_*.py"), tmp_path / "a/src/key.txt"}
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and b"late-0123456789" in path.read_bytes()]
     assert {path for path in kept if "__pycache__" not in path.parts} == written
 

@@ -14,6 +14,8 @@ from interlock.gates.sealed import KEYS, seals
 from interlock.graph import PLACEHOLDER, load_task
 from interlock.install.templates import TEMPLATES, render
 from tests import warm
+from tests.gates.sealed.sealing import write
+from tests.interlock.checkout import write_hook
 
 PROJECTS = {
     "pytest": ("pyproject.toml", "cart/__init__.py", "tests/test_cart.py"),
@@ -36,10 +38,7 @@ COMMENTED = re.compile(r"^# (?=[a-z_]+ = |\[[a-zA-Z0-9.-]+\]$)", re.MULTILINE)
 def project(folder: Path, kind: str) -> Path:
     """Make a small project; its files are empty where their content does not count."""
     root = folder / kind
-    for name in PROJECTS[kind]:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text("{}" if name.endswith(".json") else "")
-    return root
+    return write(root, {name: "{}" if name.endswith(".json") else "" for name in PROJECTS[kind]})
 
 
 def init(root: Path, *arguments: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
@@ -50,12 +49,10 @@ def init(root: Path, *arguments: str, path: str = "/usr/bin:/bin") -> subprocess
 @pytest.mark.sample("pytest", "npm")
 @pytest.mark.parametrize("kind", EACH)
 def test_what_a_template_writes_can_start_in_a_project_of_its_kind(tmp_path: Path, kind: str) -> None:
-    root, programs = project(tmp_path, kind), tmp_path / "bin"
-    programs.mkdir()
+    root = project(tmp_path, kind)
     for name in ("claude", "pytest", "npm", "go", "cargo"):
-        (programs / name).write_text("#!/bin/sh\n")
-        (programs / name).chmod(0o755)
-    path = f"{programs}:/usr/bin:/bin"
+        write_hook(tmp_path / "bin" / name, "#!/bin/sh\n")
+    path = f"{tmp_path}/bin:/usr/bin:/bin"
     done = init(root, "init", "--template", kind, path=path)
     assert done.returncode == 0, done.stderr
     check = next(line for line in done.stdout.splitlines() if line.startswith("check it: "))

@@ -15,6 +15,7 @@ from interlock.gates.config import load_config
 from interlock.graph import RunStore, make_policy, task_from_mapping
 from tests.campaign.test_kills import greeting_project
 from tests.interlock.test_cli import data, interlock
+from tests.refusals import raises_told
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def waiting(tmp_path: Path) -> Path:
     return root
 
 
-def test_ask_prints_what_the_run_waits_for_and_why_the_last_answer_was_refused(waiting: Path) -> None:
+def test_ask_prints_what_the_run_waits_for_and_of_whom_and_why_the_last_answer_was_refused(waiting: Path) -> None:
     request = data(interlock(waiting, "status", "HELLO-001", "--json"))["waiting"][0]["request"]
     assert interlock(waiting, "ask", "HELLO-001").stdout == request["prompt"] + "\n"
     assert interlock(waiting, "ask", "HELLO-001.1", "reviewer", "--system").stdout == request["system"] + "\n"
@@ -39,8 +40,6 @@ def test_ask_prints_what_the_run_waits_for_and_why_the_last_answer_was_refused(w
     assert "Answer with the complete envelope" in refused.stderr, "its fix too"
     assert "ENV223" in interlock(waiting, "ask", "HELLO-001").stdout
 
-
-def test_ask_names_the_role_that_is_waited_for(waiting: Path) -> None:
     done = interlock(waiting, "ask", "HELLO-001", "tester", "--json")
     assert done.returncode == 2
     assert data(done)["error"]["code"] == "RUN605"
@@ -151,9 +150,8 @@ def test_a_journal_that_the_system_does_not_let_grow_has_the_exit_code_of_the_sy
         return real(target, *more, **options)
 
     monkeypatch.setattr(os, fails, full)
-    with pytest.raises(SystemExit) as ended:
+    with raises_told(SystemExit, code=74):
         main(["abandon", "HELLO-001.1", "--root", str(tmp_path)])
-    assert ended.value.code == 74
     assert "fix:" in capsys.readouterr().err
 
 

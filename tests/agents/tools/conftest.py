@@ -12,6 +12,7 @@ from langchain_core.tools import BaseTool
 from interlock.agents import Ask
 from interlock.agents.fitting import MAX_ANSWER_BYTES
 from interlock.agents.tools import toolbox
+from tests.gates.support import put
 
 ROW = {"code", "message", "place", "found", "expected", "fix"}
 REPORTS = "artifacts/reports/T-1/2"
@@ -58,14 +59,14 @@ Opened = Callable[..., Tools]
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     folder = tmp_path / "root"
-    for name in (".interlock", "src/app", f"{REPORTS}", "docs", ".git"):
+    for name in (".interlock", REPORTS):
         (folder / name).mkdir(parents=True)
-    (folder / "src/a.py").write_text("one\ntwo\nthree\n")
-    (folder / "src/app/b.py").write_text("two of them: two\n")
-    (folder / "docs/brief.md").write_text("Make it two.\n")
-    (folder / "README.md").write_text("two\n")
-    (folder / "interlock.toml").write_text("")
-    (folder / ".git/config").write_text("[core]\n")
+    put(folder, "src/a.py", "one\ntwo\nthree\n")
+    put(folder, "src/app/b.py", "two of them: two\n")
+    put(folder, "docs/brief.md", "Make it two.\n")
+    put(folder, "README.md", "two\n")
+    put(folder, "interlock.toml", "")
+    put(folder, ".git/config", "[core]\n")
     return folder
 
 

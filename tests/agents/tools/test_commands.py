@@ -1,9 +1,7 @@
 """A command runs by its name alone, in bounded time and with bounded output, and leaves nothing behind."""
 
-import os
 import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import pytest
 from interlock.agents.tools import command_tool
 from interlock.core import process
 from tests.agents.tools.conftest import Opened, Tools
+from tests.gates.collecting import wait_for_end
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -77,15 +76,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(root: Path) -> N
     )  # fmt: skip
     answer = made(root, code, timeout_seconds=0.4)("run_command", name="it")
     assert ([row["code"] for row in answer["errors"]], answer["exit_status"]) == (["AGT920"], -signal.SIGTERM)
-    wait_until_gone(int(answer["output"]))
-
-
-def wait_until_gone(pid: int) -> None:
-    """Wait until a process runs no more; one that waits to be reaped does not run."""
-    stat, end = Path(f"/proc/{pid}/stat"), time.monotonic() + 10
-    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
-        assert time.monotonic() < end, f"process {pid} is still there"
-        os.sched_yield()
+    assert wait_for_end([int(answer["output"])])
 
 
 @pytest.mark.parametrize("argv", [("no-such-program-here", "x"), ("./src",), ("a\0b",)])

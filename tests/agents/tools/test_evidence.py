@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from interlock.agents.fitting import cost, cut, ends, taken
 from interlock.agents.tools import evidence as evidence_module
 from interlock.agents.tools import pictures
 from tests.agents.tools.conftest import REPORTS, Opened, Tools
+from tests.gates.support import put
 from tests.table import each_row
 
 SHOTS = "artifacts/screenshots/T-1/2"
@@ -24,17 +26,9 @@ SHOTS = "artifacts/screenshots/T-1/2"
 
 def image(width: int, height: int, form: str = "PNG") -> bytes:
     """Return a noisy picture."""
-    from PIL import Image
-
     data = io.BytesIO()
     Image.effect_noise((width, height), 40).convert("RGB").save(data, form)
     return data.getvalue()
-
-
-def put(root: Path, path: str, data: bytes) -> str:
-    (root / path).parent.mkdir(parents=True, exist_ok=True)
-    (root / path).write_bytes(data)
-    return path
 
 
 def shown(tools: Tools, path: str, part: int = 1) -> tuple[dict[str, Any], bytes, str]:
@@ -65,23 +59,16 @@ def test_a_long_text_is_shown_in_parts_that_make_up_the_whole(opened: Opened, ro
     assert parts > 1
     assert "".join(tools("view_evidence", path=path, part=number + 1)["text"] for number in range(parts)) == text
     assert tools.codes("view_evidence", path=path, part=parts + 1) == ["AGT917"]
-
-
-def test_an_empty_file_is_an_empty_text(opened: Opened, root: Path) -> None:
-    assert opened()("view_evidence", path=put(root, f"{REPORTS}/empty.md", b""))["text"] == ""
+    assert tools("view_evidence", path=put(root, f"{REPORTS}/empty.md", b""))["text"] == ""
 
 
 def test_without_a_path_the_evidence_of_the_task_is_listed(opened: Opened, root: Path) -> None:
-    for path in (
-        f"{SHOTS}/b.png",
-        "artifacts/screenshots/T-1/1/old.png",
-        f"{REPORTS}/x.md",
-        "artifacts/reports/T-2/1/y",
-    ):
+    old = "artifacts/screenshots/T-1/1/old.png"
+    for path in (f"{SHOTS}/b.png", old, f"{REPORTS}/x.md", "artifacts/reports/T-2/1/y"):
         put(root, path, b"x")
     (root / SHOTS / "odd\udcff.png").write_bytes(b"x")
     answer = opened(evidence={"screenshots": (f"{SHOTS}/b.png",)})("view_evidence")
-    assert answer["files"] == [f"{SHOTS}/b.png", "artifacts/screenshots/T-1/1/old.png", f"{REPORTS}/x.md"]
+    assert answer["files"] == [f"{SHOTS}/b.png", old, f"{REPORTS}/x.md"]
     assert (answer["more"], answer["errors"]) == (False, [])
 
 
@@ -125,8 +112,6 @@ def test_a_picture_is_shown_as_it_is_beside_its_digest(opened: Opened, root: Pat
 def test_a_long_picture_is_shown_in_parts_from_the_top(
     opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from PIL import Image
-
     monkeypatch.setattr(pictures, "MAX_SIDE_PX", 80)
     path = put(root, f"{SHOTS}/long.png", image(64, 170))
     tools = opened()
@@ -141,8 +126,6 @@ def test_a_long_picture_is_shown_in_parts_from_the_top(
 
 
 def test_a_wide_picture_is_scaled_down(opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from PIL import Image
-
     monkeypatch.setattr(pictures, "MAX_SIDE_PX", 80)
     answer, sent, _ = shown(opened(), put(root, f"{SHOTS}/wide.png", image(160, 40)))
     assert Image.open(io.BytesIO(sent)).size == (80, 20)

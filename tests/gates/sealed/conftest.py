@@ -6,10 +6,19 @@ from functools import cache
 
 import pytest
 
-from interlock.gates.sealed import keep, places
+from interlock.gates.sealed import keep, places, sandbox
 from interlock.gates.sealed.keep import Change, Place, Records
 from interlock.gates.sealed.sandbox import is_below
 from tests.gates.sealed.sealing import FILES, OWN, Sealed, make
+
+
+@pytest.fixture(params=["bwrap", "unshare"])
+def maker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> sandbox.Maker:
+    """Give each maker of namespaces that this machine has."""
+    if not sandbox._works(request.param):  # pyright: ignore[reportPrivateUsage]
+        pytest.skip(f"no namespaces by {request.param} on this machine")
+    monkeypatch.setattr(sandbox, "maker", lambda: request.param)
+    return request.param
 
 
 @pytest.fixture(scope="module")

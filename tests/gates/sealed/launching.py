@@ -4,11 +4,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from interlock.gates.sealed.compare import Comparison, compare, make_base_list
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.runners import Plan, Runner
 from interlock.gates.sealed.runners.python import PythonRunner
@@ -30,13 +30,9 @@ class Ran:
         return {case.id: case.outcome for case in self.run.cases}
 
 
-def write(root: Path, files: Mapping[str, str]) -> Path:
-    """Write the files of a project."""
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
+def judged(base: TestRun, now: TestRun) -> Comparison:
+    """Compare the tests of a base with the present ones, where no file may change."""
+    return compare(make_base_list(base), now, may_change=lambda _: False, changed=lambda _: False)
 
 
 def start(runner: Runner, root: Path, *, stop_at: bytes = b"", **plan: Any) -> Ran:

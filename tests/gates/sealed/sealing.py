@@ -11,8 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.manifest import Collection
+from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.frozen import Frozen, freeze
 from interlock.gates.sealed.gate import Work, run_sealed_gate
@@ -45,8 +48,8 @@ FILES = {
 }
 
 
-def write(root: Path, files: Mapping[str, str | None]) -> None:
-    """Write files; None removes one."""
+def write(root: Path, files: Mapping[str, str | None]) -> Path:
+    """Write files below a folder, which is returned; None removes one."""
     for name, text in files.items():
         path = root / name
         if text is None:
@@ -54,6 +57,13 @@ def write(root: Path, files: Mapping[str, str | None]) -> None:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    return root
+
+
+def needs_namespaces() -> None:
+    """Skip a test where commands cannot be isolated."""
+    if sandbox.level() == "none":
+        pytest.skip("no namespaces on this machine")
 
 
 LEAN = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -114,11 +124,17 @@ class Sealed:
     def with_seal(self, **settings: Any) -> "Sealed":
         """Return the same project and base with other settings, which do not change what the base comes to."""
         made = Sealed(self.root, replace(self.seal, **settings), self.command, self.path, self.timeout_seconds)
-        made.frozen, made.base = (
-            freeze(self.root, [(self.gate, made.seal)], base=self.case.base, path=self.path),
-            self.base,
-        )
+        made.frozen = freeze(self.root, [(self.gate, made.seal)], base=self.case.base, path=self.path)
+        made.base = self.base
         return made
+
+    def printed(self, code: str, **env: str) -> str:
+        """Return what the command prints when the product is right and begins with this code."""
+        write(self.root, {"src/calc.py": code + RIGHT})
+        asking = self.with_seal(env={**LEAN, **env, "PYTEST_ADDOPTS": "-s"})
+        made = asking.run()
+        assert made.ok
+        return asking.log(made)
 
     def reset(self, files: Mapping[str, str]) -> None:
         """Let the project have these files and no others."""
@@ -133,7 +149,6 @@ class Sealed:
 
 def make(root: Path, files: Mapping[str, str] = FILES, **settings: Any) -> Sealed:
     """Make a project and freeze its base."""
-    root.mkdir(parents=True, exist_ok=True)
     write(root, files)
     subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
     command = settings.pop("command", COMMAND)

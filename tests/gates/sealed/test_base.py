@@ -11,6 +11,7 @@ from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, freeze, keep_
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, bring
 from interlock.gates.sealed.store import Store
+from tests.gates.sealed.sealing import write
 from tests.refusals import raises_code
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
@@ -81,15 +82,11 @@ def test_an_empty_repository_a_dirty_one_and_no_repository_have_a_base(tmp_path:
     assert freeze(empty).files == keep_base(empty, {}).files == {}
     (empty / "dirty").write_text("uncommitted")
     assert freeze(empty).content("dirty") == b"uncommitted"
-    plain = tmp_path / "plain"
-    (plain / "in").mkdir(parents=True)
-    (plain / "in/a").write_text("x")
-    assert list(freeze(plain).files) == ["in/a"]
+    assert list(freeze(write(tmp_path / "plain", {"in/a": "x"})).files) == ["in/a"]
 
 
 def test_a_project_below_the_top_knows_its_own_paths(root: Path) -> None:
-    (root / "app").mkdir()
-    (root / "app/a.py").write_text("x = 1\n")
+    write(root, {"app/a.py": "x = 1\n"})
     made = freeze(root / "app")
     assert (made.top, made.root) == (root, "app")
     assert made.content(made.inside("a.py")) == b"x = 1\n"
@@ -98,10 +95,7 @@ def test_a_project_below_the_top_knows_its_own_paths(root: Path) -> None:
 
 def test_a_root_that_its_checkout_ignores_is_a_tree_of_its_own(root: Path) -> None:
     project = root / "out/copies/project"
-    for name in ("a.py", "out.log", "sub/b.py"):
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        (project / name).write_text(name)
-    (project / ".gitignore").write_text("*.log\n")
+    write(project, {"a.py": "", "out.log": "", "sub/b.py": "", ".gitignore": "*.log\n"})
     (root / ".git/info/exclude").write_text("out/\n")  # git's own state says nothing of the tree
     assert place_of(project) == (root, "out/copies/project")
     for ignored in ("out/*\n", "/out/copies\n", "project\n"):

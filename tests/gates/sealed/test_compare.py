@@ -1,6 +1,7 @@
 """The tests of the base against the present ones: which differences are faults, and which are allowed."""
 
 from dataclasses import replace
+from typing import Any
 
 from interlock.gates.sealed.compare import (
     BaseList,
@@ -32,6 +33,11 @@ def against(now: TestRun, base: TestRun = BASE, *, free: bool = False, allow: tu
     return compare(
         make_base_list(base), now, may_change=lambda _: free, allow_failing=allow, changed=lambda path: path != ""
     )
+
+
+def strictly(base: BaseList, now: TestRun, **more: Any) -> Comparison:
+    """Compare where no file may change."""
+    return compare(base, now, may_change=lambda _: False, changed=lambda _: False, **more)
 
 
 def kinds(found: Comparison) -> list[str]:
@@ -132,8 +138,7 @@ def test_ids_that_differ_between_collections_are_compared_by_function_and_number
     assert BaseList.from_json(base.to_json()) == base
 
     def now(*names: str) -> Comparison:
-        cases = run(*(case(name) for name in names))
-        return compare(base, cases, may_change=lambda _: False, changed=lambda _: False)
+        return strictly(base, run(*(case(name) for name in names)))
 
     assert (now("p[0.31]", "p[0.32]", "ok").ok, now("p[0.31]", "p[0.32]", "ok").new) == (True, ())
     assert kinds(now("p[0.31]", "ok")) == ["missing"]
@@ -147,7 +152,7 @@ def test_of_tests_with_unstable_ids_as_many_pass_as_on_the_base() -> None:
 
     def now(*outcomes: Outcome) -> list[str]:
         cases = run(*(case(f"p[0{number}]", outcome) for number, outcome in enumerate(outcomes)), case("ok"))
-        return kinds(compare(base, cases, may_change=lambda _: False, changed=lambda _: False))
+        return kinds(strictly(base, cases))
 
     assert now("passed", "passed", "skipped") == []
     assert now("passed", "passed", "passed") == []
@@ -173,8 +178,7 @@ def test_tests_of_a_broken_file_may_be_skipped_only_by_its_text_or_by_name() -> 
 
     def now(*cases: TestCase, allow: tuple[str, ...] = (), deselected: tuple[str, ...] = ()) -> list[str]:
         found = run(*cases, proves=True, deselected=deselected)
-        never = frozenset[str]().__contains__
-        return kinds(compare(base, found, may_change=never, changed=never, allow_failing=allow, written=written))
+        return kinds(strictly(base, found, allow_failing=allow, written=written))
 
     ok, off, slow = case("ok"), case("off", "skipped", proof="body"), case("slow")
     assert now(ok, off, slow) == []
@@ -191,12 +195,11 @@ def test_tests_of_a_broken_file_may_be_skipped_only_by_its_text_or_by_name() -> 
 def test_a_method_that_unittest_ran_has_the_code_of_its_file_unless_something_decorates_it() -> None:
     base = make_base_list(TestRun("unittest", exit_status=1, broken=(("tests/test_a.py", "ImportError"),)))
     names = {"T.plain": StaticTest(), "T.other": StaticTest(decorated=True)}
-    never = frozenset[str]().__contains__
 
     def now(proof: Proof) -> list[str]:
         cases = tuple(TestCase(f"tests.test_a.{name}", "passed", 0, "", "tests/test_a.py", proof) for name in names)
         found = TestRun("unittest", cases, exit_status=0, proves=True)
-        return kinds(compare(base, found, may_change=never, changed=never, written={"tests/test_a.py": names}))
+        return kinds(strictly(base, found, written={"tests/test_a.py": names}))
 
     assert (now("ended"), now("")) == ([], ["unproven"])
 
@@ -233,7 +236,6 @@ def test_unparsed_tests_are_judged_by_the_exit_status() -> None:
     base = make_base_list(TestRun("exit", exit_status=1))
 
     def now(status: int | None) -> list[str]:
-        ended = TestRun("exit", exit_status=status, complete=status is not None)
-        return kinds(compare(base, ended, may_change=lambda _: False, changed=lambda _: False))
+        return kinds(strictly(base, TestRun("exit", exit_status=status, complete=status is not None)))
 
     assert (now(0), now(1), now(None)) == ([], ["exit_status"], ["incomplete"])

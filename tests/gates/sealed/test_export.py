@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from interlock.gates.sealed import export
-from interlock.gates.sealed.base import FILE, PROGRAM, keep_base
+from interlock.gates.sealed.base import FILE, PROGRAM, Base, keep_base
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import BASE_TIME_NS, Plan, bring, forget, plan_of, touched
 from interlock.gates.sealed.protect import kind_of, protection
@@ -26,15 +26,19 @@ BASE = {
 SCOPE = ("src/**", "conftest.py", "pyproject.toml")
 
 
-def plan(
-    root: Path, work: Mapping[str, str | None], *, may_change: tuple[str, ...] = (), protect: tuple[str, ...] = (),
-    scope: tuple[str, ...] = SCOPE,
-) -> Plan:  # fmt: skip
-    """Freeze the base, do some work in the tree, and return the plan."""
+def base_of(root: Path) -> Base:
+    """Lay out the base, and freeze it."""
     put(root, BASE)
-    base = keep_base(root, {name: (FILE, text.encode()) for name, text in BASE.items()})
+    return keep_base(root, {name: (FILE, text.encode()) for name, text in BASE.items()})
+
+
+def plan(
+    root: Path, work: Mapping[str, str | None], *, may_change: tuple[str, ...] = (), protect: tuple[str, ...] = ()
+) -> Plan:
+    """Freeze the base, do some work in the tree, and return the plan."""
+    base = base_of(root)
     put(root, work)
-    return plan_of(base, tree_files(root, scope), scope, protection(protect, may_change, {"src/odd_name.py"}))
+    return plan_of(base, tree_files(root, SCOPE), SCOPE, protection(protect, may_change, {"src/odd_name.py"}))
 
 
 def listed(folder: Path) -> dict[str, str]:
@@ -116,8 +120,7 @@ def test_may_change_frees_and_protect_holds(tmp_path: Path) -> None:
 
 def test_a_mode_is_work_and_a_link_is_laid_over_as_one(tmp_path: Path) -> None:
     root = tmp_path / "p"
-    put(root, BASE)
-    base = keep_base(root, {name: (FILE, text.encode()) for name, text in BASE.items()})
+    base = base_of(root)
     (root / "src/calc.py").chmod(0o755)
     (root / "src/old.py").unlink()
     (root / "src/old.py").symlink_to("/etc/passwd")
@@ -139,17 +142,11 @@ def test_the_digest_of_the_scope_is_of_what_was_laid_over(tmp_path: Path) -> Non
     ("gone", "planted"), [("src/tests", "src/tests"), ("src/odd_name.py", "src/odd_name.py/x.txt")]
 )
 def test_a_file_where_the_base_needs_a_folder_is_refused(tmp_path: Path, gone: str, planted: str) -> None:
-    root = tmp_path
-    put(root, BASE)
-    for name in BASE:
-        if name == gone or name.startswith(f"{gone}/"):
-            (root / name).unlink()
-    if (root / gone).is_dir():
-        (root / gone).rmdir()
-    base = keep_base(root, {name: (FILE, text.encode()) for name, text in BASE.items()})
-    put(root, {planted: "x"})
+    base = base_of(tmp_path)
+    (tmp_path / gone).rename(tmp_path / "gone")
+    put(tmp_path, {planted: "x"})
     with raises_code(SealError, "SEAL120"):
-        plan_of(base, tree_files(root, SCOPE), SCOPE, protection((), (), {"src/odd_name.py"}))
+        plan_of(base, tree_files(tmp_path, SCOPE), SCOPE, protection((), (), {"src/odd_name.py"}))
 
 
 def test_what_tested_code_left_behind_is_gone_from_the_next_export(tmp_path: Path) -> None:
@@ -208,9 +205,7 @@ def test_an_export_in_the_place_of_a_link_never_writes_through_it(tmp_path: Path
     assert listed(target) == {"precious": "x"}
     assert listed(tmp_path / "export") == BASE
     (tmp_path / "export/src/old.py").unlink()
-    (tmp_path / "export/src/tests/test_calc.py").unlink()
-    (tmp_path / "export/src/tests/data.json").unlink()
-    (tmp_path / "export/src/tests").rmdir()
+    (tmp_path / "export/src/tests").rename(tmp_path / "moved")
     (tmp_path / "export/src/tests").symlink_to(target)
     bring(made, tmp_path / "export")
     assert (listed(target), listed(tmp_path / "export")) == ({"precious": "x"}, BASE)
@@ -244,7 +239,10 @@ def test_an_export_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ("a/b/conftest.py", "decides"), (".github/workflows/x.txt", "decides"), ("sub/.cargo/config.toml", "decides"),
         ("requirements-dev.txt", "decides"), ("web/vitest.config.ts", "decides"), ("src/x.test.tsx", "test"),
         ("pkg/a_test.go", "test"), ("src/tests/__init__.py", "support"), ("x/__snapshots__/a.snap", "support"),
-        ("testdata/a.golden", "support"),
+        ("testdata/a.golden", "support"), ("src/ruff.toml", "decides"), ("mypy.ini", "decides"), (".flake8", "decides"),
+        ("web/eslint.config.mjs", "decides"), ("biome.json", "decides"), (".golangci.yml", "decides"),
+        ("clippy.toml", "decides"), ("evil-1.0.dist-info/entry_points.txt", "decides"),
+        ("src/x.egg-info/entry_points.txt", "decides"),
     ],
 )  # fmt: skip
 def test_a_name_says_what_a_file_is(path: str, kind: str) -> None:

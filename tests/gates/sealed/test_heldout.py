@@ -17,7 +17,6 @@ from tests.table import each_row
 
 NONE: list[object] = []
 PYTHON: dict[Language, tuple[str, ...]] = {"python": (sys.executable,), "javascript": ("node",)}
-Calls = list[tuple[Sequence[str], bytes]]
 
 
 @pytest.fixture
@@ -34,12 +33,10 @@ def secret(tmp_path: Path) -> Path:
     return folder
 
 
-def run_in(root: Path, calls: Calls | None = None) -> Callable[..., tuple[int | None, bool, bytes]]:
+def run_in(root: Path) -> Callable[..., tuple[int | None, bool, bytes]]:
     """Return what runs a program in a folder with an empty environment and ends its process group."""
 
     def execute(argv: Sequence[str], *, stdin: bytes, timeout_seconds: float) -> tuple[int | None, bool, bytes]:
-        if calls is not None:
-            calls.append((argv, stdin))
         process = subprocess.Popen(
             argv,
             cwd=root,
@@ -455,12 +452,13 @@ def test_nothing_but_one_call_reaches_the_checked_process(secret: Path, checkout
         "    everything = [each for each in gc.get_objects() if type(each) is dict]\n"
         "    return repr((proc, dict(os.environ), os.getcwd(), sys.argv, everything))\n"
     )
-    calls: Calls = []
+    calls: list[tuple[Sequence[str], bytes]] = []
     table = table_of(secret, checkout, [[["first-argument"], "exp3cted"], [["second-argument"], "exp3cted"]])
     outputs: list[bytes] = []
-    run = run_in(checkout, calls)
+    run = run_in(checkout)
 
     def execute(argv: Sequence[str], *, stdin: bytes, timeout_seconds: float) -> tuple[int | None, bool, bytes]:
+        calls.append((argv, stdin))
         ended = run(argv, stdin=stdin, timeout_seconds=timeout_seconds)
         outputs.append(ended[2])
         return ended

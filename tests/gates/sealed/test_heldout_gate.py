@@ -23,11 +23,17 @@ cases = [{args = [5], expected = 10}, {args = [31337], expected = 62674}]
 """
 
 
-def everything_written(root: Path) -> bytes:
-    """Return every byte of the evidence."""
-    found = [path for path in (root / "artifacts").rglob("*") if path.is_file()]
+def refused(project: Sealed, place: Path, code: str, *hidden: bytes) -> dict[str, int]:
+    """Judge code that fails held-out checks; return their counts, beside which the evidence has none of the words."""
+    write(project.root, {"src/calc.py": code})
+    held = project.with_seal(heldout=str(place))
+    made = held.run()
+    assert codes(made) == ["EVD586"]
+    found = [path for path in (project.root / "artifacts").rglob("*") if path.is_file()]
     assert found
-    return b"".join(os.fsencode(path) + path.read_bytes() for path in found)
+    written = b"".join(os.fsencode(path) + path.read_bytes() for path in found)
+    assert [word for word in hidden if word in written] == []
+    return held.header(made)["sealed"]["heldout"]
 
 
 @pytest.mark.sample("table")
@@ -35,16 +41,10 @@ def everything_written(root: Path) -> bytes:
 def test_of_held_out_checks_only_counts_come_out(project: Sealed, tmp_path: Path, kind: str) -> None:
     place = tmp_path / "held-outside" if kind == "folder" else tmp_path / "held-outside.toml"
     write(tmp_path, {"held-outside/checks/test_zyxwv.py": HELD_TESTS} if kind == "folder" else {place.name: HELD_TABLE})
-    held = project.with_seal(heldout=str(place))
-    write(project.root, {"src/calc.py": VISIBLE})
-    made = held.run()
-    assert codes(made) == ["EVD586"]
-    counts = held.header(made)["sealed"]["heldout"]
+    counts = refused(project, place, VISIBLE, b"31337", b"62674", b"zyx", b"held-outside")
     assert (counts["total"], counts["passed"]) == (2, 1)
-    written = everything_written(project.root)
-    assert [word for word in (b"31337", b"62674", b"zyx", b"held-outside") if word in written] == []
     write(project.root, {"src/calc.py": RIGHT})
-    assert held.run().ok
+    assert project.with_seal(heldout=str(place)).run().ok
 
 
 WRITES = """
@@ -61,14 +61,8 @@ def half(x): return x / 2
 @pytest.mark.long
 def test_held_out_tests_that_the_code_writes_are_not_passed(project: Sealed, tmp_path: Path) -> None:
     write(tmp_path, {"held-outside/checks/test_zyxwv.py": HELD_TESTS})
-    held = project.with_seal(heldout=str(tmp_path / "held-outside"))
-    write(project.root, {"src/calc.py": WRITES})
-    made = held.run()
-    assert codes(made) == ["EVD586"]
-    counts = held.header(made)["sealed"]["heldout"]
+    counts = refused(project, tmp_path / "held-outside", WRITES, b"62674", b"zyx", b"held-outside", b"checks")
     assert (counts["total"], counts["passed"]) == (1, 0)
-    written = everything_written(project.root)
-    assert [word for word in (b"62674", b"zyx", b"held-outside", b"checks") if word in written] == []
 
 
 EQUAL = """
@@ -116,14 +110,9 @@ WAYS = {"an object that equals everything": EQUAL, "an exit": ENDS, "a file that
 @pytest.mark.parametrize("way", WAYS)
 def test_held_out_tests_are_judged_as_strictly_as_visible_ones(project: Sealed, tmp_path: Path, way: str) -> None:
     write(tmp_path, MORE_HELD)
-    held = project.with_seal(heldout=str(tmp_path / "held-outside"))
-    write(project.root, {"src/calc.py": WAYS[way]})
-    made = held.run()
-    assert codes(made) == ["EVD586"]
-    counts = held.header(made)["sealed"]["heldout"]
+    words = (b"31337", b"62674", b"zyx", b"held-outside", b"test_plain")
+    counts = refused(project, tmp_path / "held-outside", WAYS[way], *words)
     assert 0 <= counts["passed"] < counts["total"] <= 5
-    written = everything_written(project.root)
-    assert [word for word in (b"31337", b"62674", b"zyx", b"held-outside", b"test_plain") if word in written] == []
 
 
 @pytest.mark.long

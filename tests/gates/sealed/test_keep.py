@@ -10,17 +10,15 @@ from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.keep import Place, changed, kept_folders, leads_back, left_out, record
 from interlock.gates.sealed.listing import Listing
 from interlock.gates.sealed.store import state_folder
+from tests.gates.sealed.sealing import write
 from tests.refusals import raises_code
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Give a folder with two packages."""
-    made = tmp_path / "node_modules"
-    for name in ("a/index.js", "a/lib/x.js", "b/index.js", "b/__pycache__/b.pyc", ".cache/tool", ".bin/run"):
-        path = made / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("code")
+    names = ("a/index.js", "a/lib/x.js", "b/index.js", "b/__pycache__/b.pyc", ".cache/tool", ".bin/run")
+    made = write(tmp_path / "node_modules", dict.fromkeys(names, "code"))
     (made / "link").symlink_to("a")
     return made
 
@@ -50,11 +48,8 @@ def test_added_changed_and_removed_files_are_named_and_touched_ones_are_not(fold
 
 def test_bytecode_is_named_apart_and_scratch_of_tools_does_not_count(folder: Path) -> None:
     digest = record(Place(str(folder)))
-    (folder / "b/__pycache__/b.pyc").write_text("other")
-    (folder / "b/__pycache__/c.pyc").write_text("new")
-    (folder / ".cache/tool").write_text("other")
-    (folder / ".vite").mkdir()
-    (folder / ".vite/deps.js").write_text("other")
+    write(folder, dict.fromkeys(("b/__pycache__/b.pyc", ".cache/tool", ".vite/deps.js"), "other"))
+    write(folder, {"b/__pycache__/c.pyc": "new"})
     assert changes(folder, digest) == {"b/__pycache__/b.pyc": "bytecode", "b/__pycache__/c.pyc": "bytecode"}
     assert {f"{folder}/.cache", f"{folder}/.vite"} <= set(left_out(digest))
 
@@ -64,8 +59,7 @@ def test_files_where_tools_write_count_unless_it_is_bytecode_or_the_scratch_of_t
     folder: Path, name: str
 ) -> None:
     digest = record(Place(str(folder)))
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text("fixed")
+    write(folder, {name: "fixed"})
     assert changes(folder, digest) == {name: "added"}
 
 
@@ -90,8 +84,7 @@ def test_a_large_file_is_told_by_its_stamp(folder: Path, monkeypatch: pytest.Mon
 
 def test_of_a_folder_of_programs_the_files_alone_count(folder: Path) -> None:
     digest = record(Place(str(folder / ".bin"), deep=False))
-    (folder / ".bin/below").mkdir()
-    (folder / ".bin/below/x").write_text("")
+    write(folder, {".bin/below/x": ""})
     assert changes(folder / ".bin", digest) == {}
     (folder / ".bin/python").write_text("#!/bin/sh\n")
     assert changes(folder / ".bin", digest) == {"python": "added"}
@@ -145,12 +138,13 @@ def test_a_folder_is_kept_by_its_path_from_the_root_and_inside_an_ignored_one(tm
 
 def test_links_and_path_files_that_lead_back_are_found(tmp_path: Path) -> None:
     top = tmp_path / "project"
-    packages = top / ".venv/lib"
-    packages.mkdir(parents=True)
-    (top / "src").mkdir()
-    (packages / "editable.pth").write_text(f"{top}/src\n")
-    (packages / "__editable___x_finder.py").write_text(f"MAPPING = {{'x': '{top}/src/x'}}\n")
-    (packages / "fine.pth").write_text("/usr/lib/elsewhere\n")
+    (top / "src").mkdir(parents=True)
+    files = {
+        "editable.pth": f"{top}/src\n",
+        "__editable___x_finder.py": f"MAPPING = {{'x': '{top}/src/x'}}\n",
+        "fine.pth": "/usr/lib/elsewhere\n",
+    }
+    packages = write(top / ".venv/lib", files)
     (packages / "workspace").symlink_to("../../src")
     (packages / "inner").symlink_to("../lib")
     (packages / "outer").symlink_to("/usr")

@@ -12,6 +12,7 @@ from pathspec import GitIgnoreSpec
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.git_index import tracked_names
 from interlock.gates.sealed.listing import _patterns, list_tree, top_of  # pyright: ignore[reportPrivateUsage]
+from tests.gates.sealed.sealing import write
 from tests.refusals import raises_code
 
 
@@ -23,11 +24,7 @@ def git(folder: Path, *words: str) -> str:
 
 def checkout(root: Path, files: Mapping[str, str], *forced: str) -> Path:
     """Make a checkout of some files; those that are `forced` are tracked although they are ignored."""
-    for path, text in files.items():
-        file = root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    git(root, "init", "-q", "-b", "main", ".")
+    git(write(root, files), "init", "-q", "-b", "main", ".")
     if forced:
         git(root, "add", "-f", "--", *forced)
     return root
@@ -109,37 +106,29 @@ def test_each_format_of_the_index_is_read(tmp_path: Path, version: int) -> None:
 
 
 def test_a_split_index_and_one_of_sha256_are_read(tmp_path: Path) -> None:
-    split, other = tmp_path / "split", tmp_path / "other"
-    split.mkdir()
-    other.mkdir()
-    checkout(split, {".gitignore": "*.x\n", "a.x": "", "b.x": ""}, "a.x")
+    split = checkout(tmp_path / "split", {".gitignore": "*.x\n", "a.x": "", "b.x": ""}, "a.x")
+    other = write(tmp_path / "other", {"a.x": ""})
     git(split, "update-index", "--split-index")
     git(split, "add", "-f", "b.x")
     assert set(list_tree(split).files) == by_git(split) == {".gitignore", "a.x", "b.x"}
-    (other / "a.x").write_text("")
     git(other, "init", "-q", "--object-format=sha256", ".")
     git(other, "add", "a.x")
     assert tracked_names(other) == {"a.x"}
 
 
 def test_submodules_are_listed_by_rules_of_their_own(tmp_path: Path) -> None:
-    (tmp_path / "library").mkdir()
     library = checkout(tmp_path / "library", {".gitignore": "*.o\n", "lib.c": "", "lib.txt": ""}, ".")
     git(library, "commit", "-qm", "x")
-    (tmp_path / "project").mkdir()
     root = checkout(tmp_path / "project", {".gitignore": "*.txt\n", "a.txt": "", "a.o": ""})
     git(root, "submodule", "--quiet", "add", str(library), "vendor/library")
-    (root / "vendor/library/new.txt").write_text("")
-    (root / "vendor/library/new.o").write_text("")
+    write(root, {"vendor/library/new.txt": "", "vendor/library/new.o": ""})
     inside = {f"vendor/library/{path}" for path in (".gitignore", "lib.c", "lib.txt", "new.txt")}
     assert set(list_tree(root).files) == {".gitignore", ".gitmodules", "a.o"} | inside
 
 
 def test_what_only_git_knows_ignores_nothing(tmp_path: Path) -> None:
     root = checkout(tmp_path, {"a.py": "", "conftest.py": ""})
-    (root / ".git/info").mkdir(exist_ok=True)
-    (root / ".git/info/exclude").write_text("conftest.py\n")
-    (root / "excludes").write_text("a.py\n")
+    write(root, {".git/info/exclude": "conftest.py\n", "excludes": "a.py\n"})
     git(root, "config", "core.excludesFile", str(root / "excludes"))
     assert by_git(root) == {"excludes"}
     assert set(list_tree(root).files) == {"a.py", "conftest.py", "excludes"}

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.sealed.compare import compare, make_base_list
-from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.runners.node import CANARIES, NodeRunner
 from interlock.gates.sealed.runners.python import UNITTEST_CANARIES
 from interlock.gates.sealed.runners.stream import read_events
-from tests.gates.sealed.launching import PYTEST, UNITTEST, start, write
+from tests.gates.sealed.launching import PYTEST, UNITTEST, judged, start
+from tests.gates.sealed.sealing import write
 
 NODE = shutil.which("node") or ""
 needs_node = pytest.mark.skipif(not NODE, reason="node is not installed")
@@ -73,10 +72,6 @@ NODE_TRICKS = {
 }
 
 
-def passes(base: TestRun, now: TestRun) -> bool:
-    return compare(make_base_list(base), now, may_change=lambda _: False, changed=lambda _: False).ok
-
-
 def test_unittest_is_watched_and_its_canaries_are_hidden(tmp_path: Path) -> None:
     files = {"calc.py": RIGHT, "test_calc.py": CASES, "test_broken.py": "import nothing_of_this_name\n"}
     ran = start(UNITTEST, write(tmp_path / "p", files))
@@ -99,7 +94,7 @@ def test_unittest_is_watched_and_its_canaries_are_hidden(tmp_path: Path) -> None
 def test_a_trick_does_not_pass_unittest(tmp_path: Path, trick: str) -> None:
     base = start(UNITTEST, write(tmp_path / "base", {"calc.py": WRONG, "test_calc.py": CASES}))
     now = start(UNITTEST, write(tmp_path / "p", {"calc.py": WRONG + UNITTEST_TRICKS[trick], "test_calc.py": CASES}))
-    assert not passes(base.run, now.run)
+    assert not judged(base.run, now.run).ok
 
 
 @pytest.mark.long
@@ -128,7 +123,7 @@ def test_a_trick_does_not_pass_node(tmp_path: Path, trick: str) -> None:
     base = start(RUN_NODE, write(tmp_path / "base", {"calc.cjs": wrong, "test/a.test.cjs": NODE_TEST}))
     assert base.run.exit_status == 1
     now = start(RUN_NODE, write(tmp_path / "p", {"calc.cjs": wrong + NODE_TRICKS[trick], "test/a.test.cjs": NODE_TEST}))
-    assert not passes(base.run, now.run)
+    assert not judged(base.run, now.run).ok
 
 
 def test_a_line_that_the_probe_did_not_write_is_found_and_left_out(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.errors import CollectorError
-from interlock.gates.sealed import preflight, sandbox
+from interlock.gates.sealed import preflight
 from interlock.gates.sealed.preflight import check_base
-from tests.gates.sealed.sealing import FILES, LEAN, RIGHT, Sealed, make, write
+from tests.gates.sealed.sealing import FILES, LEAN, RIGHT, Sealed, make, needs_namespaces, write
 from tests.refusals import raises_code
 
 pytestmark = pytest.mark.usefixtures("no_packages")
@@ -43,8 +43,7 @@ def test_works():
 def test_what_passes_bare_and_fails_sealed_is_named_with_the_key_that_helps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if sandbox.level() == "none":
-        pytest.skip("no namespaces on this machine")
+    needs_namespaces()
     monkeypatch.setenv("LC_CTYPE", "C.UTF-8")
     said: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -154,8 +153,7 @@ def test_code_of_another_checkout_is_found_before_anything_is_spent_and_in_each_
     made = make(
         tmp_path / "p", {**files, ".venv/other/src/calc.py": RIGHT}, env={**LEAN, "PYTHONPATH": ".venv/other/src"}
     )
-    if sandbox.level() == "none":
-        pytest.skip("no namespaces on this machine")
+    needs_namespaces()
     (found,) = check_base(made.case).faults
     assert (found.code, found.field) == ("SEAL302", "command")
     assert ".venv/other/src/calc.py was loaded in place of src/calc.py" in found.message

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.sealed.compare import Comparison, compare, make_base_list
-from interlock.gates.sealed.outcomes import TestRun, run_from_json
+from interlock.gates.sealed.outcomes import run_from_json
 from interlock.gates.sealed.runners.python import PYTEST_CANARIES, PythonRunner
-from tests.gates.sealed.launching import PYTEST, Ran, start, write
+from tests.gates.sealed.launching import PYTEST, Ran, judged, start
+from tests.gates.sealed.sealing import write
 from tests.gates.sealed.tricks import MORE_TRICKS, RIGHT, TESTS, TRICKS, WRONG
 
 ALL_OUTCOMES = """
@@ -61,10 +61,6 @@ EXPECTED = {
 
 def runner(*options: str) -> PythonRunner:
     return PythonRunner("pytest", (sys.executable,), ("-p", "no:cacheprovider", *options), True, {})
-
-
-def judged(base: TestRun, now: TestRun) -> Comparison:
-    return compare(make_base_list(base), now, may_change=lambda _: False, changed=lambda _: False)
 
 
 @pytest.fixture(scope="module")
@@ -153,10 +149,8 @@ def test_a_run_that_hangs_keeps_what_was_collected_and_names_the_test(tmp_path: 
 @pytest.mark.long
 def test_planted_modules_are_not_taken_for_the_runner(tmp_path: Path) -> None:
     planted = "import os\nos._exit(0)\n"
-    files = {"calc.py": WRONG, "test_calc.py": TESTS, "xdist.py": planted, "pytest.py": planted}
-    root = write(
-        tmp_path / "p", files | {"sitecustomize.py": planted, "hashlib.py": planted, "_pytest/__init__.py": planted}
-    )
+    names = ("xdist.py", "pytest.py", "sitecustomize.py", "hashlib.py", "_pytest/__init__.py")
+    root = write(tmp_path / "p", {"calc.py": WRONG, "test_calc.py": TESTS} | dict.fromkeys(names, planted))
     ran = start(runner("-p", "xdist", "-n", "2"), root, env={"PYTHONPATH": "."})
     assert (ran.run.count("failed"), ran.run.exit_status) == (5, 1)
 

@@ -10,7 +10,7 @@ import pytest
 from interlock.gates.sealed.execution import read_report, report_place
 from interlock.gates.sealed.loaded import elsewhere
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.protect import kind_of, protection
+from interlock.gates.sealed.protect import protection
 from interlock.gates.sealed.runners import Plan
 from interlock.gates.sealed.runners.base import PROBES
 from interlock.gates.sealed.runners.python import read_probe
@@ -37,14 +37,6 @@ def test_links_that_lead_out_of_the_export_are_not_followed(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["src/ruff.toml", "mypy.ini", ".flake8", "web/eslint.config.mjs", "biome.json", ".golangci.yml", "clippy.toml"],
-)
-def test_settings_of_linters_decide_a_gate(name: str) -> None:
-    assert kind_of(name) == "decides"
-
-
-@pytest.mark.parametrize(
     "row",
     [{"e": "session", "loaded": [1, 3]}, {"e": "session", "loaded": 7}, {"e": "collected", "ids": [5]},
      {"e": "case"}, {"e": "crashed", "id": [], "message": "x"}],
@@ -53,11 +45,6 @@ def test_settings_of_linters_decide_a_gate(name: str) -> None:
 def test_an_event_of_another_shape_is_one_that_tested_code_changed(row: dict[str, Any]) -> None:
     run = read_probe("pytest", Events([("", row)]), [], 0)
     assert (run.complete, "not as the probe writes it" in run.judge) == (False, True)
-
-
-@pytest.mark.parametrize("name", ["evil-1.0.dist-info/entry_points.txt", "src/x.egg-info/entry_points.txt"])
-def test_a_distribution_whose_entry_points_are_loaded_decides_a_gate(name: str) -> None:
-    assert kind_of(name) == "decides"
 
 
 def test_installed_packages_keep_their_content_also_where_the_base_has_them() -> None:

@@ -10,15 +10,13 @@ import pytest
 from interlock.gates.sealed.base import LINK
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.revision import base_of
+from tests.gates.sealed.sealing import write
 from tests.interlock.checkout import git
 from tests.refusals import raises_code
 
 
 def repository(folder: Path, files: dict[str, str]) -> Path:
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    git(folder, "init", "-q")
+    git(write(folder, files), "init", "-q")
     commit(folder)
     return folder
 

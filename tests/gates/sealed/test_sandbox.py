@@ -16,20 +16,10 @@ import pytest
 from interlock.core.process import Channel, Ended
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.sandbox import Bind, Enclosure, Maker, Pipes, run
+from tests.gates.sealed.sealing import needs_namespaces
 
-MAKERS: tuple[Maker, ...] = ("bwrap", "unshare")
 PYTHON = str(Path(sys.executable).resolve())
 PREFIX = Bind(os.path.realpath(sys.base_prefix), os.path.realpath(sys.base_prefix))
-
-
-@pytest.fixture(params=MAKERS)
-def maker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Maker:
-    """Give each maker of namespaces that this machine has."""
-    name: Maker = request.param
-    if not sandbox._works(name):  # pyright: ignore[reportPrivateUsage]
-        pytest.skip(f"no namespaces by {name} on this machine")
-    monkeypatch.setattr(sandbox, "maker", lambda: name)
-    return name
 
 
 @dataclass
@@ -152,13 +142,7 @@ print(json.dumps([own, reaches("127.0.0.1", PORT)]))
 @pytest.mark.parametrize(
     ("network", "own", "machine"), [("none", False, False), ("loopback", True, False), ("host", True, True)]
 )
-def test_the_network_is_what_was_asked_for(
-    maker: Maker,
-    server: int,
-    network: Any,
-    own: bool,
-    machine: bool,
-) -> None:
+def test_the_network_is_what_was_asked_for(maker: Maker, server: int, network: Any, own: bool, machine: bool) -> None:
     if network == "none" and not sandbox._works("unshare"):  # pyright: ignore[reportPrivateUsage]
         pytest.skip("bwrap alone always brings a loopback up")
     seen = tried(f"PORT={server}\n{NETWORK}", Enclosure(network=network))
@@ -207,8 +191,8 @@ def test_nothing_is_left_running_and_a_pipe_held_open_is_not_waited_for(
 
 @pytest.mark.parametrize("enclosure", [None, Enclosure()], ids=["bare", "enclosed"])
 def test_status_signal_input_and_time_limit_are_told_apart(enclosure: Enclosure | None) -> None:
-    if enclosure is not None and sandbox.level() == "none":
-        pytest.skip("no namespaces on this machine")
+    if enclosure is not None:
+        needs_namespaces()
     seen = tried("import sys; print(sys.stdin.read()[::-1]); sys.exit(7)", enclosure, stdin=b"abc" * 100_000)
     assert (seen.ended.exit_status, len(seen.output)) == (7, 300_001)
     seen = tried("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", enclosure)
@@ -219,8 +203,8 @@ def test_status_signal_input_and_time_limit_are_told_apart(enclosure: Enclosure 
 
 @pytest.mark.parametrize("enclosure", [None, Enclosure()], ids=["bare", "enclosed"])
 def test_a_channel_carries_a_specification_in_and_a_stream_out(enclosure: Enclosure | None) -> None:
-    if enclosure is not None and sandbox.level() == "none":
-        pytest.skip("no namespaces on this machine")
+    if enclosure is not None:
+        needs_namespaces()
     stream = bytearray()
     channel = Channel(stream.extend)
     channel.spec = b"secret" * 50_000

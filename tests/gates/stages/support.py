@@ -166,6 +166,18 @@ def judged(
     return issues
 
 
+NOWHERE: Final = Surroundings(Path("/nowhere"))
+
+
+def evidence(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"evidence_items": list(items)}
+
+
+def gathered(around: Surroundings, *items: dict[str, Any], known: dict[str, Any] | None = None) -> tuple[Finding, ...]:
+    """Judge evidence that was gathered."""
+    return judged("gather_evidence", evidence(*items), around, known)
+
+
 def codes(issues: tuple[Finding, ...]) -> list[str]:
     return [issue.code for issue in issues]
 

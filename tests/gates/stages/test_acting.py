@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from interlock.core.finding import Finding
 from interlock.gates.stages import Observed, Surroundings, requirement_ids
 from interlock.reservations import Authors
-from tests.gates.stages.support import GOOD, codes, earlier, judged
+from tests.gates.stages.support import GOOD, NOWHERE, codes, earlier, judged
 from tests.table import each_row
 
 WIDE = "\U0001f600"
@@ -21,9 +22,13 @@ def by_the_agent(paths: Sequence[str]) -> Authors:
     return Authors(own=frozenset(paths))
 
 
-def acted(now: dict[str, str], *allowed: str, unchanged: Any = "warn") -> list[str]:
-    around = Surroundings(Path("/nowhere"), Observed(BEFORE, now, allowed, unchanged, authors=by_the_agent))
-    return codes(judged("act_via_tools", GOOD["act_via_tools"], around))
+def acting(now: dict[str, str], *allowed: str, root: Path = NOWHERE.root, **seen: Any) -> tuple[Finding, ...]:
+    more: dict[str, Any] = {"authors": by_the_agent, **seen}
+    return judged("act_via_tools", GOOD["act_via_tools"], Surroundings(root, Observed(BEFORE, now, allowed, **more)))
+
+
+def acted(now: dict[str, str], *allowed: str, **more: Any) -> list[str]:
+    return codes(acting(now, *allowed, **more))
 
 
 OBSERVED: dict[str, tuple[dict[str, str], tuple[str, ...], list[str]]] = {
@@ -57,10 +62,7 @@ def test_a_removed_file_outside_the_plan_is_refused_until_it_is_restored() -> No
 
 
 def test_the_finding_names_the_file_and_both_ways_out() -> None:
-    around = Surroundings(
-        Path("/nowhere"), Observed(BEFORE, BEFORE | {"src/b.py": "9"}, ("src/a.py",), authors=by_the_agent)
-    )
-    (issue,) = judged("act_via_tools", GOOD["act_via_tools"], around)
+    (issue,) = acting(BEFORE | {"src/b.py": "9"}, "src/a.py")
     assert '"src/b.py"' in issue.found
     assert "Restore" in issue.fix
     assert "[tickets] scope" in issue.fix
@@ -97,9 +99,11 @@ def test_changes_of_others_are_no_work_of_the_agent(tmp_path: Path) -> None:
     (tmp_path / ".interlock/tickets/T-1.ab/run.json").touch()
     now = BEFORE | {"src/b.py": "9", "tickets/ticket.json": "1", "tickets/T-1.ab.json": "1"}
 
-    def codes_of(authors: Authors, now: dict[str, str]) -> list[str]:
-        seen = Observed(BEFORE, now, ("src/a.py",), "error", authors=lambda _paths: authors)
-        return codes(judged("act_via_tools", GOOD["act_via_tools"], Surroundings(tmp_path, seen)))
+    def codes_of(whose: Authors, now: dict[str, str]) -> list[str]:
+        def authors(_paths: Sequence[str]) -> Authors:
+            return whose
+
+        return acted(now, "src/a.py", root=tmp_path, unchanged="error", authors=authors)
 
     assert codes_of(Authors(others={"src/b.py": "held by ann"}), now) == ["STG602"]
     # What the plan covers is work, whoever had the file for a moment.
@@ -115,9 +119,7 @@ def test_that_nothing_changed_is_as_grave_as_the_project_says() -> None:
 
 def test_the_allowed_scope_is_named_once_and_in_bounded_length() -> None:
     allowed = tuple(f"{at}{WIDE * 100}/**" for at in range(100))
-    now = BEFORE | {f"{n}.py": "1" for n in range(25)}
-    around = Surroundings(Path("/nowhere"), Observed(BEFORE, now, allowed, authors=by_the_agent))
-    issues = judged("act_via_tools", GOOD["act_via_tools"], around)
+    issues = acting(BEFORE | {f"{n}.py": "1" for n in range(25)}, *allowed)
     assert codes(issues) == ["STG601"] * 21
     assert [WIDE in issue.expected for issue in issues] == [True] + [False] * 20
 
@@ -129,12 +131,9 @@ def test_patterns_that_expand_to_very_many_count_as_paths() -> None:
     assert acted(BEFORE | {"src/a.py": "9"}, *many, "src/a.py") == []
 
 
-def test_very_many_files_make_a_bounded_answer() -> None:
+def test_very_many_files_make_a_bounded_answer_and_a_stage_that_was_delegated_is_not_observed() -> None:
     assert acted(BEFORE | {f"new/{n}": "1" for n in range(5000)}, "src/**") == ["STG601"] * 21
-
-
-def test_a_stage_that_was_delegated_is_not_observed() -> None:
-    assert judged("act_via_tools", GOOD["act_via_tools"], Surroundings(Path("/nowhere"))) == ()
+    assert judged("act_via_tools", GOOD["act_via_tools"], NOWHERE) == ()
 
 
 OUTCOMES: dict[str, tuple[str, dict[str, str], list[str]]] = {
@@ -150,7 +149,7 @@ OUTCOMES: dict[str, tuple[str, dict[str, str], list[str]]] = {
 def test_success_means_that_every_delegated_step_was_approved(
     outcome: str, outcomes: dict[str, str], expected: list[str]
 ) -> None:
-    around = replace(Surroundings(Path("/nowhere")), outcomes=outcomes)
+    around = replace(NOWHERE, outcomes=outcomes)
     payload = GOOD["record_and_finalize"] | {"outcome": outcome, "artifacts": ["a commit"]}
     assert codes(judged("record_and_finalize", payload, around)) == expected
 
@@ -178,19 +177,16 @@ COVERED: dict[str, tuple[list[str], list[str]]] = {
 @pytest.mark.parametrize(("unknowns", "expected"), COVERED.values(), ids=COVERED.keys())
 def test_a_criterion_is_served_or_marked_as_unknown(unknowns: list[str], expected: list[str]) -> None:
     known = earlier() | {"unknowns": unknowns}
-    assert codes(judged("propose_plan", GOOD["propose_plan"], Surroundings(Path("/nowhere")), known)) == expected
+    assert codes(judged("propose_plan", GOOD["propose_plan"], NOWHERE, known)) == expected
 
 
 def test_a_plan_for_which_nothing_is_certain_is_reported() -> None:
     known = earlier() | {"unknowns": ["ac_001, ac_002", "Nobody is locked out"]}
-    (issue,) = judged("propose_plan", GOOD["propose_plan"], Surroundings(Path("/nowhere")), known)
+    (issue,) = judged("propose_plan", GOOD["propose_plan"], NOWHERE, known)
     assert (issue.code, issue.level) == ("STG504", "warn")
-    assert (
-        judged("propose_plan", GOOD["propose_plan"], Surroundings(Path("/nowhere")), known | {"unknowns": []})[0].code
-        == "STG503"
-    )
+    assert judged("propose_plan", GOOD["propose_plan"], NOWHERE, known | {"unknowns": []})[0].code == "STG503"
 
 
 def test_coverage_of_a_plan_that_cannot_be_read_is_not_judged() -> None:
     payload = {"plan_steps": [{**GOOD["propose_plan"]["plan_steps"][0], "requirement_refs": "ac_001"}]}
-    assert codes(judged("propose_plan", payload, Surroundings(Path("/nowhere")))) == ["STG105"]
+    assert codes(judged("propose_plan", payload, NOWHERE)) == ["STG105"]

@@ -1,5 +1,6 @@
 """Evidence is held against the files that it cites."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,13 @@ from interlock.gates.stages.conflicts import within
 from interlock.gates.stages.snippet import Effort, find_snippet, snippet_lines
 from interlock.gates.stages.sources import MAX_FILE_BYTES, MAX_TOTAL_BYTES, prepare
 from interlock.gates.tree import tree_files
-from tests.gates.stages.support import codes, item, judged, project
+from tests.gates.stages.support import codes, gathered, item, project
 from tests.gates.support import put
 from tests.table import each_row
 
 
-def evidence(*items: dict[str, Any]) -> dict[str, Any]:
-    return {"evidence_items": list(items)}
-
-
 def one(tmp_path: Path, locator: str, snippet: str, kind: str = "repo") -> list[str]:
-    return codes(judged("gather_evidence", evidence(item("e", locator, snippet, kind)), project(tmp_path)))
+    return codes(gathered(project(tmp_path), item("e", locator, snippet, kind)))
 
 
 STANDING = {
@@ -74,14 +71,13 @@ def test_a_snippet_that_was_changed_does_not_stand(tmp_path: Path, locator: str,
 
 
 def test_a_snippet_elsewhere_in_the_file_passes_with_the_right_lines(tmp_path: Path) -> None:
-    payload = evidence(item("e", "src/login.py:1-2", "if not password:\n    return False"))
-    (issue,) = judged("gather_evidence", payload, project(tmp_path))
+    (issue,) = gathered(project(tmp_path), item("e", "src/login.py:1-2", "if not password:\n    return False"))
     assert (issue.code, issue.level, issue.field) == ("STG309", "warn", "evidence_items[0].locator")
     assert "src/login.py:7-8" in issue.fix
 
 
 def test_a_line_beyond_the_file_is_mended_by_the_locator_in_the_fix(tmp_path: Path) -> None:
-    (issue,) = judged("gather_evidence", evidence(item("e", "src/twice.py:30", "y = 2")), project(tmp_path))
+    (issue,) = gathered(project(tmp_path), item("e", "src/twice.py:30", "y = 2"))
     assert (issue.code, issue.level) == ("STG307", "retry")
     assert "src/twice.py:2" in issue.fix
 
@@ -89,9 +85,7 @@ def test_a_line_beyond_the_file_is_mended_by_the_locator_in_the_fix(tmp_path: Pa
 def test_the_closest_line_is_named_also_in_a_long_file(tmp_path: Path) -> None:
     around = project(tmp_path)
     put(tmp_path, "src/long.txt", "".join(f"value_{n} = compute({n})\n" for n in range(30_000)))
-    (issue,) = judged(
-        "gather_evidence", evidence(item("e", "src/long.txt:15001", "valu_15000 = compute(15000)")), around
-    )
+    (issue,) = gathered(around, item("e", "src/long.txt:15001", "valu_15000 = compute(15000)"))
     assert issue.code == "STG308"
     assert "line 15001: " in issue.fix
 
@@ -99,18 +93,18 @@ def test_the_closest_line_is_named_also_in_a_long_file(tmp_path: Path) -> None:
 def test_a_snippet_with_several_slips_is_mended_by_the_lines_in_the_fix(tmp_path: Path) -> None:
     around = project(tmp_path)
     snippet = "def chek(user, password):\n    if not password:\n        return Flase\n    return user.verify(pasword)"
-    (issue,) = judged("gather_evidence", evidence(item("e", "src/login.py:6-9", snippet)), around)
+    (issue,) = gathered(around, item("e", "src/login.py:6-9", snippet))
     assert issue.code == "STG308"
     assert "lines 6 to 9 " in issue.fix
     right = "\n".join((tmp_path / "src/login.py").read_text().split("\n")[5:9])
-    assert judged("gather_evidence", evidence(item("e", "src/login.py:6-9", right)), around) == ()
+    assert gathered(around, item("e", "src/login.py:6-9", right)) == ()
 
 
 def test_locators_are_shown_in_bounded_length(tmp_path: Path) -> None:
     around = project(tmp_path)
     folders = "/".join(["d" * 200] * 9)
     put(tmp_path, f"{folders}/\u202ea.txt", "one\ntwo\n")
-    (issue,) = judged("gather_evidence", evidence(item("e", f"{folders}/\u202ea.txt:1", "two")), around)
+    (issue,) = gathered(around, item("e", f"{folders}/\u202ea.txt:1", "two"))
     assert issue.code == "STG309"
 
 
@@ -124,13 +118,12 @@ def test_files_are_read_up_to_a_total(tmp_path: Path) -> None:
     count = MAX_TOTAL_BYTES // MAX_FILE_BYTES + 2
     for n in range(count):
         put(tmp_path, f"part{n}.txt", b"line\n" + b"x" * (MAX_FILE_BYTES - 5))
-    payload = evidence(*(item(f"e{n}", f"part{n}.txt:1", "line") for n in range(count)))
-    assert codes(judged("gather_evidence", payload, around)) == ["STG306", "STG306"]
+    items = (item(f"e{n}", f"part{n}.txt:1", "line") for n in range(count))
+    assert codes(gathered(around, *items)) == ["STG306", "STG306"]
 
 
 def test_one_file_is_refused_at_each_place_that_cites_it(tmp_path: Path) -> None:
-    payload = evidence(item("a", "gone.py:1", "x"), item("b", "gone.py:2", "y"))
-    issues = judged("gather_evidence", payload, project(tmp_path))
+    issues = gathered(project(tmp_path), item("a", "gone.py:1", "x"), item("b", "gone.py:2", "y"))
     assert [(issue.code, issue.field) for issue in issues] == [
         ("STG304", "evidence_items[0].locator"),
         ("STG304", "evidence_items[1].locator"),
@@ -138,23 +131,16 @@ def test_one_file_is_refused_at_each_place_that_cites_it(tmp_path: Path) -> None
 
 
 def test_an_absolute_path_inside_the_root_is_given_back_relative(tmp_path: Path) -> None:
-    payload = evidence(item("e", f"{tmp_path}/src/login.py:12", "def logout(user):"))
-    (issue,) = judged("gather_evidence", payload, project(tmp_path))
+    (issue,) = gathered(project(tmp_path), item("e", f"{tmp_path}/src/login.py:12", "def logout(user):"))
     assert issue.code == "STG303"
     assert '"src/login.py"' in issue.fix
 
 
-def test_a_pipe_is_refused_and_does_not_block(tmp_path: Path) -> None:
-    import os
-
+def test_a_pipe_is_refused_and_does_not_block_and_a_root_that_is_gone_is_a_finding(tmp_path: Path) -> None:
     around = project(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    assert codes(judged("gather_evidence", evidence(item("e", "pipe:1", "x")), around)) == ["STG305"]
-
-
-def test_a_root_that_is_gone_is_a_finding(tmp_path: Path) -> None:
-    around = Surroundings(tmp_path / "gone")
-    assert codes(judged("gather_evidence", evidence(item("e", "a.py:1", "x")), around)) == ["STG305"]
+    assert codes(gathered(around, item("e", "pipe:1", "x"))) == ["STG305"]
+    assert codes(gathered(Surroundings(tmp_path / "gone"), item("e", "a.py:1", "x"))) == ["STG305"]
 
 
 def test_a_search_among_many_near_places_is_bounded() -> None:
@@ -199,14 +185,14 @@ CONFLICTS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 def test_two_texts_for_one_locator_stop_the_run(
     tmp_path: Path, items: list[dict[str, Any]], expected: list[str]
 ) -> None:
-    issues = judged("gather_evidence", evidence(*items), project(tmp_path))
+    issues = gathered(project(tmp_path), *items)
     assert codes(issues) == expected
     assert all((issue.level == "stop") == (issue.code == "STG401") for issue in issues)
 
 
 def test_a_conflict_shows_both_texts(tmp_path: Path) -> None:
-    payload = evidence(item("a", "page", "Refuse.", "web"), item("b", "page", "Allow.", "web"))
-    (issue,) = judged("gather_evidence", payload, project(tmp_path))
+    items = (item("a", "page", "Refuse.", "web"), item("b", "page", "Allow.", "web"))
+    (issue,) = gathered(project(tmp_path), *items)
     assert "Refuse." in issue.found
     assert "Allow." in issue.found
 
@@ -215,13 +201,11 @@ def test_a_link_that_takes_the_place_of_a_folder_is_not_followed(tmp_path: Path)
     around = project(tmp_path / "root")
     put(tmp_path, "outside/secret.txt", "secret\n")
     (tmp_path / "root/out").symlink_to(tmp_path / "outside")
-    payload = evidence(item("e", "out/secret.txt:1", "secret"))
-    assert codes(judged("gather_evidence", payload, around)) == ["STG303"]
+    assert codes(gathered(around, item("e", "out/secret.txt:1", "secret"))) == ["STG303"]
 
 
 def edited(around: Surroundings, begin: dict[str, str] | None) -> list[str]:
-    payload = evidence(item("e", "src/twice.py:1", "x = 1"))
-    return codes(judged("gather_evidence", payload, replace(around, begin=begin)))
+    return codes(gathered(replace(around, begin=begin), item("e", "src/twice.py:1", "x = 1")))
 
 
 def test_a_cited_file_is_the_one_that_stood_there_when_the_run_began(tmp_path: Path) -> None:
@@ -253,8 +237,7 @@ def test_a_cited_file_that_may_be_the_agents_own_is_reported(tmp_path: Path, val
 
 def test_a_file_that_may_be_the_agents_own_is_reported_once(tmp_path: Path) -> None:
     around = replace(project(tmp_path), begin={})
-    payload = evidence(*(item(f"e{at}", "src/login.py:12", "def logout(user):") for at in range(3)))
-    (issue,) = judged("gather_evidence", payload, around)
+    (issue,) = gathered(around, *(item(f"e{at}", "src/login.py:12", "def logout(user):") for at in range(3)))
     assert (issue.code, issue.level) == ("STG310", "warn")
 
 
@@ -289,15 +272,6 @@ def test_many_warnings_do_not_hide_a_snippet_that_stands_nowhere(tmp_path: Path)
     """Findings are cut at a number; what is cut off must not be what decides."""
     around = project(tmp_path)
     put(tmp_path, "app.py", "".join(f"line {number}\n" for number in range(1, 101)))
-    items = [
-        {
-            "source_id": f"ev_{number}",
-            "source_type": "repo",
-            "locator": f"app.py:{number}",
-            "snippet": f"line {number + 1}",
-        }
-        for number in range(1, 61)
-    ]
-    items.append({"source_id": "made_up", "source_type": "repo", "locator": "app.py:90", "snippet": "an invention"})
-    found = judged("gather_evidence", evidence(*items), around)
+    items = [item(f"ev_{number}", f"app.py:{number}", f"line {number + 1}") for number in range(1, 61)]
+    found = gathered(around, *items, item("made_up", "app.py:90", "an invention"))
     assert [entry.code for entry in found if entry.level != "warn"] == ["STG308"]

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from interlock.core.finding import Finding
 from interlock.gates.stages import MAX_PAYLOAD_BYTES, Surroundings, judge_stage, payload_schema
 from interlock.gates.stages.shape import shape_issues
-from tests.gates.stages.support import GOOD, STAGES, codes, earlier, holds, judged
+from tests.gates.stages.support import GOOD, STAGES, codes, holds, judged
 
 AROUND = Surroundings(Path(__file__).parent)
 SCHEMAS = {name: Draft202012Validator(payload_schema(stage)) for name, stage in STAGES.items()}
@@ -123,9 +123,3 @@ def test_a_payload_too_deep_to_be_walked_is_judged() -> None:
     assert codes(judged("fetch_ticket", GOOD["fetch_ticket"] | {"title": deep}, AROUND)) == ["STG105"]
     while deep:
         deep = deep.pop()
-
-
-def test_earlier_values_are_read_only(tmp_path: Path) -> None:
-    known = earlier()
-    judge_stage(STAGES["propose_plan"], GOOD["propose_plan"], known, Surroundings(tmp_path))
-    assert known == earlier()

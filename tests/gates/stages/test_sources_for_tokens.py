@@ -1,7 +1,6 @@
 """No line of a file comes back to somebody who may not read it, and nothing is told of files that are not shared."""
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,10 @@ from interlock.core.finding import Finding
 from interlock.gates.shared import is_shared, reaches_more
 from interlock.gates.stages import Observed, Surroundings, artifact_records
 from interlock.reservations import Authors
-from tests.gates.stages.support import GOOD, codes, item, judged, put
+from tests.gates.stages.support import GOOD, codes, gathered, item, judged, put
 
 SECRET = "STRIPE_SECRET=sk_live_abcdefgh"
 CODE = "def charge(card, amount):\n    return stripe.charge(card, amount, key=SECRET_FROM_VAULT)\n"
-
-
-def evidence(*items: dict[str, str]) -> dict[str, Any]:
-    return {"evidence_items": list(items)}
 
 
 def git(root: Path, *words: str) -> None:
@@ -54,8 +49,7 @@ HIDDEN = (
 
 
 def of(root: Path, locator: str, snippet: str, *, remote: bool, known: dict[str, Any]) -> tuple[Finding, ...]:
-    around = replace(Surroundings(root), remote=remote)
-    return judged("gather_evidence", evidence(item("e", locator, snippet)), around, known)
+    return gathered(Surroundings(root, remote=remote), item("e", locator, snippet), known=known)
 
 
 @pytest.mark.parametrize("locator", HIDDEN)
