@@ -107,12 +107,6 @@ def test_a_held_lease_outlives_its_time_and_is_not_taken_by_force_or_from_the_si
     assert [(lease.agent, lease.no_force) for lease in world.leases()] == [("ann", False)]
 
 
-def test_a_lease_that_had_no_force_keeps_it(world: World) -> None:
-    world.agent("ann").reserve_files(["a"], no_force=True)
-    act(world, "ann", "a", hold_seconds=10)
-    assert [lease.no_force for lease in world.leases()] == [True]
-
-
 def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world: World) -> None:
     world.agent("ann").reserve_files(["a"], ttl_minutes=1)
     with guarded(world.agent("ann"), ["a"], hold_seconds=60) as guard:
@@ -252,3 +246,5 @@ def test_an_action_leaves_no_force_as_its_holder_has_it(world: World) -> None:
         assert [row["no_force"] for row in ann.my_reservations()["reservations"]] == [False]
         ann.reserve_files(["a"], no_force=True)
     assert [row["no_force"] for row in ann.my_reservations()["reservations"]] == [True]
+    act(world, "ann", "a", hold_seconds=60)
+    assert [lease.no_force for lease in world.leases()] == [True]

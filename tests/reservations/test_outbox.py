@@ -58,15 +58,18 @@ def test_the_journal_of_the_checkout_is_the_default(tmp_path: Path) -> None:
         assert len(tx.events("/another", 10)) == 1
 
 
-def test_no_more_than_the_limit_is_written(world: World, journal: Journal) -> None:
-    assert outbox.drain_events(world.store, ROOT, journal, limit=3) == 3
-    assert (len(list(journal.entries())), len(world.queue())) == (3, 2)
-
-
-def test_many_events_go_in_several_batches(world: World, journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_events_go_in_several_batches_and_no_more_than_the_limit_is_written(
+    world: World, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(outbox, "BATCH", 2)
-    assert outbox.drain_events(world.store, ROOT, journal) == 5
-    assert len(list(journal.entries())) == 5
+    assert outbox.drain_events(world.store, ROOT, journal, limit=1) == 1
+    assert (len(list(journal.entries())), len(world.queue())) == (1, 4)
+    assert outbox.drain_events(world.store, ROOT, journal, limit=3) == 3
+    assert (len(list(journal.entries())), len(world.queue())) == (4, 1)
+    for number in range(3):
+        world.agent("ann").reserve_files([f"f{number}"])
+    assert outbox.drain_events(world.store, ROOT, journal) == 4
+    assert len(list(journal.entries())) == 8
 
 
 class Failing(Journal):
