@@ -256,8 +256,8 @@ def spelled(project: Project) -> Project:
     return project
 
 
-def spelling(path: str = "", *, key: str = "reports") -> Answer:
-    """Return a speller that writes its file, or cites another one."""
+def spelling(path: str = "", **more: tuple[str, ...]) -> Answer:
+    """Return a speller that writes its file, or cites another one, and cites more under other keys."""
 
     def answer(ask: Ask) -> str:
         cited = path or f"{ask.reports_dir}/spelling.md"
@@ -266,7 +266,7 @@ def spelling(path: str = "", *, key: str = "reports") -> Answer:
             (Path(ask.root) / cited).write_text("no mistakes\n")
         return envelope(
             ask, "QA_IN_PROGRESS", gates_required=(*GATES, "GATE-SPELLING"),
-            gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"), evidence={**NO_EVIDENCE, key: (cited,)},
+            gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"), evidence={**NO_EVIDENCE, **more, "reports": (cited,)},
         )  # fmt: skip
 
     return answer

@@ -6,20 +6,14 @@ from interlock.graph.task.runs import drive
 from tests.graph.conftest import Project, Scripted
 
 
-def test_a_gate_that_blocked_the_task_is_not_shown_as_passed(project: Project) -> None:
+def test_what_blocked_the_task_is_not_shown_as_passed_and_what_to_do_fits_it(project: Project) -> None:
     project.runners["builder"] = Scripted(["no envelope"])
     view = project.run()
     assert view.status == "BLOCKED"
     gates = {row["gate"]: row["passed"] for row in explain_run(view, project.root)["gates"]}
     assert gates["GATE-MSG-STRICT"] is False
-
-
-def test_what_to_do_fits_what_blocked_the_task(project: Project) -> None:
-    project.runners["builder"] = Scripted(["no envelope"])
-    view = project.run()
     assert "`max_reasks`" in explain_run(view, project.root)["next"][-1]
-    with (project.root / "interlock.toml").open("a", encoding="utf-8") as file:
-        file.write("[budget]\nusd = 1.0\n")
+    project.configure("[budget]\nusd = 1.0")
     view = project.run()
     assert view.status == "BLOCKED"
     assert "limit" in explain_run(view, project.root)["next"][-1]

@@ -12,14 +12,18 @@ from interlock.graph.engine.folder import copies_dir, journal_path, journal_run,
 from interlock.graph.ticket.answers import sent
 from interlock.graph.ticket.contract import MinimalResponse, RunStatus
 from interlock.graph.ticket.tickets import Tickets
-from tests.graph.ticket.walk import MINIMAL, PAYLOADS, STATES, codes, do_the_work, filled, make_project, ticket_of
+from tests.graph.ticket.walk import (
+    MINIMAL,
+    MINIMAL_TICKET,
+    PAYLOADS,
+    STATES,
+    codes,
+    do_the_work,
+    filled,
+    make_project,
+    ticket_of,
+)
 
-INTAKE: dict[str, Any] = {
-    "ticket_id": "DEMO-001",
-    "title": "Add authentication",
-    "state": "intake",
-    "run_id": "run-123",
-}
 EVERY_STATE = dict.fromkeys((*STATES, "fail_closed", "intake", "act", "finalize"))
 
 
@@ -38,7 +42,7 @@ def walked(tickets: Tickets, root: Path, run_id: str = "run-1") -> list[dict[str
 
 def step(tickets: Tickets, **fields: Any) -> MinimalResponse:
     """Submit the minimal ticket with some fields changed."""
-    answer = cast("MinimalResponse", tickets.next_step({**INTAKE, **fields}))
+    answer = cast("MinimalResponse", tickets.next_step({**MINIMAL_TICKET, **fields}))
     assert set(answer) == set(MinimalResponse.__annotations__)
     return answer
 
@@ -199,7 +203,7 @@ def test_a_state_that_is_none_of_the_seven_is_refused(tickets: Tickets, state: s
 
 def test_a_minimal_step_that_cannot_be_read_is_to_be_sent_again_with_a_fix(tickets: Tickets) -> None:
     """Governance Design §Complete Flow: Invalid JSON/Schema: {status: "retry", reason, fixes}."""
-    for given in ("{", "[]", json.dumps(INTAKE)[:-1], {**INTAKE, "title": ""}):
+    for given in ("{", "[]", json.dumps(MINIMAL_TICKET)[:-1], {**MINIMAL_TICKET, "title": ""}):
         answer = cast("MinimalResponse", tickets.next_step(given))
         assert answer["status"] == answer["gate_result"]["status"] == "retry"
         assert answer["reason"]
