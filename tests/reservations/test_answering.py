@@ -3,12 +3,12 @@
 from typing import Any
 
 from interlock.reservations.answers import iso
+from interlock.reservations.service import Reservations
 from tests.reservations.world import FILE, World, asked, body, codes, holding, inbox, thread_of, three, two
 from tests.table import each_row
 
 
-def test_a_release_hands_the_file_to_who_asked() -> None:
-    _, ada, bob, eve = three()
+def test_a_release_hands_the_file_to_who_asked(ada: Reservations, bob: Reservations, eve: Reservations) -> None:
     [lease] = ada.reserve_files([FILE])["reservations"]
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     answer = ada.respond_to_release(thread, "release")
@@ -72,8 +72,7 @@ def test_a_request_follows_the_holder_into_a_wider_lease() -> None:
     assert ada.my_reservations()["reservations"] == []
 
 
-def test_a_deferral_leaves_the_thread_open_and_may_be_given_again() -> None:
-    _, ada, bob = two()
+def test_a_deferral_leaves_the_thread_open_and_may_be_given_again(ada: Reservations, bob: Reservations) -> None:
     ada.reserve_files([FILE], ttl_minutes=60)
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     answer = ada.respond_to_release(thread, "defer", eta_minutes=1440, reason="tests run")
@@ -117,8 +116,7 @@ def test_an_unknown_action_is_refused(action: Any) -> None:
     assert len(ada.my_reservations()["reservations"]) == 1
 
 
-def test_nobody_answers_for_the_holder() -> None:
-    world, ada, bob, eve = three()
+def test_nobody_answers_for_the_holder(world: World, ada: Reservations, bob: Reservations, eve: Reservations) -> None:
     ada.reserve_files([FILE])
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     for calls in (bob, eve):
@@ -128,8 +126,7 @@ def test_nobody_answers_for_the_holder() -> None:
     assert world.join("ADA").respond_to_release(thread, "release")["status"] == "released"
 
 
-def test_an_answer_about_another_file_is_refused() -> None:
-    _, ada, bob = two()
+def test_an_answer_about_another_file_is_refused(ada: Reservations, bob: Reservations) -> None:
     ada.reserve_files(["src/**"])
     thread = thread_of(bob.negotiate_release(FILE, "need it"))
     assert codes(ada.respond_to_release(thread, "release", file="src/other.py")) == ["RSV105"]

@@ -12,6 +12,7 @@ from interlock.reservations.leases.runtime import Context
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import MAX_MESSAGE_BYTES, size
 from interlock.reservations.messages.sending import MAX_INBOX_BYTES
+from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from tests.effort import examples
 from tests.reservations.world import World, codes, inbox, pages, thread_of, three, two
@@ -27,8 +28,7 @@ def size_of(answer: Any) -> int:
     return len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def test_a_message_reaches_its_reader_and_nobody_else() -> None:
-    _, ada, bob, eve = three()
+def test_a_message_reaches_its_reader_and_nobody_else(ada: Reservations, bob: Reservations, eve: Reservations) -> None:
     sent = ada.send_message("bob", "the build is red", topic="build")
     assert (sent["sent"], sent["errors"]) == (True, [])
     [message] = bob.fetch_inbox()["messages"]
@@ -86,8 +86,7 @@ def test_a_topic_is_one_short_line(topic: Any) -> None:
     assert len(inbox(bob)) == (topic == "")
 
 
-def test_the_same_key_sends_once_and_gives_the_first_answer_again() -> None:
-    _, ada, bob = two()
+def test_the_same_key_sends_once_and_gives_the_first_answer_again(ada: Reservations, bob: Reservations) -> None:
     first = ada.send_message("Bob", "hello", idempotency_key="k1")
     assert ada.send_message("Bob", "hello", idempotency_key="k1") == first
     assert len(inbox(bob)) == 1
@@ -97,8 +96,7 @@ def test_the_same_key_sends_once_and_gives_the_first_answer_again() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, 7, "\x1freleased neg_0"])
-def test_a_key_is_a_short_printable_text(key: Any) -> None:
-    _, ada, bob = two()
+def test_a_key_is_a_short_printable_text(key: Any, ada: Reservations, bob: Reservations) -> None:
     assert codes(ada.send_message("Bob", "hello", idempotency_key=key)) == ["RSV105"]
     assert inbox(bob) == []
 
@@ -220,8 +218,7 @@ def test_what_does_not_read_like_the_protocol_carries_no_note(text: str) -> None
     assert "note" not in inbox(bob)[-1]
 
 
-def test_an_answer_by_the_protocol_carries_no_warning() -> None:
-    _, ada, bob = two()
+def test_an_answer_by_the_protocol_carries_no_warning(ada: Reservations, bob: Reservations) -> None:
     ada.reserve_files(["a.py"])
     thread = bob.negotiate_release("a.py", "need it")["thread_id"]
     assert thread is not None
@@ -248,8 +245,7 @@ def test_reading_a_body_never_fails(value: Any) -> None:
 # -- the inbox -----------------------------------------------------------------------------------------------------
 
 
-def test_what_was_returned_is_not_returned_again_unless_asked_for() -> None:
-    _, ada, bob = two()
+def test_what_was_returned_is_not_returned_again_unless_asked_for(ada: Reservations, bob: Reservations) -> None:
     ada.send_message("Bob", "one")
     assert len(bob.fetch_inbox()["messages"]) == 1
     assert bob.fetch_inbox()["messages"] == []
@@ -319,8 +315,7 @@ def test_a_notice_of_the_store_that_is_too_long_is_cut_and_never_stops_the_inbox
     assert all(size({"messages": [row]}) <= MAX_MESSAGE_BYTES for row in found)
 
 
-def test_many_timed_out_requests_leave_room_for_messages() -> None:
-    world, ada, bob = two()
+def test_many_timed_out_requests_leave_room_for_messages(world: World, ada: Reservations, bob: Reservations) -> None:
     for number in range(30):
         ada.reserve_files([f"src/module_{number}.py"], ttl_minutes=60)
         bob.negotiate_release(f"src/module_{number}.py", "need it", urgency="urgent")
@@ -371,8 +366,7 @@ def test_a_request_that_is_settled_says_so_and_no_longer_what_it_is_about(how: s
     assert "yours" not in request
 
 
-def test_a_request_that_was_read_is_named_until_it_is_answered() -> None:
-    _, ada, bob = two()
+def test_a_request_that_was_read_is_named_until_it_is_answered(ada: Reservations, bob: Reservations) -> None:
     ada.reserve_files(["src/**"])
     threads = [thread_of(bob.negotiate_release(f"src/{number}.py", "need it")) for number in range(5)]
     assert "open_requests" not in ada.fetch_inbox()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from interlock.reservations.service import Reservations
 from tests.reservations.world import FILE, START, World, asked, codes, holding, inbox, thread_of, three, two
 
 # -- waiting -------------------------------------------------------------------------------------------------------
@@ -91,8 +92,7 @@ def test_a_wait_goes_on_with_the_next_holder_when_somebody_was_in_front() -> Non
 # -- circles -------------------------------------------------------------------------------------------------------
 
 
-def test_two_holders_that_ask_each_other_are_both_told_once() -> None:
-    world, ada, bob = two()
+def test_two_holders_that_ask_each_other_are_both_told_once(world: World, ada: Reservations, bob: Reservations) -> None:
     ada.reserve_files(["a.py"])
     bob.reserve_files(["b.py"])
     assert "deadlock" not in bob.negotiate_release("a.py", "need it")

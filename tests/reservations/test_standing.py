@@ -118,8 +118,7 @@ def test_an_absurd_time_span_is_no_error(since: Any) -> None:
     assert len(ada.standing(since)["leases"]) == 1
 
 
-def test_joining_tells_what_concerns_the_agent() -> None:
-    _, ada, bob = two()
+def test_joining_tells_what_concerns_the_agent(ada: Reservations, bob: Reservations) -> None:
     assert ada.join() == {"name": "Ada", "kind": "agent", "leases": [], "unread": 0, "requests": [], "waiting_for": []}
     ada.reserve_files(["a"])
     thread = bob.negotiate_release("a", "need it")["thread_id"]
@@ -186,8 +185,7 @@ def test_of_many_rows_the_newest_are_shown_and_the_others_counted() -> None:
     assert "more" not in World().join("Ada").standing()
 
 
-def test_open_negotiations_are_shown_before_resolved_ones() -> None:
-    world, ada, bob = two()
+def test_open_negotiations_are_shown_before_resolved_ones(world: World, ada: Reservations, bob: Reservations) -> None:
     ada.reserve_files(["old", "new"])
     bob.negotiate_release("old", "why")
     world.minutes(1, ada, bob)

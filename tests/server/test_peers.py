@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
-from mcp_types import TextContent
 
 from interlock.server import make_server
 from tests.clients.scripted import TASK, make_project
 from tests.server.reservation_team import call, team
+from tests.server.test_app import error_of
 
 pytestmark = pytest.mark.anyio
 
@@ -74,21 +74,13 @@ async def test_a_run_is_ended_by_who_began_it_alone_and_its_files_are_free(tmp_p
         begun = await client.call_tool("task_begin", {"task": TASK, "run_id": "r"})
         assert not begun.is_error
         who[0] = "tester"
-        refused = await client.call_tool("task_abandon", {"run_id": "r"})
-        (content,) = refused.content
-        assert isinstance(content, TextContent)
-        assert json.loads(content.text)["error"]["code"] == "MCP409"
+        assert error_of(await client.call_tool("task_abandon", {"run_id": "r"}))["code"] == "MCP409"
         who[0] = "builder"
-        assert (await client.call_tool("task_abandon", {"run_id": "r"})).structured_content == {
-            "run_id": "r",
-            "ended": True,
-        }
-        again = await client.call_tool("task_abandon", {"run_id": "r"})
-        assert again.structured_content == {"run_id": "r", "ended": False}
+        for ended in (True, False):
+            assert await call(client, "task_abandon", run_id="r") == {"run_id": "r", "ended": ended}
         taken = await client.call_tool("task_next", {"run_id": "r", "wait_seconds": 0})
         assert (taken.structured_content or {})["phase"] == "done"
         assert (await client.call_tool("task_abandon", {"run_id": "none"})).is_error
     async with Client(make_server(root)) as client:
         await client.call_tool("task_begin", {"task": TASK, "run_id": "s"})
-        ended = await client.call_tool("task_abandon", {"run_id": "s"})
-        assert ended.structured_content == {"run_id": "s", "ended": True}
+        assert await call(client, "task_abandon", run_id="s") == {"run_id": "s", "ended": True}

@@ -268,11 +268,15 @@ async def test_a_broken_configuration_or_store_is_told_with_a_fix_and_the_other_
         assert not (await anna.call_tool("envelope_template", {"role": "visual-qa"})).is_error
 
 
-async def test_reading_the_resource_makes_no_store_and_shows_what_the_calls_made(tmp_path: Path) -> None:
+async def test_reading_the_resource_makes_no_store_registers_nobody_and_shows_what_the_calls_made(
+    tmp_path: Path,
+) -> None:
     async with team(tmp_path, "anna", "ben") as (anna, ben):
         assert await standing(anna) == {"leases": [], "waiters": [], "negotiations": []}
         assert list(tmp_path.iterdir()) == []
         await call(anna, "reserve_files", patterns=["a.py"])
+        assert len((await standing(ben))["leases"]) == 1
+        assert [row["name"] for row in (await call(anna, "list_agents"))["agents"]] == ["anna"]
         await call(ben, "negotiate_release", file="a.py", reason="r", urgency="low")
         shown = await standing(anna)
     assert [lease["pattern"] for lease in shown["leases"]] == ["a.py"]
@@ -358,10 +362,3 @@ async def test_the_journal_is_read_once_for_as_long_as_it_stands(
     calls.drain()
     calls.drain()
     assert (len(opened), len(journal.read_text().splitlines())) == (2, 1)
-
-
-async def test_reading_the_resource_registers_nobody(tmp_path: Path) -> None:
-    async with team(tmp_path, "anna", "ben") as (anna, ben):
-        await call(anna, "reserve_files", patterns=["a"])
-        assert len((await standing(ben))["leases"]) == 1
-        assert [row["name"] for row in (await call(anna, "list_agents"))["agents"]] == ["anna"]

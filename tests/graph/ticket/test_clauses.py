@@ -10,7 +10,7 @@ import pytest
 
 from interlock.graph.engine.folder import copies_dir, journal_path, journal_run, snapshots_path
 from interlock.graph.ticket.answers import sent
-from interlock.graph.ticket.contract import MinimalResponse, RunStatus
+from interlock.graph.ticket.contract import MinimalResponse, RunStatus, SentTicket
 from interlock.graph.ticket.tickets import Tickets
 from tests.graph.ticket.walk import (
     MINIMAL,
@@ -75,9 +75,8 @@ def test_the_payload_of_another_stage_does_not_pass(tickets: Tickets) -> None:
         assert answer["next_state"] == ("extract_requirements" if name == "fetch_ticket" else "fetch_ticket")
 
 
-def test_no_file_that_an_agent_can_write_moves_a_run(tickets: Tickets, root: Path) -> None:
+def test_no_file_that_an_agent_can_write_moves_a_run(tickets: Tickets, root: Path, ticket: SentTicket) -> None:
     """Ticket Protocol §Non-Negotiable Constraints: No state transition without Interlock response."""
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
     forged = {**ticket, "state": "complete", "required_fields": []}
     for folder in (root / "tickets", copies_dir(root, "run-1")):
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,9 +148,8 @@ def test_the_journal_holds_what_was_submitted_by_whom_and_with_which_tool(ticket
     }  # fmt: skip
 
 
-def test_created_at_stands_and_updated_at_is_the_time_of_the_last_attempt(tickets: Tickets) -> None:
+def test_created_at_stands_and_updated_at_is_the_time_of_the_last_attempt(tickets: Tickets, ticket: SentTicket) -> None:
     """Governance Design §Ticket Schema: `created_at` / `updated_at`: Timestamps."""
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
     created = ticket["created_at"]
     assert created == tickets.events("run-1")[0].at
     for payload in ({}, PAYLOADS["fetch_ticket"]):

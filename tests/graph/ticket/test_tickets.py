@@ -10,7 +10,7 @@ import pytest
 
 from interlock.graph.engine.folder import copies_dir, journal_run
 from interlock.graph.ticket.answers import SAME_ENDS
-from interlock.graph.ticket.contract import TicketResponse
+from interlock.graph.ticket.contract import SentTicket, TicketResponse
 from interlock.graph.ticket.explain import explain_ticket, summary_text, ticket_summary
 from interlock.graph.ticket.tickets import Tickets
 from interlock.journal import MAX_LINE_BYTES
@@ -49,8 +49,7 @@ def test_a_begun_run_returns_a_clean_ticket_at_fetch_ticket(tickets: Tickets) ->
     assert set(answer["gate_result"]) == {"status", "missing_or_invalid_fields", "issues"}
 
 
-def test_a_ticket_walks_every_stage_in_order_to_complete(tickets: Tickets, root: Path) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_a_ticket_walks_every_stage_in_order_to_complete(tickets: Tickets, root: Path, ticket: SentTicket) -> None:
     seen = [ticket["state"]]
     while ticket["state"] != "complete":
         if ticket["state"] == "act_via_tools":
@@ -98,8 +97,7 @@ def test_a_payload_alone_may_be_submitted_for_a_revision(tickets: Tickets) -> No
     assert codes(tickets.submit_payload("run-1", 9, PAYLOADS["extract_requirements"])) == ["TKT122"]
 
 
-def test_beginning_with_a_known_id_returns_the_present_ticket(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_beginning_with_a_known_id_returns_the_present_ticket(tickets: Tickets, ticket: SentTicket) -> None:
     after = ticket_of(tickets.submit(filled(ticket)))
     assert ticket_of(tickets.begin("SHOP-7", "run-1")) == after
     assert codes(tickets.begin("SHOP-8", "run-1")) == ["TKT112"]
@@ -143,8 +141,7 @@ def test_a_retry_names_the_fields_and_the_mended_ticket_passes(tickets: Tickets)
     assert tickets.submit(filled(again))["gate_result"]["status"] == "pass"
 
 
-def test_the_third_identical_failure_fails_closed(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_the_third_identical_failure_fails_closed(tickets: Tickets, ticket: SentTicket) -> None:
     for _ in range(2):
         answer = tickets.submit({**ticket, "payload": {}})
         assert answer["gate_result"]["status"] == "retry"
@@ -275,16 +272,14 @@ def test_the_agents_own_ticket_file_is_no_edit(tickets: Tickets, root: Path) -> 
 # -- bounds ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_ticket_with_thousands_of_unknown_fields_gets_a_bounded_answer(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_a_ticket_with_thousands_of_unknown_fields_gets_a_bounded_answer(tickets: Tickets, ticket: SentTicket) -> None:
     answer = tickets.submit({**filled(ticket), **{f"field_{number}": 1 for number in range(5000)}})
     assert codes(answer) == ["TKT105"] * 21
     assert "4980" in answer["gate_result"]["issues"][-1]["message"]
     assert len(json.dumps(answer)) < 20_000
 
 
-def test_a_text_that_quotes_the_escape_of_nul_holds_no_nul(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_a_text_that_quotes_the_escape_of_nul_holds_no_nul(tickets: Tickets, ticket: SentTicket) -> None:
     payload = {**PAYLOADS["fetch_ticket"], "description": r"It writes \\u0000 and \u0000 into the file."}
     assert tickets.submit(json.dumps({**ticket, "payload": payload}))["next_state"] == "extract_requirements"
 
@@ -360,8 +355,7 @@ def test_a_plan_is_told_whole_ids_however_many_there_are(tickets: Tickets, root:
 # -- what makes a refusal enough to go on ------------------------------------------------------------------------------
 
 
-def test_a_retry_says_how_many_are_left(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_a_retry_says_how_many_are_left(tickets: Tickets, ticket: SentTicket) -> None:
     left: list[int] = []
     for number in range(5):
         ticket = ticket_of(tickets.submit({**ticket, "payload": {f"wrong{number}": "x"}}))
@@ -435,8 +429,7 @@ def test_a_wrong_run_id_names_the_run_that_may_be_meant(tickets: Tickets) -> Non
     assert run_id not in json.dumps(tickets.submit_payload("SHOP-7", 1, {}, caller="bob"))
 
 
-def test_a_bad_payload_for_a_known_run_brings_its_ticket_back(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_a_bad_payload_for_a_known_run_brings_its_ticket_back(tickets: Tickets, ticket: SentTicket) -> None:
     bad: tuple[tuple[Any, str], ...] = (("{", "TKT101"), ([], "TKT102"))
     for payload, code in bad:
         refused = tickets.submit_payload("run-1", 1, payload)
