@@ -9,17 +9,14 @@ import pytest
 from interlock.reservations.git.uncommitted import unsaved
 from interlock.reservations.opening import open_reservations
 from interlock.reservations.service import Reservations
-from tests.reservations.hooks.checkout import Checkout, git
-from tests.reservations.hooks.test_projects import make
+from tests.reservations.hooks.checkout import Checkout, git, make, with_library
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """Give a checkout with a worktree `tree` beside it and a submodule `lib`."""
     found = make(tmp_path.resolve() / "project")
-    origin = make(tmp_path.resolve() / "origin")
-    git(found.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin.root), "lib")
-    git(found.root, "commit", "-qm", "lib")
+    with_library(found)
     git(found.root, "worktree", "add", "-q", "../tree")
     return found
 

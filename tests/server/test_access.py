@@ -203,13 +203,10 @@ def test_without_one_whole_token_the_answer_is_401_with_a_challenge(tmp_path: Pa
 
 def test_a_token_without_its_scheme_is_told_so_and_not_repeated(tmp_path: Path) -> None:
     server = Server(tmp_path)
-    for given, word in (
-        (server.token, b"without the scheme"),
-        ("Bearer", b"without a token"),
-        (f"Basic {server.token}", b"kind of"),
-    ):
+    token = server.token
+    for given, word in ((token, b"without the scheme"), ("Bearer", b"without a token"), (f"Basic {token}", b"kind of")):
         answer = server.ask(given)
-        assert (answer.status, word in answer.body, server.token.encode() in answer.body) == (401, True, False)
+        assert (answer.status, word in answer.body, token.encode() in answer.body) == (401, True, False)
 
 
 def test_a_revoked_token_is_refused_at_once(tmp_path: Path) -> None:

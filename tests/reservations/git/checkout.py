@@ -110,6 +110,14 @@ class Checkout:
         """Read a file of the working tree."""
         return (self.root / path).read_text()
 
+    def branch(self) -> None:
+        """Make the branches `theirs`, which changes ann.py, and `ours`, which changes bob.py."""
+        for name, path in (("theirs", "ann.py"), ("ours", "bob.py")):
+            self.must("bob", "switch", "-q", "-c", name, "main")
+            self.write(path, f"{name}\n")
+            self.must("bob", "commit", "-q", "-a", "-m", name)
+        self.must("bob", "switch", "-q", "main")
+
     def install(self, command: Sequence[str] = COMMAND) -> None:
         """Install git's hooks, as they are installed for users."""
         for name in GIT_HOOKS:

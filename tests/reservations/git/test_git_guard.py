@@ -57,13 +57,10 @@ def guarded(standing: Checkout, tmp_path: Path) -> Checkout:
 
 def arranged(checkout: Checkout) -> Checkout:
     """`theirs` changes ann.py, `ours` changes bob.py, a stash holds ann.py; patches of both lie outside."""
-    for name, path in (("theirs", "ann.py"), ("ours", "bob.py")):
-        checkout.must("bob", "switch", "-q", "-c", name, "main")
-        checkout.write(path, f"{name}\n")
-        checkout.must("bob", "commit", "-q", "-a", "-m", name)
-        patch = checkout.must("bob", "format-patch", "-1", "--stdout") + "\n"
+    checkout.branch()
+    for name in ("theirs", "ours"):
+        patch = checkout.must("bob", "format-patch", "-1", "--stdout", name) + "\n"
         (checkout.root.parent / f"{name}.patch").write_text(patch)
-    checkout.must("bob", "switch", "-q", "main")
     checkout.write("ann.py", "stashed\n")
     checkout.must("bob", "stash", "-q")
     checkout.must("bob", "config", "alias.nuke", "reset --hard")
