@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.agents import Ask, Remote
+from interlock.agents import REMOTE, Ask, Remote
 from interlock.envelope import Envelope, render
 from interlock.graph.task.runs import RunView, drive, start_run
 from interlock.graph.task.task import Task, task_from_mapping
@@ -146,6 +146,11 @@ class Project:
     def run(self) -> RunView:
         """Start a run and take it as far as it goes."""
         return self.drive(self.start())
+
+    def waiting(self, role: str) -> RunView:
+        """Take a run to a role that answers from outside."""
+        self.runners[role] = REMOTE
+        return self.run()
 
     def entries(self, kind: str | None = None) -> list[Entry]:
         """Return the journal's lines."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.agents import REMOTE, Ask
+from interlock.agents import Ask
 from interlock.graph import RunBusyError, RunDamagedError, start_run
 from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.runs import drive, view_run
@@ -110,16 +110,14 @@ def frozen_file_edited(project: Project, run_id: str) -> None:
 def test_records_that_were_changed_while_the_run_sleeps_stop_it(
     project: Project, harm: Callable[[Project, str], None]
 ) -> None:
-    project.runners["reviewer"] = REMOTE
-    view = project.run()
+    view = project.waiting("reviewer")
     harm(project, view.run_id)
     with pytest.raises(RunDamagedError):
         project.drive(view.run_id, reviewer="nonsense")
 
 
 def test_a_run_does_not_begin_anew_over_its_own_journal(project: Project) -> None:
-    project.runners["reviewer"] = REMOTE
-    view = project.run()
+    view = project.waiting("reviewer")
     (RunStore(project.root, view.run_id).folder / "checkpoints.sqlite").unlink()
     with pytest.raises(RunDamagedError):
         project.drive(view.run_id)
@@ -148,8 +146,7 @@ def test_a_run_id_stands_for_one_task_alone(project: Project) -> None:
 
 
 def test_a_task_that_was_swapped_before_the_first_step_does_not_become_another(project: Project) -> None:
-    project.runners["builder"] = REMOTE
-    view = project.run()
+    view = project.waiting("builder")
     folder = RunStore(project.root, view.run_id).folder
     (folder / "checkpoints.sqlite").unlink()
     text = (folder / "run.json").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.agents import REMOTE, Ask
+from interlock.agents import Ask
 from interlock.envelope import validate
 from interlock.graph import AnswerError, RunBusyError, TaskError, UnknownRunError, start_run
 from interlock.graph.engine.folder import journal_path
@@ -169,8 +169,7 @@ def test_a_command_gate_without_a_certifier_is_run_by_the_orchestrator(project: 
 
 
 def test_a_remote_role_lets_the_run_sleep_until_its_answer_comes(project: Project) -> None:
-    project.runners["reviewer"] = REMOTE
-    view = project.run()
+    view = project.waiting("reviewer")
     assert (view.phase, view.status) == ("waiting", "READY_FOR_REVIEW")
     assert [item.role for item in view.waiting] == ["reviewer"]
     again = project.drive(view.run_id)
@@ -187,8 +186,7 @@ def test_a_remote_role_lets_the_run_sleep_until_its_answer_comes(project: Projec
 
 
 def test_an_answer_that_nobody_waits_for_is_refused_and_changes_nothing(project: Project) -> None:
-    project.runners["reviewer"] = REMOTE
-    view = project.run()
+    view = project.waiting("reviewer")
     before = journal_path(project.root).read_bytes()
     with pytest.raises(AnswerError):
         project.drive(view.run_id, tester="STATUS: BLOCKED")
@@ -224,8 +222,7 @@ def test_a_run_is_driven_by_one_process_at_a_time(project: Project) -> None:
 
 
 def test_a_changed_policy_is_reported_and_not_applied(project: Project) -> None:
-    project.runners["reviewer"] = REMOTE
-    view = project.run()
+    view = project.waiting("reviewer")
     project.configure("[run]\nmax_rework = 0")
     project.drive(view.run_id, reviewer="nonsense")
     reports = project.entries("policy_changed")

@@ -7,7 +7,8 @@ import pytest
 from interlock.agents import Ask, RunnerError
 from interlock.graph.task.runs import view_run
 from interlock.graph.verify import verify_journal
-from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, reviewing, without_linter
+from tests.graph.conftest import Project, Scripted, build, judge_log, reviewing, without_linter
+from tests.graph.test_progress_stream import passing
 from tests.graph.test_runs import FENCED
 
 
@@ -78,10 +79,8 @@ def _gone(_ask: Ask) -> str:
     raise RunnerError("gone", "Come back.")
 
 
-def believing(ask: Ask) -> str:
-    """Answer as a tester that passes whatever it is shown."""
-    evidence = {"screenshots": (), "a11y": (), "console": (), "reports": ask.evidence["reports"]}
-    return envelope(ask, "QA_IN_PROGRESS", gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"), evidence=evidence)
+believing = passing("GATE-TESTS")
+"""Answers as a tester that passes whatever it is shown."""
 
 
 def test_a_judge_that_denies_interlocks_own_evidence_counts_as_a_fail_and_the_work_goes_back(project: Project) -> None:

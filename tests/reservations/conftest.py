@@ -3,7 +3,7 @@
 import pytest
 
 from interlock.reservations.service import Reservations
-from tests.reservations.world import World
+from tests.reservations.world import World, ids
 
 
 @pytest.fixture
@@ -25,3 +25,14 @@ def bob(world: World) -> Reservations:
 @pytest.fixture
 def eve(world: World) -> Reservations:
     return world.join("Eve")
+
+
+@pytest.fixture
+def ann(world: World) -> Reservations:
+    return world.agent("ann")
+
+
+@pytest.fixture
+def held(ann: Reservations) -> list[str]:
+    """Let ann hold `a`, and give the id of her lease."""
+    return ids(ann.reserve_files(["a"]))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from interlock.reservations.service import Reservations
 from interlock.reservations.store.records import replace
 from tests.reservations.world import World, codes, ids
 
@@ -61,8 +62,7 @@ def test_several_patterns_are_granted_together_or_where_a_part_is_asked_for_what
     assert ([row["pattern"] for row in answer["reservations"]], codes(answer)) == (["a", "c"], ["RSV201"])
 
 
-def test_tokens_rise_with_every_grant_and_stay_with_a_renewal(world: World) -> None:
-    ann = world.agent("ann")
+def test_tokens_rise_with_every_grant_and_stay_with_a_renewal(world: World, ann: Reservations) -> None:
     first = ann.reserve_files(["a"])["reservations"][0]
     again = ann.reserve_files(["a"])["reservations"][0]
     other = ann.reserve_files(["b"])["reservations"][0]
@@ -70,8 +70,7 @@ def test_tokens_rise_with_every_grant_and_stay_with_a_renewal(world: World) -> N
     assert other["token"] > first["token"]
 
 
-def test_an_own_lease_that_expired_is_granted_anew_with_a_new_token(world: World) -> None:
-    ann = world.agent("ann")
+def test_an_own_lease_that_expired_is_granted_anew_with_a_new_token(world: World, ann: Reservations) -> None:
     first = ann.reserve_files(["a"], ttl_minutes=1)["reservations"][0]
     world.now += 60
     second = ann.reserve_files(["a"])["reservations"][0]
@@ -82,8 +81,7 @@ def test_an_own_lease_that_expired_is_granted_anew_with_a_new_token(world: World
 # -- renewing ------------------------------------------------------------------------------------------------------
 
 
-def test_reserving_again_renews_and_never_stacks_nor_shortens(world: World) -> None:
-    ann = world.agent("ann")
+def test_reserving_again_renews_and_never_stacks_nor_shortens(world: World, ann: Reservations) -> None:
     first = ann.reserve_files(["src/**"])
     for patterns in (["src/**"], ["src/a.py"], ["./src//a.py", "src/b/*.py"]):
         world.now += 10
@@ -93,8 +91,7 @@ def test_reserving_again_renews_and_never_stacks_nor_shortens(world: World) -> N
         assert [lease.expires_at for lease in world.leases()] == [expires_at]
 
 
-def test_narrow_leases_fall_into_a_wider_one(world: World) -> None:
-    ann = world.agent("ann")
+def test_narrow_leases_fall_into_a_wider_one(world: World, ann: Reservations) -> None:
     ann.reserve_files(["src/a.py", "src/b.py", "docs/c"])
     (wide,) = ann.reserve_files(["src/**"])["reservations"]
     assert sorted(lease.pattern for lease in world.leases()) == ["docs/c", "src/**"]
@@ -117,8 +114,7 @@ def test_a_pattern_and_what_it_covers_in_one_call_is_one_lease(world: World) -> 
     assert len(world.leases()) == 1
 
 
-def test_an_exclusive_lease_does_not_fall_into_a_shared_one(world: World) -> None:
-    ann = world.agent("ann")
+def test_an_exclusive_lease_does_not_fall_into_a_shared_one(world: World, ann: Reservations) -> None:
     ann.reserve_files(["src/a.py"])
     ann.reserve_files(["src/**"], exclusive=False)
     assert sorted((lease.pattern, lease.exclusive) for lease in world.leases()) == [
@@ -127,8 +123,7 @@ def test_an_exclusive_lease_does_not_fall_into_a_shared_one(world: World) -> Non
     ]
 
 
-def test_a_lease_that_is_asked_for_stays_beside_the_wider_one(world: World) -> None:
-    ann = world.agent("ann")
+def test_a_lease_that_is_asked_for_stays_beside_the_wider_one(world: World, ann: Reservations) -> None:
     (asked_for, _) = ids(ann.reserve_files(["src/a.py", "src/b.py"]))
     thread = world.agent("bob").request_release("ann", "src/a.py", "please")["thread_id"]
     ann.reserve_files(["src/**"])
@@ -171,8 +166,7 @@ def test_raising_does_not_queue_behind_whoever_waits_for_the_shared_lease_itself
     assert codes(ann.reserve_files(["a"])) == []
 
 
-def test_a_narrow_lease_with_no_force_falls_into_a_wider_one_that_gets_it_too(world: World) -> None:
-    ann = world.agent("ann")
+def test_a_narrow_lease_with_no_force_falls_into_a_wider_one_that_gets_it_too(world: World, ann: Reservations) -> None:
     ann.reserve_files(["src/**"])
     ann.reserve_files(["src/a"], no_force=True)
     assert len(world.leases()) == 2
@@ -180,8 +174,7 @@ def test_a_narrow_lease_with_no_force_falls_into_a_wider_one_that_gets_it_too(wo
     assert [(lease.pattern, lease.no_force) for lease in world.leases()] == [("src/**", True)]
 
 
-def test_reserving_the_same_pattern_again_adds_no_force_and_takes_nothing_away(world: World) -> None:
-    ann = world.agent("ann")
+def test_reserving_the_same_pattern_again_adds_no_force_and_takes_nothing_away(world: World, ann: Reservations) -> None:
     ann.reserve_files(["a"])
     for exclusive, no_force in ((True, True), (False, False)):
         (lease,) = ann.reserve_files(["a"], exclusive=exclusive, no_force=no_force)["reservations"]
@@ -208,8 +201,7 @@ def test_a_holder_whose_process_ended_is_taken_over_and_told(world: World) -> No
     assert len(world.events("lease_taken_over")) == 1
 
 
-def test_a_silent_holder_is_taken_over_unless_its_lease_has_no_force(world: World) -> None:
-    ann = world.agent("ann")
+def test_a_silent_holder_is_taken_over_unless_its_lease_has_no_force(world: World, ann: Reservations) -> None:
     ann.reserve_files(["a"])
     ann.reserve_files(["b"], no_force=True)
     world.now += 300
@@ -276,8 +268,7 @@ def test_a_release_without_a_list_of_ids_is_refused(world: World, wrong: Any) ->
     assert codes(answer)[0] in {"RSV104", "RSV105"}
 
 
-def test_an_expired_lease_is_none_of_ones_own_and_cannot_be_released(world: World) -> None:
-    ann = world.agent("ann")
+def test_an_expired_lease_is_none_of_ones_own_and_cannot_be_released(world: World, ann: Reservations) -> None:
     own = ids(ann.reserve_files(["a"], ttl_minutes=1))
     ann.reserve_files(["b"])
     world.now += 61
@@ -286,8 +277,7 @@ def test_an_expired_lease_is_none_of_ones_own_and_cannot_be_released(world: Worl
     assert len(world.events("lease_expired")) == 1
 
 
-def test_release_all_counts_what_it_released(world: World) -> None:
-    ann = world.agent("ann")
+def test_release_all_counts_what_it_released(world: World, ann: Reservations) -> None:
     ann.reserve_files(["a", "b"])
     world.agent("bob").reserve_files(["c"])
     assert ann.release_all() == {"released_count": 2}
@@ -304,8 +294,7 @@ def test_a_check_reserves_nothing_and_gives_back_the_patterns_as_they_came(world
     assert len(world.leases()) == 1
 
 
-def test_a_check_against_many_leases_is_a_bounded_answer(world: World) -> None:
-    ann = world.agent("ann")
+def test_a_check_against_many_leases_is_a_bounded_answer(world: World, ann: Reservations) -> None:
     for start in (0, 100):
         ann.reserve_files([f"src/{number}" for number in range(start, start + 100)])
     answer = world.agent("bob").check_conflicts(["src/**"])

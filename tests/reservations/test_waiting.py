@@ -21,8 +21,7 @@ def wait(world: World, name: str, *patterns: str, seconds: float = 60) -> None:
         wait_queue.join(entry, wanted, world.now + seconds)
 
 
-def test_a_waiting_call_gets_what_is_released_while_it_waits(world: World) -> None:
-    held = ids(world.agent("ann").reserve_files(["a"]))
+def test_a_waiting_call_gets_what_is_released_while_it_waits(world: World, held: list[str]) -> None:
     world.pauses = [lambda: None, lambda: world.agent("ann").release_files(held)]
     (lease,) = world.agent("bob").reserve_files(["a"], wait_seconds=10)["reservations"]
     assert (lease["holder"], lease["claim"], lease["expires_in_seconds"]) == ("bob", False, 900)
@@ -73,8 +72,7 @@ def test_an_exception_while_waiting_gives_the_place_up(world: World) -> None:
     assert world.line() == []
 
 
-def test_what_is_released_goes_to_the_first_in_line(world: World) -> None:
-    held = ids(world.agent("ann").reserve_files(["a"]))
+def test_what_is_released_goes_to_the_first_in_line(world: World, held: list[str]) -> None:
     for name in ("bob", "cid", "dee"):
         wait(world, name, "a")
     world.agent("ann").release_files(held)
@@ -82,8 +80,7 @@ def test_what_is_released_goes_to_the_first_in_line(world: World) -> None:
     assert world.line() == ["cid", "dee"]
 
 
-def test_a_waiter_without_a_call_gets_a_short_claim_and_one_message(world: World) -> None:
-    held = ids(world.agent("ann").reserve_files(["a"]))
+def test_a_waiter_without_a_call_gets_a_short_claim_and_one_message(world: World, held: list[str]) -> None:
     wait(world, "bob", "a")
     world.agent("ann").release_files(held)
     for _ in range(3):
@@ -167,8 +164,7 @@ def test_a_wait_ends_in_its_time_when_the_clock_is_set_back(world: World) -> Non
     assert codes(bob.reserve_files(["x"], wait_seconds=5)) == ["RSV201"]
 
 
-def test_a_claim_that_nobody_picks_up_goes_to_the_next(world: World) -> None:
-    held = ids(world.agent("ann").reserve_files(["a"]))
+def test_a_claim_that_nobody_picks_up_goes_to_the_next(world: World, held: list[str]) -> None:
     world.settings = Settings(claim_minutes=0.5)
     wait(world, "bob", "a")
     wait(world, "cid", "a")
@@ -198,8 +194,7 @@ def test_a_wide_pattern_is_not_starved_by_narrow_ones(world: World) -> None:
     assert [(lease.agent, lease.pattern) for lease in world.leases()] == [("wide", "src/**")]
 
 
-def test_shared_waiters_are_granted_together(world: World) -> None:
-    held = ids(world.agent("ann").reserve_files(["a"]))
+def test_shared_waiters_are_granted_together(world: World, held: list[str]) -> None:
     for name in ("bob", "cid"):
         world.agent(name).reserve_files(["a"], exclusive=False, wait_seconds=0.01)
     world.agent("ann").release_files(held)
@@ -217,8 +212,7 @@ def test_asking_again_for_the_same_keeps_the_place(world: World) -> None:
     assert world.line() == ["bob", "cid"]
 
 
-def test_a_waiter_whose_process_ended_is_passed_over(world: World) -> None:
-    held = ids(world.agent("ann").reserve_files(["a"]))
+def test_a_waiter_whose_process_ended_is_passed_over(world: World, held: list[str]) -> None:
     wait(world, "bob", "a")
     wait(world, "cid", "a")
     world.end_process("bob")
@@ -331,8 +325,7 @@ def test_who_is_silent_and_not_known_to_run_is_passed_over_and_gets_it_when_it_c
     assert [(lease.agent, lease.claim) for lease in world.leases()] == [("fay", True)]
 
 
-def test_the_next_in_line_gets_what_somebody_silent_would_have_had(world: World) -> None:
-    ann = world.agent("ann")
+def test_the_next_in_line_gets_what_somebody_silent_would_have_had(world: World, ann: Reservations) -> None:
     ann.reserve_files(["a.py"])
     in_line(world, "fay", "a.py")
     world.now += 6 * 60
@@ -342,8 +335,7 @@ def test_the_next_in_line_gets_what_somebody_silent_would_have_had(world: World)
     assert [lease.agent for lease in world.leases()] == ["bob"]
 
 
-def test_who_is_silent_but_runs_gets_it_in_its_turn(world: World) -> None:
-    ann = world.agent("ann")
+def test_who_is_silent_but_runs_gets_it_in_its_turn(world: World, ann: Reservations) -> None:
     ann.reserve_files(["a.py"])
     in_line(world, "fay", "a.py", pid=77)
     world.now += 6 * 60

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.anyio
 
 PAGES = Path(__file__).resolve().parent.parent / "fixtures" / "pages"
 RUN = "HELLO-001.1"
+Ask = dict[str, Any]
 
 
 class Host:
@@ -104,6 +105,12 @@ async def begun(host: Host) -> Host:
     return host
 
 
+@pytest.fixture
+async def ask(begun: Host) -> Ask:
+    """Give what the builder is asked."""
+    return await begun.ask()
+
+
 async def test_a_host_drives_a_task_from_dispatch_to_approved(host: Host) -> None:
     begun = await host.call("task_begin", task=TASK)
     assert (begun["run_id"], begun["status"], begun["waiting"]) == (RUN, "IN_PROGRESS", ["builder"])
@@ -127,8 +134,7 @@ async def test_a_failed_gate_sends_the_work_back_with_its_reason(begun: Host) ->
     assert done["status"] == "READY_FOR_REVIEW"
 
 
-async def test_an_ask_holds_everything_that_an_agent_needs(begun: Host) -> None:
-    ask = await begun.ask()
+async def test_an_ask_holds_everything_that_an_agent_needs(begun: Host, ask: Ask) -> None:
     assert ask["role"] == "builder"
     assert "Write the greeting" in ask["prompt"]
     assert "STATUS: READY_FOR_QA" in ask["prompt"]
@@ -139,8 +145,7 @@ async def test_an_ask_holds_everything_that_an_agent_needs(begun: Host) -> None:
     assert (begun.root / log).is_file()
 
 
-async def test_a_refused_answer_comes_back_with_every_finding_and_its_fixes(begun: Host) -> None:
-    ask = await begun.ask()
+async def test_a_refused_answer_comes_back_with_every_finding_and_its_fixes(begun: Host, ask: Ask) -> None:
     text = envelope(ask, "APPROVED", passed=("GATE-REVIEW",))
     done = await begun.hand_in(ask, text)
     assert (done["ok"], done["outcome"], done["status"]) == (False, "invalid", "IN_PROGRESS")
@@ -152,8 +157,7 @@ async def test_a_refused_answer_comes_back_with_every_finding_and_its_fixes(begu
     assert done["reask"].strip() in again["prompt"]
 
 
-async def test_a_repeated_answer_moves_nothing_and_tells_what_came_of_it(begun: Host) -> None:
-    ask = await begun.ask()
+async def test_a_repeated_answer_moves_nothing_and_tells_what_came_of_it(begun: Host, ask: Ask) -> None:
     first = await begun.hand_in(ask, "nonsense")
     before = _records(begun.root)
     again = await begun.hand_in(ask, "nonsense")
@@ -175,8 +179,7 @@ async def test_an_answer_can_be_repeated_long_after_the_run_went_on(begun: Host)
     assert _records(begun.root) == before
 
 
-async def test_an_answer_to_an_ask_that_is_over_is_refused(begun: Host) -> None:
-    ask = await begun.ask()
+async def test_an_answer_to_an_ask_that_is_over_is_refused(begun: Host, ask: Ask) -> None:
     await begun.hand_in(ask, "nonsense")
     late = await begun.refused(
         "task_submit", run_id=RUN, role="builder", envelope="other nonsense", ask_id=ask["ask_id"]
@@ -194,8 +197,7 @@ async def test_an_ask_id_that_is_none_is_refused(begun: Host, ask_id: str) -> No
     assert error["code"] == "RUN605"
 
 
-async def test_the_same_answer_handed_in_many_times_at_once_counts_once(begun: Host) -> None:
-    ask = await begun.ask()
+async def test_the_same_answer_handed_in_many_times_at_once_counts_once(begun: Host, ask: Ask) -> None:
     results: list[dict[str, Any]] = []
 
     async def hand_in() -> None:
@@ -209,8 +211,7 @@ async def test_the_same_answer_handed_in_many_times_at_once_counts_once(begun: H
     assert (await begun.ask())["reask"] == 1
 
 
-async def test_an_answer_without_an_ask_id_is_for_what_the_run_asks_now(begun: Host) -> None:
-    ask = await begun.ask()
+async def test_an_answer_without_an_ask_id_is_for_what_the_run_asks_now(begun: Host, ask: Ask) -> None:
     done = await begun.call("task_submit", run_id=RUN, role="builder", envelope=answer(begun.root, ask))
     assert (done["ok"], done["outcome"], done["waiting"]) == (True, "handover", ["tester"])
     error = await begun.refused("task_submit", run_id=RUN, role="builder", envelope="nonsense")
@@ -324,8 +325,7 @@ async def test_an_envelope_in_another_name_is_refused_though_it_is_handed_in_by_
 # -- waiting -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_call_waits_until_its_role_is_asked(begun: Host) -> None:
-    ask = await begun.ask()
+async def test_a_call_waits_until_its_role_is_asked(begun: Host, ask: Ask) -> None:
     found: list[dict[str, Any]] = []
 
     async def wait() -> None:
@@ -364,8 +364,7 @@ async def test_status_tells_a_run_that_is_driven_from_one_that_was_cut_off(begun
     assert (step["phase"], step["asks"]) == ("running", [])
 
 
-async def test_status_says_why_and_what_is_missing(begun: Host) -> None:
-    ask = await begun.ask()
+async def test_status_says_why_and_what_is_missing(begun: Host, ask: Ask) -> None:
     await begun.hand_in(ask, "nonsense")
     status = await begun.call("task_status", run_id=RUN)
     assert status["schema"] == "interlock.explanation/1"
