@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.machine import Outcome, UNANSWERED, outcome_of, route
     from interlock.graph.task.policy import AgentSetting, Policy, key_variables, make_policy
     from interlock.graph.task.preflight import preflight, prepare
+    from interlock.graph.task.progress import progress_since
     from interlock.graph.task.record import policy_changes
     from interlock.graph.task.roster import staffed, vacant_roles
     from interlock.graph.task.rules import RULES as RUN_RULES
@@ -73,10 +74,10 @@ __all__ = [
     "find_ticket_run", "frozen_of", "give_up", "hand_overs", "in_git", "journal_path", "journal_run", "judge",
     "keep_files", "kept_answer", "kept_file", "key_variables", "left_before", "list_runs", "load_task", "make_policy",
     "newest_run", "no_task_run", "outcome_of", "parse_head", "pipeline_graph", "pipeline_mermaid", "policy_changes",
-    "preflight", "prepare", "read_ticket", "rebuild", "remove", "route", "run_summary", "runs_of", "runs_without_state",
-    "snapshots_path", "staffed", "start_run", "state_dir", "status_mermaid", "summary_text", "task_from_mapping",
-    "task_graph", "ticket_agent", "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after",
-    "unapproved_bases", "vacant_roles", "verify_journal", "view_run",
+    "preflight", "prepare", "progress_since", "read_ticket", "rebuild", "remove", "route", "run_summary", "runs_of",
+    "runs_without_state", "snapshots_path", "staffed", "start_run", "state_dir", "status_mermaid", "summary_text",
+    "task_from_mapping", "task_graph", "ticket_agent", "ticket_explanation_text", "ticket_summary", "transition_table",
+    "tree_after", "unapproved_bases", "vacant_roles", "verify_journal", "view_run",
 ]
 # fmt: on
 
