@@ -12,6 +12,7 @@ from interlock.gates.errors import TreeError
 from interlock.gates.tree import IGNORED, every_file, file_value, left_out
 
 _TIMEOUT_SECONDS: Final = 60
+_NAMES_AT_ONCE: Final = 500
 
 _RULES: Final = ".gitignore"
 _LIST: Final = ("ls-files", "-z", "--cached", "--others", f"--exclude-per-directory={_RULES}")
@@ -98,14 +99,29 @@ def ignored_paths(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
     top = next((above for above in (base, *base.parents) if _is_checkout(above)), None)
     outer = [] if top is None or _ignores(top, base) else [top]
     asked: dict[Path, dict[str, list[str]]] = {}
+    known: dict[str, list[tuple[Path, str]]] = {}
     for path in paths:
-        folders = [base.joinpath(*path.split("/")[:count]) for count in range(1, path.count("/") + 1)]
-        checkouts = [*outer, *filter(_is_checkout, folders)]
-        for checkout, below in pairwise([*checkouts, base / path]):
-            asked.setdefault(checkout, {}).setdefault(os.path.relpath(below, checkout), []).append(path)
+        folder, _, name = path.rpartition("/")
+        if folder not in known:
+            known[folder] = _checkouts_around(base, outer, folder)
+        rows = known[folder]
+        itself = ((checkout, os.path.normpath(f"{below}/{name}")) for checkout, below in rows[-1:])
+        for checkout, below in (*rows[:-1], *itself):
+            asked.setdefault(checkout, {}).setdefault(below, []).append(path)
     return frozenset(
         path for checkout, names in asked.items() for name in _ignored_by(checkout, list(names)) for path in names[name]
     )
+
+
+def _checkouts_around(base: Path, outer: list[Path], folder: str) -> list[tuple[Path, str]]:
+    """Return the checkouts around a folder, each with the way to the next one in it, the last with that to the folder.
+
+    Many files lie in one folder: what is the same for all of them is found out once.
+    """
+    parts = folder.split("/") if folder else []
+    inner = (base.joinpath(*parts[:count]) for count in range(1, len(parts) + 1))
+    checkouts = [*outer, *filter(_is_checkout, inner)]
+    return [(checkout, os.path.relpath(below, checkout)) for checkout, below in pairwise([*checkouts, base / folder])]
 
 
 def _is_checkout(folder: Path) -> bool:
@@ -125,17 +141,39 @@ def _ignored_by(checkout: Path, names: list[str]) -> list[str]:
 
 
 def is_tracked(root: str | Path, path: str) -> bool:
-    """Return whether git tracks a path below a root; where git gives no answer, it does not."""
+    """Return whether git tracks a path below a root, or files in it; where git gives no answer, it does not."""
+    return bool(tracked_paths(root, (path,)))
+
+
+def tracked_paths(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
+    """Return those of some paths below a root, as they were given, that git tracks, as `is_tracked` does."""
     base = Path(root).resolve()
-    checkout = next((above for above in (base / path).parents if _is_checkout(above)), None)
-    if checkout is None:
-        return False
-    name = os.path.relpath(base / path, checkout)
-    try:
-        _git(checkout, checkout, "--literal-pathspecs", "ls-files", "--error-unmatch", "-z", "--", name)
-    except TreeError:
-        return False
-    return True
+    asked: dict[Path, dict[str, list[str]]] = {}
+    for path in paths:
+        checkout = next((above for above in (base / path).parents if _is_checkout(above)), None)
+        if checkout is not None:
+            asked.setdefault(checkout, {}).setdefault(os.path.relpath(base / path, checkout), []).append(path)
+    return frozenset(
+        path for checkout, names in asked.items() for name in _tracked_by(checkout, list(names)) for path in names[name]
+    )
+
+
+def _tracked_by(checkout: Path, names: list[str]) -> list[str]:
+    """Return the names that one checkout tracks; where it gives no answer about all of them, each is asked for."""
+    found: set[str] = set()
+    for at in range(0, len(names), _NAMES_AT_ONCE):
+        some = names[at : at + _NAMES_AT_ONCE]
+        try:
+            listed = _git(checkout, checkout, "--literal-pathspecs", "ls-files", "-z", "--", *some).stdout
+        except TreeError:
+            if len(some) > 1:
+                found.update(name for each in some for name in _tracked_by(checkout, [each]))
+            continue
+        for path in map(os.fsdecode, filter(None, listed.split(b"\0"))):
+            while path and path not in found:  # a folder is tracked with what is in it
+                found.add(path)
+                path = path.rpartition("/")[0]  # noqa: PLW2901
+    return [name for name in names if name in found]
 
 
 def _changed_rules(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:

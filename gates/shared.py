@@ -12,7 +12,7 @@ from typing import Final
 
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.evidence import FOLDER
-from interlock.gates.git_files import ignored_paths, is_tracked
+from interlock.gates.git_files import ignored_paths, tracked_paths
 from interlock.gates.patterns import compile_scope
 from interlock.gates.tree import left_out, paths_in_scope
 
@@ -30,9 +30,9 @@ def shared(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
     base = os.path.realpath(root)
     plain = [path for path in paths if _is_plain(path) and not _is_linked(base, path)]
     ignored = ignored_paths(base, [path for path in plain if not path.startswith(EVIDENCE)])
-    return frozenset(
-        path for path in plain if path not in ignored and (not _has_dot_name(path) or is_tracked(base, path))
-    )
+    seen = [path for path in plain if path not in ignored]
+    tracked = tracked_paths(base, filter(_has_dot_name, seen))
+    return frozenset(path for path in seen if not _has_dot_name(path) or path in tracked)
 
 
 def untold(paths: Collection[str]) -> str:

@@ -13,6 +13,7 @@ from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.manifest import from_json
 from interlock.graph.task.changes import as_told, changes_in_scope, diffs_outside, keep_start
 from interlock.graph.task.context import TaskContext, held_gates, own_collection
+from interlock.graph.task.keeping import keep_base
 from interlock.graph.task.policy import left_for
 from interlock.graph.task.sealing import gate_notes
 from interlock.graph.task.state import TaskState
@@ -90,6 +91,7 @@ def make_ask(
         }
     if role.kind == "build" and (state["attempt"], state["turn"], number) == (1, 1, 0):
         keep_start(context, store, state.get("sealing", {}))
+        keep_base(context, store, state.get("sealing", {}))
     builds = role.kind == "build"
     ask = Ask(
         run_id=state["run_id"],

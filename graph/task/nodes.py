@@ -18,6 +18,7 @@ from interlock.graph.task.asking import CAUSE, ask_role, may_ask_again, reask_nu
 from interlock.graph.task.changes import changes_outside, keep_listing
 from interlock.graph.task.collecting import Collecting, Node, Update
 from interlock.graph.task.context import UNREADABLE, TaskContext, held_gates, own_collection
+from interlock.graph.task.keeping import keep_hand_over
 from interlock.graph.task.machine import (
     RESUMED,
     REWORKABLE,
@@ -230,6 +231,7 @@ class Nodes(Collecting):
         data |= {"tree": tree, **({"outside": outside} if outside else {})}
         entry = self.recorder.keep(state["run_id"], f"{state['attempt']}/status/READY_FOR_QA", "status", data)
         self._notice("IN_PROGRESS", "READY_FOR_QA", role.name, state["attempt"])
+        keep_hand_over(context, self._store(state), state, outside)
         if "outside" in entry.data:
             get_stream_writer()({"kind": "outside", "files": entry.data["outside"]})
         tree = entry.data["tree"]

@@ -27,6 +27,7 @@ from interlock.graph.task.checkpoints import checkpointer, has_checkpoints, read
 from interlock.graph.task.machine import QUESTIONS, RESUMED
 from interlock.graph.task.policy import Policy, key_variables
 from interlock.graph.task.preflight import admitted, preflight, prepare, refusal
+from interlock.graph.task.progress import Notice, Progress
 from interlock.graph.task.questions import ANSWERS, kept_to
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.scope_leases import ScopeLeases, clear
@@ -42,7 +43,6 @@ RUNNER_FAILED: Final = "runner_failed"
 """The type of the journal line of what was spent before a runner failed."""
 
 TaskGraph: TypeAlias = CompiledStateGraph[TaskState, None, TaskInput, TaskOutput]
-Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 
 def start_run(
@@ -124,7 +124,7 @@ def drive(
             and the roles beside them are still at work. Such a response is kept, and judged when the re-ask comes.
         asks: By role name the ask id that its response is for; a response to another ask is not taken.
         runners: Runners by role name that replace the configured ones.
-        notice: Called with each step as it happens, also from other threads.
+        notice: Called with each step as it happens, also from other threads; `progress.jsonl` of the run has it too.
         queue_seconds: How long to wait for files that others hold; None: as long as it takes.
         tape: Records the run, or plays a recording; see `agents.recording`.
         take_up: Where the run ended BLOCKED for a reason outside the work, go on at the steps of `RunView.failed`.
@@ -135,6 +135,7 @@ def drive(
             nothing was done.
         ScopeHeldError, LeasesError: The files of the scope cannot be had; nothing was done.
     """
+    own_notice = notice
     store = RunStore(root, run_id)
     store.load()
     if answers and store.driven():
@@ -151,8 +152,9 @@ def drive(
             state = read_state(store, graph, config)
             view = view_of(store, task, policy, state)
             _check_records(root, view, frozen, {step.name for step in state.tasks})
-            clean = redactor_for(root, key_variables(policy)).text
-            texts = {role: clean(text) for role, text in (answers or {}).items()}
+            redactor = redactor_for(root, key_variables(policy))
+            notice = Progress(store, redactor).telling(notice)
+            texts = {role: redactor.text(text) for role, text in (answers or {}).items()}
             given = hand_in(view, state, store, texts, asks or {}) | decided(state, store)
             view = view_of(store, task, policy, state)
             again = take_up and bool(view.failed)
@@ -192,16 +194,15 @@ def drive(
                     held.rest()
     # A person's answer may have come meanwhile; after a correction the graph is that of another task.
     again_at_once = bool(decided(state, store)) and not store.abandoned()
-    rest: dict[str, Any] = {"runners": runners, "notice": notice, "queue_seconds": queue_seconds, "tape": tape}
+    rest: dict[str, Any] = {"runners": runners, "notice": own_notice, "queue_seconds": queue_seconds, "tape": tape}
     return drive(run_id, root=root, **rest) if again_at_once else view
 
 
-def _stream(graph: TaskGraph, start: Any, config: RunnableConfig, notice: Notice | None) -> None:
+def _stream(graph: TaskGraph, start: Any, config: RunnableConfig, notice: Notice) -> None:
     for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
         start, config, stream_mode="custom", durability="sync", version="v2"
     ):
-        if notice is not None:
-            notice(cast("Mapping[str, Any]", part["data"]))
+        notice(cast("Mapping[str, Any]", part["data"]))
 
 
 def _write_failures(root: Path, store: RunStore) -> None:
