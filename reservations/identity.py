@@ -138,7 +138,8 @@ AGENT_VARIABLES: Final = (
 )  # fmt: skip
 """Variables that agents' clients, and Interlock for them, set for the commands that they run."""
 AGENT_PROGRAMS: Final = frozenset({
-    "claude", "codex", "gemini", "cursor-agent", "opencode", "aider", "goose", "amp", "copilot", "qwen", "interlock-mcp",
+    "claude", "codex", "gemini", "cursor-agent", "opencode", "aider", "goose", "amp", "copilot", "qwen",
+    "interlock-mcp",
 })  # fmt: skip
 """Programs that run agents."""
 _AT_WORK: Final = frozenset({"run", "resume", "resolve", "mcp", "serve", "demo"})

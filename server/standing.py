@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from interlock import graph
 from interlock.gates.manifest import from_json
-from interlock.graph import Outcome, blocker_text, journal_path
+from interlock.graph import AgentOutcome, blocker_text, journal_path
 from interlock.journal import Journal
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Submitted(Standing):
     """
 
     ok: bool | None
-    outcome: Outcome | None
+    outcome: AgentOutcome | None
     findings: list[dict[str, Any]]
     reask: str
     repeated: bool
@@ -82,7 +82,7 @@ class Submitted(Standing):
 class Judged:
     """What came of one answer: its outcome, the digest of its text, its findings, and the text for a re-ask."""
 
-    outcome: Outcome
+    outcome: AgentOutcome
     sha256: str
     findings: list[dict[str, Any]]
     reask: str
@@ -111,6 +111,8 @@ def _next(phase: Phase, status: str | None, waiting: list[str], queued: Sequence
             return f"Call task_next again: the run waits in the queue for files of its scope. {told}."
         case "running":
             return "Call task_next again: Interlock collects evidence, or an agent with a runner of its own is at work."
+        case "waiting" if not waiting:
+            return "Wait: a person decides, and no agent; call task_next again later."
         case "waiting":
             roles = " and ".join(waiting)
             return f"Get the ask of {roles} from task_next, do the work, and hand in the envelope with task_submit."

@@ -281,8 +281,7 @@ def _decide(run_id: str, question: Question) -> list[str]:
     gate = next(iter(question.gates))
     if question.kind == "waiver":
         return [
-            f"A person looks at the work and at what was said of {gate}, then waives it for this tree: interlock answer "
-            f"{run_id} waive --gate {gate} --reason WHY",
+            f"A person who has seen the work waives it: interlock answer {run_id} waive --gate {gate} --reason WHY",
             f"Or brings the gate back: interlock answer {run_id} decline --reason WHY",
         ]
     return [

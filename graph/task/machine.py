@@ -12,21 +12,12 @@ from typing import Final, Literal, TypeAlias, TypedDict, get_args
 
 from interlock.envelope.protocol import ANYBODY, EvidenceKey, Protocol, Role, RoleKind, Status
 
-Outcome: TypeAlias = Literal[
-    "stale",
-    "spent",
-    "invalid",
-    "progress",
-    "handover",
-    "blocked",
-    "objection",
-    "pass",
-    "fail",
-    "holds",
-    "broken",
-    "answered",
-    "waive",
+AgentOutcome: TypeAlias = Literal[
+    "stale", "spent", "invalid", "progress", "handover", "blocked", "objection", "pass", "fail"
 ]
+"""What came of asking an agent."""
+
+Outcome: TypeAlias = Literal[AgentOutcome, "holds", "broken", "answered", "waive"]
 """What came of one step: those from `holds` on are of the orchestrator's own checks, the rest of an agent's answer.
 
 `stale` and `spent` are said before anybody is asked: files changed, or the budget is used up. `objection` is kept while

@@ -48,7 +48,7 @@ CODES: Final = rules({
     "RUN644": ("A correction keeps what the run froze: the task's id, page, agents and commands, and sealed gates.",
                "Leave that as it was, or abandon the run and start a new one."),
     "RUN646": ("An approval names every gate that its task requires, but for those that a person waived for its tree.",
-               "Restore artifacts/interlock/events.jsonl from a copy; a run whose lines say so was not approved by Interlock."),
+               "Restore artifacts/interlock/events.jsonl from a copy: Interlock approved no such run."),
 })  # fmt: skip
 """Why an answer is not taken, and what `verify` holds approvals against."""
 

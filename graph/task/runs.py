@@ -135,13 +135,32 @@ def drive(
             nothing was done.
         ScopeHeldError, LeasesError: The files of the scope cannot be had; nothing was done.
     """
-    own_notice = notice
+    named: dict[str, Any] = {"runners": runners, "notice": notice, "queue_seconds": queue_seconds, "tape": tape}
+    view, answered = _drive(run_id, root, answers or {}, asks or {}, take_up=take_up, **named)
+    while answered:  # a person decided meanwhile; after a correction the graph is that of another task
+        view, answered = _drive(run_id, root, {}, {}, take_up=False, **named)
+    return view
+
+
+def _drive(
+    run_id: str,
+    root: Path,
+    answers: Mapping[str, str],
+    asks: Mapping[str, str],
+    *,
+    runners: Mapping[str, Runner | Remote] | None,
+    notice: Notice | None,
+    queue_seconds: float | None,
+    tape: Tape | None,
+    take_up: bool,
+) -> tuple[RunView, bool]:
+    """Return where a run stands after one graph was run, and whether the answer to a question of it is kept by now."""
     store = RunStore(root, run_id)
     store.load()
     if answers and store.driven():
-        answers = keep_early(view_run(run_id, root=root), store, answers, asks or {})
+        answers = keep_early(view_run(run_id, root=root), store, answers, asks)
         if not answers:
-            return view_run(run_id, root=root)
+            return view_run(run_id, root=root), False
     with store.locked():
         task, policy, frozen = store.load()
         if store.abandoned():
@@ -154,14 +173,14 @@ def drive(
             _check_records(root, view, frozen, {step.name for step in state.tasks})
             redactor = redactor_for(root, key_variables(policy))
             notice = Progress(store, redactor).telling(notice)
-            texts = {role: redactor.text(text) for role, text in (answers or {}).items()}
-            given = hand_in(view, state, store, texts, asks or {}) | decided(state, store)
+            texts = {role: redactor.text(text) for role, text in answers.items()}
+            given = hand_in(view, state, store, texts, asks) | decided(state, store)
             view = view_of(store, task, policy, state)
             again = take_up and bool(view.failed)
             if view.phase == "done" and not again and policy.reserve:
                 clear(root, run_id, task, notice)
             if (view.phase == "done" and not again) or (view.phase == "waiting" and not given):
-                return view
+                return view, False
             if view.phase != "new":
                 Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints)
                 _write_failures(root, store)
@@ -192,10 +211,7 @@ def drive(
                     held.finish()
                 elif held is not None:
                     held.rest()
-    # A person's answer may have come meanwhile; after a correction the graph is that of another task.
-    again_at_once = bool(decided(state, store)) and not store.abandoned()
-    rest: dict[str, Any] = {"runners": runners, "notice": own_notice, "queue_seconds": queue_seconds, "tape": tape}
-    return drive(run_id, root=root, **rest) if again_at_once else view
+    return view, bool(decided(state, store)) and not store.abandoned()
 
 
 def _stream(graph: TaskGraph, start: Any, config: RunnableConfig, notice: Notice) -> None:

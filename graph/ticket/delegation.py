@@ -119,6 +119,7 @@ class Delegation:
                 view = view_run(run_id, root=self.root)
                 roles = ", ".join(item.role for item in view.waiting)
                 where = f"waits for {roles}" if roles else f"is {view.status or 'not started'}"
+                where = "waits for a person to decide" if view.question is not None else where
                 lines.append(f"{step['step_id']}: task run {view.run_id} {where}")
         return lines
 
@@ -237,6 +238,9 @@ def _wait(step_id: str, view: "RunView") -> Issue:
     if view.queued:
         told = "; ".join(blocker_text(row) for row in view.queued[:3])
         return _unfinished(step_id, f"it waits in the queue for files of its scope: {told}", _AGAIN)
+    if view.question is not None:
+        fix = f"Have a person decide (`interlock answer {view.run_id}`), then submit again."
+        return _unfinished(step_id, "it waits for a person to decide", fix)
     if not roles:
         return _unfinished(step_id, f"it is {view.status or 'starting'}", _AGAIN)
     fix = f"Have {roles} answer with task_next and task_submit (run {view.run_id}), then submit again."

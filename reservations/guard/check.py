@@ -26,9 +26,9 @@ def check_command(
 ) -> str | None:
     """Return the refusal of a shell command line, or None when it may run.
 
-    Where others hold nothing, everything passes and the parser is not loaded, but for two things: hooks of Interlock are
-    not called by hand, where there is a store, since what they are told says who an agent is; and no agent decides in a
-    person's place.
+    Where others hold nothing, everything passes and the parser is not loaded, but for two things: hooks of Interlock
+    are not called by hand, where there is a store, since what they are told says who an agent is; and no agent decides
+    in a person's place.
 
     Args:
         cwd: The folder it would run in, absolute.
@@ -42,9 +42,9 @@ def check_command(
 
     worlds = Worlds(env, known)
     is_free = not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds)
-    if is_free and not _may_call(command, ("answer", "ui")):
-        if worlds.at(cwd).opened is None or not _may_call(command, ("hook",)):
-            return None
+    by_hand = ("answer", "ui") if worlds.at(cwd).opened is None else ("answer", "ui", "hook")
+    if is_free and not _may_call(command, by_hand):
+        return None
     from interlock.reservations.guard.effects import OWN_HOOKS, PERSONS, WHEEL, RefusedError, unread  # noqa: PLC0415 - not for a quick yes
 
     try:

@@ -284,7 +284,7 @@ def test_an_approval_that_lacks_a_gate_nobody_waived_is_found_by_verify(objected
     journal = Journal(project.root / "artifacts/interlock/events.jsonl")
     last = project.entries("status")[-1].data
     passed = [gate for gate in last["envelope"]["gates_required"] if gate != "GATE-TESTS"]
-    forged = {"from": "READY_FOR_REVIEW", "to": "APPROVED", "by": "orchestrator", "attempt": 1, "tree": last["tree"],
-              "envelope": {**last["envelope"], "status": "APPROVED", "gates_required": passed, "gates_passed": passed}}  # fmt: skip
+    said = {**last["envelope"], "status": "APPROVED", "gates_required": passed, "gates_passed": passed}
+    forged = {**last, "from": "READY_FOR_REVIEW", "to": "APPROVED", "envelope": said}
     journal.append(view.run_id, "1~1/status/APPROVED", "status", forged)
     assert "RUN646" in {row.code for row in verify_journal(project.root).problems}
