@@ -32,6 +32,7 @@ _MAX_GATES: Final = 2 * KIB
 _MAX_LIST: Final = KIB
 _MAX_FILES: Final = 2 * KIB
 _MAX_REASONS: Final = 5 * KIB // 2
+_MAX_COMMENTS: Final = 6 * KIB
 _MAX_FOUND: Final = 3 * KIB // 2
 _MAX_OUTPUT: Final = 3 * KIB // 4
 _MAX_OUTPUTS: Final = 2
@@ -53,6 +54,7 @@ def assignment(
     certified: Collection[str] = (),
     gate_notes: Mapping[str, str] = _NONE,
     outputs: Mapping[str, str] = _NONE,
+    comments: Sequence[str] = (),
 ) -> str:
     """Return the assignment of one ask, which holds the contract of the answer; the role's own prompt is not in it.
 
@@ -69,6 +71,7 @@ def assignment(
         certified: Gates that hold for the present tree.
         gate_notes: How a gate is judged, one line, by its id.
         outputs: What other roles reported in this round, by role; the last two are quoted.
+        comments: What people wrote about lines of the work, one line each.
     """
     protocol = ask.protocol or DEFAULT_PROTOCOL
     role = protocol.roles[ask.role]
@@ -92,7 +95,7 @@ def assignment(
         listed = bullets([f"{name}: {shlex.join(argv)}" for name, argv in ask.commands.items()], _MAX_LIST)
         how = "In the root, each by its name where a tool takes names, else written exactly so:"
         sections.append(f"## Commands you may run\n\n{how}\n\n{listed}")
-    sections += _work(fail_reasons, failed, changes)
+    sections += _work(fail_reasons, failed, changes, comments)
     sections += _quotations(ask.evidence, digests, collected_findings, outputs, page=page is not None)
     return "\n\n".join([*sections, contract(role.name, protocol, examples=False), answer_form(ask)])
 
@@ -115,13 +118,19 @@ def reask(prompt: str, findings: str, *, refused: str | None = None) -> str:
 
 
 def _work(
-    fail_reasons: Sequence[str], failed: Sequence[FailedGate], changes: Sequence[ChangedFile] | None
+    fail_reasons: Sequence[str],
+    failed: Sequence[FailedGate],
+    changes: Sequence[ChangedFile] | None,
+    comments: Sequence[str],
 ) -> list[str]:
-    """Return the sections about the work so far: why it was sent back, and what it changed."""
+    """Return the sections about the work so far: why it was sent back, what it changed, and what people say of it."""
     sections: list[str] = []
     if fail_reasons:
         reasons = data_block("the round before", "\n".join(fail_reasons), _MAX_REASONS)
         sections.append(f"## What failed before\n\n{reasons}")
+    if comments:
+        quoted = data_block("people who read the work", "\n".join(comments), _MAX_COMMENTS)
+        sections.append(f"## Comments on lines\n\nDeal with each, or say in OUTPUT why not.\n\n{quoted}")
     if failed:
         sections.append(f"## What Interlock measured then\n\n{failed_gates(failed)}")
     if changes is not None:

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
         find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path, state_dir,
     )
     from interlock.graph.errors import (
-        AnswerError, GraphError, RunBusyError, RunDamagedError, TaskError, UnknownRunError,
+        AnswerError, CommentError, GraphError, RunBusyError, RunDamagedError, TaskError, UnknownRunError,
     )
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
+    from interlock.graph.task.comments import Comment, comment, comments, comments_go_to
     from interlock.graph.task.explain import explain_run, explanation_text, run_summary, status_text, tree_after
     from interlock.graph.task.hand_overs import HandOver, LeftOut, OutsideFile, hand_overs, kept_file
     from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
@@ -68,19 +69,20 @@ if TYPE_CHECKING:
 __all__ = [
     "COMPLETE", "MINIMAL_FIELDS", "PLACEHOLDER", "POC", "QUESTION_RULES", "RUN_RULES", "SPECS", "TICKET",
     "TICKET_RULES", "UNANSWERED", "WAYS", "AgentOutcome", "AgentSetting", "AnswerError", "Answered", "ByModel",
-    "CollectedEvidence", "Drives", "End", "Event", "EvidenceCheck", "GraphError", "HandOver", "LeftOut",
-    "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile", "PersonsAnswer", "PipelineSpec", "PlayedRunner",
-    "Policy", "Question", "QuestionError", "RecordingRunner", "RunBusyError", "RunDamagedError", "RunPhase",
-    "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner", "Task", "TaskError", "TicketAgent", "TicketFile",
-    "TicketResponse", "TicketStore", "Tickets", "UnknownRunError", "Verification", "abandon", "abandon_ticket",
-    "agent_roles", "all_summaries", "answer_question", "base_faults", "blocker_text", "busy_answer", "case_of",
-    "check_evidence", "drive", "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text",
-    "find_or_begin", "find_run", "find_ticket_run", "frozen_of", "give_up", "hand_overs", "in_git", "journal_path",
-    "journal_run", "judge", "keep_files", "kept_answer", "kept_file", "key_variables", "left_before", "list_runs",
-    "load_task", "make_policy", "newest_run", "no_task_run", "outcome_of", "parse_head", "pipeline_graph",
-    "pipeline_mermaid", "policy_changes", "preflight", "prepare", "present_path", "progress_since", "read_ticket",
-    "rebuild", "remove", "route", "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed",
-    "start_run", "state_dir", "status_mermaid", "status_text", "summary_text", "task_from_mapping", "task_graph",
+    "CollectedEvidence", "Comment", "CommentError", "Drives", "End", "Event", "EvidenceCheck", "GraphError",
+    "HandOver", "LeftOut", "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile", "PersonsAnswer",
+    "PipelineSpec", "PlayedRunner", "Policy", "Question", "QuestionError", "RecordingRunner", "RunBusyError",
+    "RunDamagedError", "RunPhase", "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner", "Task",
+    "TaskError", "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError",
+    "Verification", "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question", "base_faults",
+    "blocker_text", "busy_answer", "case_of", "check_evidence", "comment", "comments", "comments_go_to", "drive",
+    "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text", "find_or_begin", "find_run",
+    "find_ticket_run", "frozen_of", "give_up", "hand_overs", "in_git", "journal_path", "journal_run", "judge",
+    "keep_files", "kept_answer", "kept_file", "key_variables", "left_before", "list_runs", "load_task", "make_policy",
+    "newest_run", "no_task_run", "outcome_of", "parse_head", "pipeline_graph", "pipeline_mermaid", "policy_changes",
+    "preflight", "prepare", "present_path", "progress_since", "read_ticket", "rebuild", "remove", "route",
+    "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed", "start_run", "state_dir",
+    "status_mermaid", "status_text", "summary_text", "task_from_mapping", "task_graph",
     "ticket_agent", "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after", "unapproved_bases",
     "vacant_roles", "verify_journal", "view_run",
 ]

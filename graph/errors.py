@@ -51,6 +51,12 @@ class RunAbandonedError(GraphError):
         super().__init__(f"run {run_id} was abandoned", "Start a new run: interlock run TASK.toml, or a new ticket.")
 
 
+class CommentError(GraphError):
+    """A comment on a run cannot be kept: the run is over, or the comment names no place or says nothing."""
+
+    code = "RUN650"
+
+
 class AnswerError(GraphError):
     """An answer was given to a run that neither waits for it nor will ask for it again."""
 

@@ -11,8 +11,9 @@ from typing import Any, Final, Literal, NamedTuple, cast
 
 from interlock.core.errors import InterlockError
 from interlock.core.finding import Finding
-from interlock.graph.engine.folder import Pin, journal_path, journal_run, list_runs, snapshots_path
+from interlock.graph.engine.folder import Pin, is_beside, journal_path, journal_run, list_runs, snapshots_path
 from interlock.graph.errors import GraphError, RunDamagedError
+from interlock.graph.task.comments import comment_problems
 from interlock.graph.task.questions import CODES as QUESTION_RULES
 from interlock.graph.task.runs import RunView, kept_views
 from interlock.graph.task.store import pruned_runs
@@ -178,6 +179,8 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
         lines, names = sum(1 for _ in journal.entries()), {*journal.runs()}
     except JournalDamaged:
         lines, names = _readable(path.read_bytes())
+    damaged += [item for run_id in list_runs(root, "runs") for item in comment_problems(root, run_id)]
+    names = {run for run in names if not is_beside(run)}
     of_tickets = {run for run in names if run.startswith(journal_run(""))}
     store = place.find(str(root)).store_path
     leases, unlike = (None, []) if problems else _leases(root, store)

@@ -56,7 +56,21 @@ def journal_run(run_id: str) -> str:
 
 def journal_beside(run_id: str) -> str:
     """Return the name in the journal of what moves a ticket run no more, so that an ended run ends at its last line."""
-    return f"{journal_run(run_id)}/beside"
+    return beside_run(journal_run(run_id))
+
+
+def beside_run(run_id: str) -> str:
+    """Return the name in the journal of what is said about a task run and does not move it."""
+    return f"{run_id}{_BESIDE}"
+
+
+def is_beside(name: str) -> bool:
+    """Return whether a name in the journal is that of what stands beside a run."""
+    return name.endswith(_BESIDE)
+
+
+_BESIDE: Final = "/beside"
+"""No run id holds a slash."""
 
 
 Kind: TypeAlias = Literal["runs", "tickets"]

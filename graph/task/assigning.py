@@ -12,6 +12,7 @@ from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
 from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.manifest import from_json
 from interlock.graph.task.changes import as_told, changes_in_scope, diffs_outside, keep_start
+from interlock.graph.task.comments import given_now
 from interlock.graph.task.context import TaskContext, held_gates, own_collection
 from interlock.graph.task.keeping import keep_base
 from interlock.graph.task.policy import left_for
@@ -132,6 +133,7 @@ def make_ask(
         certified=tuple(sorted(held_gates(context, state))),
         gate_notes=gate_notes(context.task, context.policy),
         outputs=_outputs(role, state),
+        comments=given_now(store) if builds else (),
     )
     return replace(ask, prompt=reask(prompt, refusal, refused=refused) if refusal else prompt)
 

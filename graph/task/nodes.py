@@ -17,6 +17,7 @@ from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.asking import CAUSE, ask_role, may_ask_again, reask_number
 from interlock.graph.task.changes import changes_outside, keep_listing
 from interlock.graph.task.collecting import Collecting, Node, Update
+from interlock.graph.task.comments import to_give
 from interlock.graph.task.context import UNREADABLE, TaskContext, held_gates, own_collection
 from interlock.graph.task.keeping import keep_hand_over
 from interlock.graph.task.machine import (
@@ -203,6 +204,7 @@ class Nodes(Collecting):
         data: Update = {"from": previous, "to": "IN_PROGRESS", "by": role.name, "attempt": attempt, "tree": before}
         if previous == "BLOCKED":
             data["fail_reasons"] = state["fail_reasons"]
+        data |= to_give(self.context, self._store(state))
         entry = self.recorder.keep(state["run_id"], f"{attempt}.{turn}/status/IN_PROGRESS", "status", data)
         self._notice(previous, "IN_PROGRESS", role.name, attempt)
         return {

@@ -169,6 +169,7 @@ def test_no_assignment_outgrows_its_bound(role: str) -> None:
         commands=dict.fromkeys(many[:50], many[:50]),
         gate_notes={f"GATE-X{number}": "n" * 5000 for number in range(1000)},
         outputs={"web-design-lead": "y" * 100_000, "visual-qa": "z" * 100_000, "other": "w" * 100_000},
+        comments=many,
         required=tuple(f"GATE-X{number}" for number in range(1000)),
         attempt=2,
     )
@@ -180,12 +181,13 @@ def test_what_others_wrote_can_neither_end_its_quotation_nor_hide_a_character() 
         attempt=2,
         fail_reasons=(HOSTILE,),
         outputs={"web-design-lead": HOSTILE},
+        comments=(HOSTILE,),
         failed=(FailedGate("GATE-X", HOSTILE, (FailedTest(HOSTILE, HOSTILE),), HOSTILE),),
         changes=(ChangedFile(HOSTILE, "changed", False, HOSTILE, HOSTILE),),
         gate_notes={"GATE-VISUAL-QA": HOSTILE},
         commands={"x": (HOSTILE,)},
     )
-    assert prompt.count("<data ") == prompt.count("\n</data>\n") == 5
+    assert prompt.count("<data ") == prompt.count("\n</data>\n") == 6
     assert prompt.count("\n# Assignment") == 0
     for block in prompt.split("<data ")[1:]:
         lines = block.partition("\n</data>\n")[0].split("\n")[1:]
