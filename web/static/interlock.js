@@ -50,6 +50,28 @@
     listen(log.dataset.log, { said, ended: () => location.reload() }, log.dataset.after);
   }
 
+  // -- changes: a tick for what was viewed goes when the file changes, since its digest is in the key; a line is picked by a click.
+  for (const part of document.querySelectorAll("[data-file]")) {
+    const key = "viewed " + part.dataset.file, label = document.createElement("label"), box = document.createElement("input");
+    box.type = "checkbox";
+    box.checked = localStorage.getItem(key) === "1";
+    part.classList.toggle("seen", box.checked);
+    box.addEventListener("change", () => {
+      part.classList.toggle("seen", box.checked);
+      if (box.checked) localStorage.setItem(key, "1"); else localStorage.removeItem(key);
+    });
+    label.className = "viewed choice";
+    label.append(box, " viewed");
+    part.querySelector("h2").append(label);
+    part.querySelectorAll("tr").forEach((row) => row.addEventListener("dblclick", () => {
+      const number = row.querySelectorAll("th")[1], form = part.querySelector(".comment");
+      if (!number || !number.textContent || !form) return;
+      form.open = true;
+      form.querySelector("[data-line]").value = number.textContent;
+      form.querySelector("[name=text]").focus();
+    }));
+  }
+
   // -- screenshots: a slider over before and after, as one picture whose upper half is cut by a rectangle.
   const svg = (name, attributes) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);

@@ -72,6 +72,10 @@ def answer_form(request: Request) -> Response:
 
 
 def _form_values(project: Project, ask: Asked, form: dict[str, str]) -> dict[str, Any]:
+    if not form and ask.role.kind == "review" and ask.role.certifies:
+        kept = graph.comments(project.root, ask.view.run_id)
+        mine = [row.remark for row in kept if row.attempt == ask.view.values["attempt"]]
+        form = {"reasons": "\n".join(mine), "outcome": "fail"} if mine else form
     text = composed(ask, form)
     return {
         "project": project, "row": project.row(ask.view.run_id), "ask": ask, "form": form, "text": text,

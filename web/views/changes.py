@@ -1,0 +1,63 @@
+"""The changes of a run: each hand-over against the base or another one, with comments on lines."""
+
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from interlock import graph
+from interlock.web.access import session_of
+from interlock.web.differences import by_line, differing
+from interlock.web.pages import page, site_of
+from interlock.web.site import Project
+from interlock.web.views.actions import allowed
+
+
+def changes_values(project: Project, run_id: str, before: str = "", after: str = "") -> dict[str, Any]:
+    """Return what is shown of a run's changes: the base against the last hand-over, or those that are named."""
+    row = project.row(run_id)
+    kept = {each.label: each for each in graph.hand_overs(project.root, run_id)}
+    labels = list(kept)
+    last = after if after in kept else labels[-1] if labels else ""
+    first = before if before in kept else labels[0] if labels else ""
+    files = (
+        differing(kept[first], kept[last], lambda digest: graph.kept_file(project.root, run_id, digest))
+        if last and first != last
+        else []
+    )
+    attempt = kept[last].attempt if last else 0
+    remarks = [each for each in graph.comments(project.root, run_id) if each.attempt == attempt]
+    return {
+        "project": project, "row": row, "files": files, "labels": labels, "before": first, "after": last,
+        "attempt": attempt, "comments": by_line(remarks), "remarks": remarks,
+    }  # fmt: skip
+
+
+def show(request: Request) -> Response:
+    """Show the changes of a run."""
+    project = site_of(request).project(request.path_params["project"])
+    asked = request.query_params
+    values = changes_values(project, request.path_params["run"], asked.get("from", ""), asked.get("to", ""))
+    going = graph.comments_go_to(project.view(values["row"].run).policy)
+    return page(request, "changes.html", {**values, "going": going})
+
+
+def comment(request: Request) -> Response:
+    """Keep a comment on a line."""
+    allowed(request, "review")
+    project = site_of(request).project(request.path_params["project"])
+    run_id = project.row(request.path_params["run"]).run
+    form = request.scope["form"]
+    attempt, line = (int(form.get(name, "")) if form.get(name, "").isdecimal() else -1 for name in ("attempt", "line"))
+    path = form.get("path", "")
+    graph.comment(project.root, run_id, attempt, path, line, form.get("text", ""), session_of(request.scope).name)
+    there = urlencode({"from": form.get("before", ""), "to": form.get("after", "")})
+    return RedirectResponse(f"/{project.key}/runs/{quote(run_id)}/changes?{there}#{quote(path)}", status_code=303)
+
+
+ROUTES: Final = (
+    Route("/{project}/runs/{run}/changes", show),
+    Route("/{project}/runs/{run}/comment", comment, methods=["POST"]),
+)
