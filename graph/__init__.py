@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.preflight import preflight, prepare
     from interlock.graph.task.progress import progress_since
     from interlock.graph.task.questions import (
-        CODES as QUESTION_RULES, PersonsAnswer, Question, QuestionError, WAYS, answer_question,
+        AnswerKind, CODES as QUESTION_RULES, PersonsAnswer, Question, QuestionError, WAYS, answer_question,
     )
     from interlock.graph.task.record import policy_changes
     from interlock.graph.task.roster import staffed, vacant_roles
@@ -68,12 +68,12 @@ if TYPE_CHECKING:
 # isort: on
 __all__ = [
     "COMPLETE", "MINIMAL_FIELDS", "PLACEHOLDER", "POC", "QUESTION_RULES", "RUN_RULES", "SPECS", "TICKET",
-    "TICKET_RULES", "UNANSWERED", "WAYS", "AgentOutcome", "AgentSetting", "AnswerError", "Answered", "ByModel",
-    "CollectedEvidence", "Comment", "CommentError", "Drives", "End", "Event", "EvidenceCheck", "GraphError",
-    "HandOver", "LeftOut", "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile", "PersonsAnswer",
-    "PipelineSpec", "PlayedRunner", "Policy", "Question", "QuestionError", "RecordingRunner", "RunBusyError",
-    "RunDamagedError", "RunPhase", "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner", "Task",
-    "TaskError", "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError",
+    "TICKET_RULES", "UNANSWERED", "WAYS", "AgentOutcome", "AgentSetting", "AnswerError", "AnswerKind", "Answered",
+    "ByModel", "CollectedEvidence", "Comment", "CommentError", "Drives", "End", "Event", "EvidenceCheck",
+    "GraphError", "HandOver", "LeftOut", "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile",
+    "PersonsAnswer", "PipelineSpec", "PlayedRunner", "Policy", "Question", "QuestionError", "RecordingRunner",
+    "RunBusyError", "RunDamagedError", "RunPhase", "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner",
+    "Task", "TaskError", "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError",
     "Verification", "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question", "base_faults",
     "blocker_text", "busy_answer", "case_of", "check_evidence", "comment", "comments", "comments_go_to", "drive",
     "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text", "find_or_begin", "find_run",
@@ -82,9 +82,9 @@ __all__ = [
     "newest_run", "no_task_run", "outcome_of", "parse_head", "pipeline_graph", "pipeline_mermaid", "policy_changes",
     "preflight", "prepare", "present_path", "progress_since", "read_ticket", "rebuild", "remove", "route",
     "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed", "start_run", "state_dir",
-    "status_mermaid", "status_text", "summary_text", "task_from_mapping", "task_graph",
-    "ticket_agent", "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after", "unapproved_bases",
-    "vacant_roles", "verify_journal", "view_run",
+    "status_mermaid", "status_text", "summary_text", "task_from_mapping", "task_graph", "ticket_agent",
+    "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after", "unapproved_bases", "vacant_roles",
+    "verify_journal", "view_run",
 ]
 # fmt: on
 

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from interlock.web.app import Pages, beside, link, make_pages
     from interlock.web.server_lock import serving
     from interlock.web.sessions import Rights, Sessions
+    from interlock.web.single_file import report
 
-__all__ = ["Pages", "Rights", "Sessions", "beside", "link", "make_pages", "serving"]
+__all__ = ["Pages", "Rights", "Sessions", "beside", "link", "make_pages", "report", "serving"]
 
 PUBLIC_MODULES: Final = ()
 """What others import besides the names above."""

@@ -65,7 +65,7 @@ def composed(ask: Asked, form: Mapping[str, str]) -> str:
     anybody = [gate for gate in task.gates_required if ask.protocol.gate(gate).certifier == "anybody"]
     passed = [gate for gate in task.gates_required if gate in anybody or (way.passed == "own" and gate == own)]
     first = own or task.gates_required[0]
-    reasons = [_reason(line, first) for line in _lines(form.get("reasons", ""))]
+    reasons = [_reason(line, first) for line in lines_of(form.get("reasons", ""))]
     evidence: dict[str, tuple[str, ...]] = {key: tuple(ask.request["evidence"].get(key, ())) for key in EVIDENCE_KEYS}
     if way.passed == "own" and ask.writes_report:
         evidence["reports"] = (ask.report,)
@@ -76,13 +76,13 @@ def composed(ask: Asked, form: Mapping[str, str]) -> str:
             task=task.task,
             assigned_agent=ask.role.name,
             reports_to="orchestrator",
-            inputs_used=tuple(_lines(form.get("inputs", ""))),
+            inputs_used=lines_of(form.get("inputs", "")),
             gates_required=task.gates_required,
             gates_passed=tuple(passed),
             evidence=evidence,  # pyright: ignore[reportArgumentType]
             fail_reasons=tuple(reasons) if way.status == "BLOCKED" else (),
             output=_output(form.get("output", "")) or way.output.format(gate=first, task_id=task.task_id),
-            next_actions=tuple(_lines(form.get("actions", "")))
+            next_actions=lines_of(form.get("actions", ""))
             or tuple(text.format(role=ask.role.name, gate=first) for text in way.actions),
         )
     )
@@ -119,8 +119,9 @@ def hand_in(project: Project, ask: Asked, form: Mapping[str, str], name: str) ->
     )
 
 
-def _lines(text: str) -> list[str]:
-    return [line for row in text.splitlines() if (line := one_line(row).strip())]
+def lines_of(text: str) -> tuple[str, ...]:
+    """Return the items of a field that has one a line."""
+    return tuple(line for row in text.splitlines() if (line := one_line(row).strip()))
 
 
 def _reason(line: str, gate: str) -> str:

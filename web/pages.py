@@ -107,6 +107,11 @@ def site_of(request: Request) -> Site:
     return request.app.state.site
 
 
+def render(template: str, values: Mapping[str, Any]) -> str:
+    """Return a template with values, for what is no page of a request."""
+    return _ENVIRONMENT.get_template(template).render(values)
+
+
 def page(request: Request, template: str, values: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
     """Return a page made from a template, with what every page shows."""
     site = site_of(request)
@@ -118,4 +123,4 @@ def page(request: Request, template: str, values: Mapping[str, Any], *, status: 
         "here": request.url.path,
         "waiting": request.app.state.waiting(),
     }
-    return HTMLResponse(_ENVIRONMENT.get_template(template).render({**shared, **values}), status_code=status)
+    return HTMLResponse(render(template, {**shared, **values}), status_code=status)

@@ -53,6 +53,7 @@ SECTIONS: Final = {
             "interlock.cli.show",
             "Explain the code of a rule, or why a task or a ticket is in its state and what to do.",
         ),
+        "report": ("interlock.cli.report", "Write a run as one HTML file: path, gates, evidence, changes and log."),
         "graph": ("interlock.cli.show", "Print the status machine, or a ticket pipeline, as a diagram."),
         "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an accessibility report."),
         "agent": ("interlock.cli.agent", "Print a role's prompt and contract as an agent file for Claude Code."),

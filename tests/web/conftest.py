@@ -38,7 +38,7 @@ class Browser:
         """Ask for a page, and follow no redirect."""
         return self.client.get(path, headers=headers, follow_redirects=False)
 
-    def post(self, path: str, **fields: str) -> httpx.Response:
+    def post(self, path: str, /, **fields: str) -> httpx.Response:
         """Send a form of this session."""
         return self.client.post(path, data={"csrf": self.csrf, **fields}, follow_redirects=False)
 

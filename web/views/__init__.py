@@ -1,10 +1,22 @@
 """The screens: one module each, which reads what it shows and answers what a person does there."""
 
-from interlock.web.views import actions, board, changes, evidence, inbox, journal, leases, run, sessions
+from interlock.web.views import (
+    actions,
+    board,
+    changes,
+    decisions,
+    evidence,
+    inbox,
+    journal,
+    leases,
+    run,
+    sessions,
+    tickets,
+)
 
 __all__ = ["ROUTES"]
 
-_SCREENS = (inbox, sessions, board, journal, leases, run, evidence, changes, actions)
+_SCREENS = (inbox, sessions, board, journal, leases, run, evidence, changes, decisions, tickets, actions)
 
 ROUTES = tuple(route for screen in _SCREENS for route in screen.ROUTES)
 """Every address but those of files and events; the first that fits answers."""

@@ -71,6 +71,8 @@ def next_step(project: Project, row: Row) -> str:
         view = project.view(row.run)
     except InterlockError as error:
         return error.message
+    if view.question is not None:
+        return f"waits for you: {view.question.kind}"
     if view.phase == "waiting":
         return f"waits for {', '.join(item.role for item in view.waiting)}"
     return {"new": "not started", "running": "at work or cut off", "done": "ended"}[view.phase]

@@ -68,6 +68,9 @@ def _of_run(project: Project, row: Row) -> Iterator[Item]:
 
     if view.abandoned:
         return
+    if view.question is not None:
+        for gate, why in view.question.gates.items():
+            yield item(view.question.kind, f"{gate}: {why}", "/decide")
     if view.phase == "waiting":
         for each in view.waiting:
             role = view.policy.protocol.roles[each.role]

@@ -52,11 +52,12 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
     row = project.row(run_id)
     entries = project.feed.entries(run_id)
     waiting: list[str] = []
+    question: graph.Question | None = None
     can_resume = can_abandon = False
     try:
         view = project.view(run_id)
         explained = graph.explain_run(view, project.root)
-        waiting = [item.role for item in view.waiting]
+        waiting, question = [item.role for item in view.waiting], view.question
         going = not view.abandoned and not explained["driven"]
         can_resume = going and (view.phase in ("new", "running") or bool(view.failed))
         can_abandon = going and (view.phase != "done" or bool(view.failed))
@@ -69,7 +70,7 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
         "project": project, "row": row, "why": explained, "timeline": timeline(entries), "marks": MARKS,
         "matrix": matrix(row.gates, entries), "answers": _answers(entries), "log": log_of(entries)[-LOG_LINES:],
         "log_count": len(entries), "position": project.feed.position, "waiting_for": waiting,
-        "can_resume": can_resume, "can_abandon": can_abandon,
+        "question": question, "can_resume": can_resume, "can_abandon": can_abandon,
     }  # fmt: skip
 
 

@@ -1,0 +1,34 @@
+"""`interlock report`: a run as one HTML file, for a pull request or an archive."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from interlock.cli.completion import complete_task_run
+from interlock.cli.context import resolve_root, root_option
+from interlock.core.files import write_atomically
+
+
+@click.command("report")
+@click.argument("run", shell_complete=complete_task_run)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Where to write it; default: RUN.html here; `-` for standard output.")  # fmt: skip
+@root_option
+def report_command(run: str, output: Path | None, root: Path | None) -> None:
+    """Write RUN as one HTML file: its path, gates, evidence with pictures inside, changes and log.
+
+    The file needs no script and no server.
+    """
+    from interlock.cli.run import known_run  # noqa: PLC0415 - `--help` needs none
+    from interlock.web import report  # noqa: PLC0415
+
+    folder = resolve_root(root)
+    run_id = known_run(folder, run)
+    text = report(folder, run_id)
+    if str(output) == "-":
+        sys.stdout.write(text)
+        return
+    target = output or Path(f"{run_id}.html")
+    write_atomically(target.absolute(), text.encode())
+    click.echo(f"{target}: {len(text) // 1024:,} KiB", err=True)

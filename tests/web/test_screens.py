@@ -1,0 +1,170 @@
+"""What each screen shows of real runs, and what a person does there."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interlock.agents import REMOTE
+from interlock.graph import Drives, Tickets, view_run
+from interlock.reservations import open_reservations
+from interlock.web import report
+from tests.graph.conftest import Project, Scripted, build
+from tests.graph.test_objections import WHY, objecting
+from tests.web.conftest import World
+
+
+@pytest.fixture
+def reviewed(project: Project) -> str:
+    """Return the run that waits for a person's review."""
+    project.runners["builder"] = Scripted([build("hi\n"), build()])
+    project.runners["reviewer"] = REMOTE
+    # In a process of the pages, where these runners are not, everybody answers from outside.
+    project.task = replace(project.task, agents={name: {"runner": "remote"} for name in project.runners})
+    return project.run().run_id
+
+
+def test_the_inbox_and_the_title_count_what_waits_and_each_item_leads_to_its_answer(
+    reviewed: str, over: Callable[..., World], project: Project
+) -> None:
+    browser = over(project.root).browser()
+    page = browser.get("/").text
+    assert "<title>(1) Inbox" in page
+    assert f"/hello/runs/{reviewed}/answer/reviewer" in page
+
+
+def test_a_run_shows_why_it_is_there_its_attempts_its_answers_and_its_log(
+    reviewed: str, over: Callable[..., World], project: Project
+) -> None:
+    browser = over(project.root).browser()
+    text = browser.text(f"/hello/runs/{reviewed}")
+    for part in (
+        "READY_FOR_REVIEW",
+        "GATE-TESTS",
+        "reviewer is asked",
+        "tester FAIL",
+        "BLOCKED by orchestrator, attempt 1",
+    ):
+        assert part in text
+    page = browser.get(f"/hello/runs/{reviewed}").text
+    assert re.search(r'<td class="failed" title="GATE-TESTS: [^"]+">failed</td>', page)
+    seq = next(entry.seq for entry in project.entries("answer") if entry.data["role"] == "tester")
+    assert "ASSIGNED_AGENT: tester" in browser.text(f"/hello/runs/{reviewed}/answers/{seq}")
+
+
+def test_a_review_in_the_page_is_the_envelope_that_the_run_takes(
+    reviewed: str, over: Callable[..., World], project: Project
+) -> None:
+    browser = over(project.root).browser("review")
+    form = browser.get(f"/hello/runs/{reviewed}/answer/reviewer").text
+    ask = re.findall(r'name="ask_id" value="([^"]+)"', form)[0]
+    where = f"/hello/runs/{reviewed}/answer/reviewer"
+    bad = browser.post(f"{where}/preview", outcome="pass", text="STATUS: APPROVED")
+    assert "ENV403" in bad.text
+    done = browser.post(where, outcome="pass", output="Read every line.", ask_id=ask)
+    assert done.status_code == 303, done.text
+    assert view_run(reviewed, root=project.root).status == "APPROVED"
+    again = browser.post(where, outcome="fail", reasons="no", ask_id=ask)
+    assert again.status_code == 409
+    assert "does not wait for reviewer" in again.text
+
+
+def test_a_session_that_may_only_read_answers_nothing(
+    reviewed: str, over: Callable[..., World], project: Project
+) -> None:
+    browser = over(project.root).browser("read")
+    for path in ("answer/reviewer", "resume", "abandon", "comment", "decide"):
+        answer = browser.post(f"/hello/runs/{reviewed}/{path}", sure="yes", answer="waive", number="1", reason="x")
+        assert "UI403" in answer.text, path
+    assert view_run(reviewed, root=project.root).phase == "waiting"
+
+
+def test_an_objection_is_answered_and_a_gate_waived_by_a_session_that_may_decide(
+    over: Callable[..., World], project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The pages' process has none of these runners; the run is taken on by the one that has.
+    monkeypatch.setattr(Drives, "advance", lambda _drives, _run, **_named: None)  # pyright: ignore
+    project.runners["builder"] = Scripted([objecting(), build("hi\n")])
+    run_id = project.run().run_id
+    world = over(project.root)
+    browser, other = world.browser("decide"), world.browser("review")
+    where = f"/hello/runs/{run_id}/decide"
+    assert WHY in browser.text(where)
+    assert "objection" in browser.text("/")
+    assert "UI403" in other.post(where, answer="accept", number="1").text
+    browser.post(where, answer="accept", number="1", reason="it is so")
+    late = browser.post(where, answer="refuse", number="1", reason="no")
+    assert "ada answered `accept`" in late.text
+    assert project.drive(run_id).question is not None
+    assert "Waive GATE-TESTS" in browser.text(where)
+    browser.post(where, answer="waive", number="2", gate="GATE-TESTS", reason="seen")
+    assert project.drive(run_id).status == "APPROVED"
+    assert "waived by ada" in browser.text(f"/hello/runs/{run_id}")
+    assert "(GATE-TESTS waived by ada)" in browser.text("/board")
+
+
+def test_changes_show_hand_overs_against_one_another_and_take_comments(
+    reviewed: str, over: Callable[..., World], project: Project
+) -> None:
+    browser = over(project.root).browser()
+    text = browser.text(f"/hello/runs/{reviewed}/changes?from=1&to=2")
+    assert "src/greeting.txt in scope changed, +1 −1" in text
+    kept = browser.post(f"/hello/runs/{reviewed}/comment", attempt="2", path="src/greeting.txt", line="1", text="why?")
+    assert kept.status_code == 303
+    assert "ada now why?" in browser.text(f"/hello/runs/{reviewed}/changes")
+    assert "src/greeting.txt:1 why?" in browser.get(f"/hello/runs/{reviewed}/answer/reviewer").text
+
+
+def test_evidence_is_shown_beside_that_of_an_earlier_attempt_and_its_files_run_nowhere(
+    reviewed: str, over: Callable[..., World], project: Project
+) -> None:
+    browser = over(project.root).browser()
+    page = browser.get(f"/hello/runs/{reviewed}/evidence?before=1&after=2").text
+    path = re.findall(r'href="(/hello/runs/[^"]+/files/[0-9a-f]{64})/text"', page)[0]
+    answer = browser.get(path)
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert "sandbox" in answer.headers["content-security-policy"]
+    assert browser.get(path[:-64] + "0" * 64).status_code == 404
+    log = next(project.root.glob("artifacts/reports/HELLO-001/2/GATE-TESTS.log"))
+    log.write_text("another")
+    assert "not as it was judged; the kept copy is shown" in browser.text(f"/hello/runs/{reviewed}/evidence")
+    assert browser.get(path).text == answer.text
+
+
+def test_leases_are_a_tree_with_requests_to_answer(over: Callable[..., World], project: Project) -> None:
+    ann, bob = (open_reservations(str(project.root), "cli", name=name) for name in ("ann", "bob"))
+    ann.reserve_files(["src/**"], "the words")
+    bob.negotiate_release("src/greeting.txt", "one line", "normal")
+    browser = over(project.root).browser("review")
+    text = browser.text("/hello/leases")
+    for part in ("ann alive", "the words", "bob asks ann for src/greeting.txt", "ann answers it"):
+        assert part in text
+    assert "bob asks ann" in browser.text("/")
+    assert browser.post("/hello/leases/ask", file="src/**", reason="me too").status_code == 303
+    assert browser.post("/hello/leases/release", lease="rsv_no").status_code == 409
+    for calls in (ann, bob):
+        calls.runtime.store.close()
+
+
+def test_a_ticket_shows_its_submissions_and_whether_its_quotations_hold(
+    over: Callable[..., World], project: Project
+) -> None:
+    tickets = Tickets(project.root)
+    tickets.begin("T-1", "a")
+    payload = {"external_source": "user", "external_ticket_id": "T-1", "title": "<b>Bold</b>", "description": "d"}
+    tickets.submit_payload("a", 1, payload)
+    tickets.submit_payload("a", 2, {"acceptance_criteria": []})
+    browser = over(project.root).browser()
+    text = browser.text("/hello/tickets/a")
+    assert "<b>Bold</b>" in text
+    assert "extract_requirements retry" in text
+    assert browser.get("/hello/tickets/none").status_code == 404
+
+
+def test_a_report_is_one_file_without_a_script_or_an_address(reviewed: str, project: Project, tmp_path: Path) -> None:
+    text = report(project.root, reviewed)
+    assert "GATE-TESTS" in text
+    assert "<script" not in text
+    assert set(re.findall(r'(?:src|href)="([a-z]+:|/)', text)) <= {"data:"}

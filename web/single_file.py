@@ -1,0 +1,52 @@
+"""A run as one file: everything that its pages show, pictures inside, readable from the disk and without a script."""
+
+import base64
+from pathlib import Path
+from typing import Final
+
+from interlock.web import evidence
+from interlock.web.pages import STATIC, render
+from interlock.web.pictures import difference, kind_of
+from interlock.web.site import Site
+from interlock.web.views.changes import changes_values
+from interlock.web.views.evidence import evidence_values
+from interlock.web.views.run import log_of, run_values
+
+MAX_PICTURE_BYTES: Final = 24 * 1024 * 1024
+"""So much of pictures is put into one report; those that come after are named."""
+
+
+def report(root: Path, run_id: str) -> str:
+    """Return the report of a task run as HTML.
+
+    Raises:
+        NotHereError: The journal has no such run.
+    """
+    site = Site([root])
+    project = next(iter(site.projects.values()))
+    project.refresh()
+    entries = project.feed.entries(project.row(run_id).run)
+    files = evidence.cited(entries)
+    left = MAX_PICTURE_BYTES
+
+    def embedded(data: bytes | None) -> str:
+        """Return a picture as an address that holds it; empty for what is none, is gone, or is too much."""
+        nonlocal left
+        kind = kind_of(data or b"")
+        if data is None or kind is None or len(data) > left:
+            return ""
+        left -= len(data)
+        return f"data:{kind};base64,{base64.b64encode(data).decode()}"
+
+    def picture(sha256: str) -> str:
+        return embedded(evidence.read(root, files[sha256]))
+
+    def changed(before: str, after: str) -> str:
+        return embedded(difference(before, after, lambda sha256: evidence.read(root, files[sha256])).png)
+
+    values = {
+        **run_values(project, run_id), **changes_values(project, run_id), "evidence": evidence_values(project, run_id),
+        "log": log_of(entries), "picture": picture, "changed": changed,
+        "style": (STATIC / "interlock.css").read_text("utf-8"),
+    }  # fmt: skip
+    return render("report.html", values)

@@ -1,0 +1,64 @@
+"""What a run asks a person: an objection to answer, a gate to waive for the tree that was judged, or not."""
+
+from dataclasses import replace
+from typing import Any, Final, cast, get_args
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from interlock import graph
+from interlock.core.text import one_line
+from interlock.graph import AnswerKind
+from interlock.web.access import session_of
+from interlock.web.answering import lines_of
+from interlock.web.pages import page, site_of
+from interlock.web.views.actions import AnsweredError, NotAllowedError, allowed
+from interlock.web.views.evidence import Gate, evidence_values
+
+FIELDS: Final = ("scope", "may_change", "inputs", "gates_required")
+"""What a correction may change besides the text, one item a line."""
+
+
+def show(request: Request) -> Response:
+    """Show what a run asks a person, with what there is to decide by, and the form for the answer."""
+    project = site_of(request).project(request.path_params["project"])
+    row = project.row(request.path_params["run"])
+    view = project.view(row.run)
+    if view.question is None:
+        raise AnsweredError(f"run {row.run} asks no person for a decision", "Look at the run: it has gone on.")
+    about = view.question
+    judged: list[Gate] = evidence_values(project, row.run)["gates"] if about.kind == "waiver" else []
+    values: dict[str, Any] = {
+        "project": project, "row": row, "question": view.question, "task": view.task, "fields": FIELDS,
+        "gates": [gate for gate in judged if gate.after.gate in about.gates],
+    }  # fmt: skip
+    return page(request, "decide.html", values)
+
+
+def decide(request: Request) -> Response:
+    """Keep a person's answer, and take the run on in the background."""
+    allowed(request, "decide")
+    project = site_of(request).project(request.path_params["project"])
+    run_id = project.row(request.path_params["run"]).run
+    form: dict[str, str] = request.scope["form"]
+    kind, number = form.get("answer", ""), form.get("number", "")
+    if kind not in get_args(AnswerKind) or not number.isdecimal():
+        raise NotAllowedError("nothing was done: the form names no answer", "Reload the page.")
+    task = project.view(run_id).task
+    if kind == "correct":
+        lists = {name: lines_of(form.get(name, "")) for name in FIELDS}
+        task = replace(task, task=one_line(form.get("task", "")), **cast("dict[str, Any]", lists))
+    graph.answer_question(
+        project.root, run_id, cast("AnswerKind", kind), by=session_of(request.scope).name,
+        reason=form.get("reason", ""), gate=form.get("gate", ""), task=task, number=int(number),
+    )  # fmt: skip
+    project.drives.advance(run_id, wait_seconds=1.0)
+    return RedirectResponse(f"/{project.key}/runs/{quote(run_id)}", status_code=303)
+
+
+ROUTES: Final = (
+    Route("/{project}/runs/{run}/decide", show),
+    Route("/{project}/runs/{run}/decide", decide, methods=["POST"]),
+)
