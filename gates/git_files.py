@@ -65,9 +65,6 @@ def revealed(root: str | Path, before: Mapping[str, str], now: Mapping[str, str]
     What was ignored before stays out of sight, also where git lists it now. What is ignored now and was not before is
     listed again, below every `.gitignore` that changed; so is a file of before that git no longer tracks. Limit: the
     rules of before are not kept, so below a changed one also a new file counts that they would have ignored.
-
-    Raises:
-        TreeError: A file cannot be read (`TREE104`).
     """
     shown = {path: value for path, value in now.items() if not ignored_in(before, path)}
     folders = _changed_rules(before, now)

@@ -194,8 +194,7 @@ def judge_collection(
 def verify_again(files: Iterable[CollectedFile], root: str | Path) -> tuple[Finding, ...]:
     """Read every file again and compare it with the digest that was judged (Strict Envelope §5).
 
-    Returns:
-        One finding for each file that is gone, refused or different; empty when all evidence is as it was.
+    There is one finding for each file that is gone, refused or different; none when all evidence is as it was.
     """
     findings: list[Finding] = []
     for row in dict.fromkeys(files):

@@ -41,11 +41,7 @@ def untold(paths: Collection[str]) -> str:
 
 
 def reaches_more(root: str | Path, patterns: Iterable[str]) -> bool:
-    """Return whether scope patterns name, or match, a file that is not shared.
-
-    Raises:
-        TreeError: A pattern is refused.
-    """
+    """Return whether scope patterns name, or match, a file that is not shared."""
     rows = list(patterns)
     compile_scope(rows)
     named = {row.rstrip("/") for row in rows if not row.startswith("!") and not set("*?[{").intersection(row)}

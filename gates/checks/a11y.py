@@ -56,11 +56,7 @@ def _check(gate: str, subject: Subject, *, in_run: bool) -> list[Finding]:
 
 
 def _results(value: object, *, in_run: bool) -> list[dict[str, Any]]:
-    """Return every object that holds result lists: the merged one, then each frame's own.
-
-    Raises:
-        MalformedError: The value is no axe result.
-    """
+    """Return every object that holds result lists: the merged one, then each frame's own."""
     if isinstance(value, list) and not in_run:
         pages = cast("list[object]", value)
         if not pages:

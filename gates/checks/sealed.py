@@ -41,11 +41,7 @@ _PATHS: Final = 10
 
 
 def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what a sealed run found: its faults, then what was left out of it.
-
-    Raises:
-        MalformedError: The header has another shape.
-    """
+    """Yield what a sealed run found: its faults, then what was left out of it."""
     try:
         faults = cast("Sequence[Mapping[str, str]]", sealed["faults"])
         rows = [(FAULTS[row["kind"]][0], row) for row in faults]

@@ -56,8 +56,7 @@ class _Started:
 def audit(pages: Sequence[Page], engines: Sequence[Engine]) -> list[Audit]:
     """Run every engine in every frame of some pages at rest, in all pages at the same time.
 
-    Raises:
-        CollectorError: COL308 when a frame was not analysed, COL309 when the page hides its document from checkers.
+    COL308 when a frame was not analysed, COL309 when the page hides its document from checkers.
     """
     started = [_start(page, engines) for page in pages]
     return [_finish(item) for item in started]

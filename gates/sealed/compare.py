@@ -41,11 +41,7 @@ class BaseList:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "BaseList":
-        """Return the list that `to_json` wrote.
-
-        Raises:
-            KeyError, TypeError, ValueError: It is not one.
-        """
+        """Return the list that `to_json` wrote, or raise KeyError, TypeError or ValueError."""
         return cls(run_from_json(data["run"]), tuple(str(each) for each in data["unstable"]))
 
     def failing(self) -> tuple[str, ...]:

@@ -1,4 +1,8 @@
-"""One run of a gate's command on one tree: in its export and enclosure, or bare, with a probe where there is one."""
+"""One run of a gate's command on one tree: in its export and enclosure, or bare, with a probe where there is one.
+
+A command that cannot be started is a `CollectorError` (`COL202`), an export that cannot be made or watched a
+`SealError` (`SEAL1xx`), and so is one that cannot be kept apart from the checkout (`SEAL301`).
+"""
 
 import errno
 import os
@@ -92,11 +96,7 @@ class Workspace:
         timeout_seconds: float | None = None,
         pipes: Pipes | None = None,
     ) -> Ended:
-        """Run one command in the export.
-
-        Raises:
-            CollectorError: `COL202` it cannot be started.
-        """
+        """Run one command in the export."""
         case = self.case
         program = case.program(argv)
         if not self.closed:
@@ -157,9 +157,6 @@ class Workspace:
 
         Yields:
             What else was seen of them.
-
-        Raises:
-            SealError: `SEAL123` the export cannot be watched.
         """
         plan, changed = self.plan, None
         try:
@@ -173,11 +170,7 @@ class Workspace:
 
 @contextmanager
 def workspace(case: GateCase, plan: Plan, *, writes_bytecode: bool = False) -> Generator[Workspace]:
-    """Make the export of a plan, to run commands in.
-
-    Raises:
-        SealError: The export cannot be made (`SEAL1xx`), or cannot be kept apart from the checkout (`SEAL301`).
-    """
+    """Make the export of a plan, to run commands in."""
     with case.base.store.export() as folder, sandbox.private_folder() as private:
         _fill(case, plan, folder)
         for name in ("home", "bytecode"):
@@ -193,11 +186,7 @@ def workspace(case: GateCase, plan: Plan, *, writes_bytecode: bool = False) -> G
 
 
 def fresh_export(here: Workspace, plan: Plan) -> None:
-    """Make the export what its plan says once more, after commands ran in it; HOME and bytecode begin empty too.
-
-    Raises:
-        SealError: It cannot be made.
-    """
+    """Make the export what its plan says once more, after commands ran in it; HOME and bytecode begin empty too."""
     for name in ("home", "bytecode"):
         remove_tree(f"{here.private}/{name}")
         os.mkdir(f"{here.private}/{name}")
@@ -225,9 +214,6 @@ def execute(
         collect_only: List the tests and run none.
         only: Run these ids alone.
         keep_going: Run the tests of other files where a file cannot be collected.
-
-    Raises:
-        CollectorError: The command cannot be started.
     """
     case, stream, printed, ended_tests = here.case, bytearray(), bytearray(), 0
     began = shown = time.monotonic()
@@ -285,11 +271,7 @@ def execute(
 
 
 def prepare(here: Workspace) -> str:
-    """Run the commands of `prepare`; return why one failed, or nothing.
-
-    Raises:
-        CollectorError: `COL202` one cannot be started.
-    """
+    """Run the commands of `prepare`; return why one failed, or nothing."""
     if not here.case.seal.prepare:
         return ""
     with here.observed():
@@ -337,11 +319,7 @@ def compile_dependencies(here: Workspace) -> str:
 
 
 def _link_kept(case: GateCase, folder: Path) -> None:
-    """Without namespaces, link the kept folders into the export; refuse where they lead back into the checkout.
-
-    Raises:
-        SealError: `SEAL301` code would be found that is not the export's.
-    """
+    """Without namespaces, link the kept folders into the export; refuse where they lead back into the checkout."""
     first = next(keep.leads_back(case.frozen.kept, case.base.top), None)
     if first is not None:
         raise not_sealed(case, f"{first} leads back into the checkout")
@@ -352,12 +330,7 @@ def _link_kept(case: GateCase, folder: Path) -> None:
 
 
 def report_place(export: Path, path: str) -> str:
-    """Return where a report lies, as Interlock sees it; nothing where links lead out of the export on the way.
-
-    Args:
-        export: The folder of the export.
-        path: The report, relative to its top.
-    """
+    """Return where a report of the export lies, as Interlock sees it; nothing where links lead out on the way."""
     place, top = os.path.normpath(export / path), os.path.realpath(export)
     return place if f"{os.path.realpath(os.path.dirname(place))}/".startswith(f"{top}/") else ""
 

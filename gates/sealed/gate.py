@@ -1,4 +1,7 @@
-"""A sealed gate from its parts: export the work, run its tests, compare them with the base, keep the evidence."""
+"""A sealed gate from its parts: export the work, run its tests, compare them with the base, keep the evidence.
+
+What cannot be judged raises a `CollectorError` with a code `SEAL…` or `COL20x`.
+"""
 
 import json
 import os
@@ -91,11 +94,7 @@ class SealedRun:
 def run_sealed_gate(
     case: GateCase, work: Work, tests: BaseList, *, binding: Binding, progress: Progress = lambda _line: None
 ) -> Collection:
-    """Run a sealed gate on the present work and store its evidence.
-
-    Raises:
-        CollectorError: The gate could not be judged; the codes are `SEAL…` and `COL20x`.
-    """
+    """Run a sealed gate on the present work and store its evidence."""
     done = judge(case, work, tests, progress=progress)
     execution = done.execution
     results = json.dumps(_results(done), indent=1, ensure_ascii=True).encode("ascii")
@@ -106,11 +105,7 @@ def run_sealed_gate(
 
 
 def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = lambda _line: None) -> SealedRun:
-    """Run a sealed gate on the present work.
-
-    Raises:
-        CollectorError: The gate could not be judged; the codes are `SEAL…` and `COL20x`.
-    """
+    """Run a sealed gate on the present work."""
     judging = _Judging(case, work, tests, progress)
     with case.unchanged(), workspace(case, judging.first) as here:
         if failed := prepare(here):

@@ -112,11 +112,7 @@ class BaseCheck:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], *, cached: bool = False) -> "BaseCheck":
-        """Return the check that `to_json` wrote.
-
-        Raises:
-            KeyError, TypeError, ValueError: It is none.
-        """
+        """Return the check that `to_json` wrote, or raise KeyError, TypeError or ValueError."""
         return cls(
             BaseList.from_json(data["tests"]), run_from_json(data["bare"]), note=str(data["note"]),
             log=str(data["log"]), cached=cached, bytecode=str(data["bytecode"]),

@@ -37,8 +37,7 @@ _ENVIRONMENT: Final = {
 def base_of(root: Path, revision: str) -> tuple[Base, tuple[str, ...]]:
     """Store the files of a commit, branch or tag as a base; return it, and which files of the checkout differ.
 
-    Raises:
-        SealError: `SEAL130` the revision is not known, or git cannot read it or a submodule of it.
+    `SEAL130` is raised where the revision is not known, or git cannot read it or a submodule of it.
     """
     top, relative = place_of(root)
     present = list_tree(top, relative).files

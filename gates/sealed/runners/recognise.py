@@ -185,11 +185,7 @@ def _scripts(read_file: ReadFile) -> Mapping[str, Any]:
 
 
 def _plain_words(text: str) -> list[str]:
-    """Split a script that needs no shell into its words.
-
-    Raises:
-        _NotPlainError: It does need one.
-    """
+    """Split a script that needs no shell into its words."""
     quoted = re.sub(r"'[^']*'|\"[^\"$`\\]*\"", "", text)
     if _SHELL & set(quoted) or "$" in text or "`" in text:
         raise _NotPlainError(f"the script `{text}` needs a shell")
