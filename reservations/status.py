@@ -77,9 +77,8 @@ def standing(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> StandingA
 def join(ctx: Context) -> dict[str, Any]:
     """Register the caller and bind its process to it.
 
-    Returns:
-        `name, kind, leases, unread`, `requests` (open ones that the caller has to answer) and `waiting_for` (its
-        places in the queue).
+    The answer has `name, kind, leases, unread`, `requests` (open ones that the caller has to answer) and `waiting_for`
+    (its places in the queue).
     """
     with calls.entered(ctx) as entry:
         name = entry.agent.name
@@ -98,10 +97,8 @@ def join(ctx: Context) -> dict[str, Any]:
 def leave(ctx: Context) -> dict[str, Any]:
     """Release everything of the caller, take back its requests and its places in the queue, and unbind its process.
 
-    The agent and its messages stay: it may come back under its name.
-
-    Returns:
-        `name`, `released_count` and `withdrawn` (how many requests were taken back).
+    The agent and its messages stay: it may come back under its name. The answer has `name`, `released_count` and
+    `withdrawn` (how many requests were taken back).
     """
     with calls.entered(ctx) as entry:
         name = entry.agent.name
@@ -118,11 +115,7 @@ def leave(ctx: Context) -> dict[str, Any]:
 
 
 def leave_queue(ctx: Context, text: str) -> bool:
-    """Take the caller out of the queue for a pattern, its request for it with that; says whether it stood there.
-
-    Args:
-        text: The pattern in canonical form.
-    """
+    """Take the caller out of the queue for a canonical pattern, its request with that; says whether it was there."""
     with calls.entered(ctx) as entry:
         places = [row for row in wait_queue.places_of(entry, entry.agent.name) if text in row.patterns]
         for row in places:

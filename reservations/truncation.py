@@ -23,12 +23,7 @@ AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 
 
 class _List(NamedTuple):
-    """A list of an answer.
-
-    Args:
-        how: How to get the rows that are left out.
-        brief: The short form of a row; None where rows are short, or come page by page.
-    """
+    """A list of an answer, how to get what is left out of it, and the short form of a row, where rows can be long."""
 
     how: str
     brief: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None

@@ -39,9 +39,7 @@ class Look:
     motions: tuple[Motion, ...] = MOTIONS
 
     def chosen(self, environ: Mapping[str, str] = os.environ) -> "Look":
-        """Return this look, as long as INTERLOCK_LOOK_SECONDS says where it is set; COL302 when that is out of bounds.
-
-        """
+        """Return this look, as long as INTERLOCK_LOOK_SECONDS says where it is set, or raise COL302 for that."""
         wish = environ.get(VARIABLE)
         if wish is None:
             return self

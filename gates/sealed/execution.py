@@ -153,11 +153,7 @@ class Workspace:
 
     @contextmanager
     def observed(self) -> Generator[Seen]:
-        """Run commands; what they did to the files that the export held is in `touched` then.
-
-        Yields:
-            What else was seen of them.
-        """
+        """Run commands and yield what is seen of them; `touched` then says what they did to files of the export."""
         plan, changed = self.plan, None
         try:
             with watched(os.fspath(self.export), folders_of(plan), plan.files.keys()) as seen:

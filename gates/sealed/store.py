@@ -99,9 +99,7 @@ def state_folder() -> Path:
 
 
 def write(path: str | Path, data: bytes) -> None:
-    """Write a whole file of the store or nothing (`SEAL112`); one that a crash of the machine cut is found by digest.
-
-    """
+    """Write a whole file of the store, or `SEAL112`; one that a crash of the machine cut is found by its digest."""
     try:
         write_atomically(path, data, mode=0o600, durable=False)
     except OSError as error:

@@ -43,15 +43,12 @@ AuthorsOf: TypeAlias = Callable[[Sequence[str]], Authors]
 
 
 def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: float) -> Authors:
-    """Say whose changes these are, of those that were made since a time.
+    """Say whose changes these are, of those that were made since a time; the paths are relative to the folder `start`.
 
     A file is the agent's own where the hook let it edit the file, and the file was last written right after that,
     before another agent had it. What is left is another agent's who holds it, held it alone at any moment since, or
-    committed it with `interlock commit`; a lease of another worktree counts too.
-
-    Args:
-        start: The folder that the paths are relative to.
-        agents: The names of who asks; none: the agent that this process works for.
+    committed it with `interlock commit`; a lease of another worktree counts too. Without the names of agents, the one
+    that this process works for is meant.
     """
     found = place.find(start)
     if not paths or not os.path.exists(found.store_path):
@@ -105,10 +102,7 @@ def _handed_on(leases: Rows, own: Set[str], written: Mapping[str, float]) -> set
 def _others(
     root: str, history: History, leases: Rows, own: Set[str], written: Mapping[str, float], since: float
 ) -> tuple[dict[str, str], set[str]]:
-    """Return which files are other agents', each with how, and those that they wrote last.
-
-    Events bear whole seconds, so a second is begun whole.
-    """
+    """Return other agents' files, each with how, and those that they wrote last; a whole second of an event counts."""
     found: dict[str, str] = {}
     theirs: set[str] = set()
     for commit, made in history.made.items():

@@ -36,11 +36,7 @@ def report(ctx: Context, before: Sequence[tuple[Hit, _Stamp]]) -> list[str]:
 
 
 def tell(ctx: Context, hits: Sequence[Hit], when: str, tool: str) -> None:
-    """Tell each holder in one message what was written of its files.
-
-    Args:
-        when: When that was, as in "… changed on the disk WHEN".
-    """
+    """Tell each holder in one message what was written of its files, and when, as in "… changed on the disk WHEN"."""
     with calls.entered(ctx) as entry:
         # A lease of a project around this one stands in another store.
         found = ((path, entry.tx.lease(row["reservation_id"])) for path, row in hits)

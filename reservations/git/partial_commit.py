@@ -19,12 +19,7 @@ _OWN: tuple[str, ...] = ("GIT_OPTIONAL_LOCKS", "GIT_PAGER", "LC_ALL")
 
 
 class Made(NamedTuple):
-    """What git made.
-
-    Args:
-        commit: Its id; None when git or a hook refused.
-        parent: The commit before it; None of a first one.
-    """
+    """The commit that git made, None when git or a hook refused, and the one before it, None of a first one."""
 
     commit: str | None
     parent: str | None
@@ -33,11 +28,7 @@ class Made(NamedTuple):
 
 
 def make(ctx: Context, message: str | None, paths: Sequence[str], new: Sequence[str]) -> Made:
-    """Let git commit some paths; without a commit, the index is as it was.
-
-    Args:
-        new: Those of the paths that git does not know yet.
-    """
+    """Let git commit some paths, `new` ones for git among them; without a commit, the index is as it was."""
     root, mark = ctx.caller.root, f"interlock commit {os.urandom(8).hex()}"
     env = {name: value for name, value in commands.environment().items() if name not in _OWN}
     env |= {"INTERLOCK_AGENT_ID": ctx.caller.name} if ctx.caller.kind == "agent" else {}

@@ -24,16 +24,11 @@ MAX_WORDS: Final = 200
 def check_command(
     command: str, cwd: str, env: Mapping[str, str], known: Mapping[str, Context] = MappingProxyType({})
 ) -> str | None:
-    """Return the refusal of a shell command line, or None when it may run.
+    """Return the refusal of a shell command line, or None when it may run in the absolute folder `cwd`.
 
     Where others hold nothing, everything passes and the parser is not loaded, but for one thing: hooks of Interlock are
-    not called by hand, where there is a store, since what they are told says who an agent is.
-
-    Args:
-        cwd: The folder it would run in, absolute.
-
-    Raises:
-        ReservationError: The store cannot be read, so that what others hold is not known.
+    not called by hand, where there is a store, since what they are told says who an agent is. A store that cannot be
+    read raises `ReservationError`, for what others hold is not known.
     """
     if prefilter.is_plain(command):
         return None

@@ -202,8 +202,7 @@ def asked(here: str, *arguments: str) -> str:
 def arguments(name: str, words: Sequence[Word], known: Sequence[str]) -> tuple[Given, list[Word], list[Word] | None]:
     """Sort the arguments of a subcommand into options with their values, and what is before and behind `--`.
 
-    Args:
-        known: Options that are known by their beginnings too.
+    Options in `known` are known by their beginnings too.
     """
     end = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
     valued = _LONG_VALUED.union(f"-{letter}" for letter in _SHORT_VALUED.get(name, ""))

@@ -202,8 +202,7 @@ def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> i
 def _explained(refusal: Refusal, folder: str) -> list[str]:
     """Return a refusal as lines: the rule, who is in the way and whether it still works, and the calls that help.
 
-    Args:
-        folder: The project, when it is another one than the agent works in; its tools cannot speak for that.
+    The folder is a project other than the one that the agent works in; its tools cannot speak for that.
     """
     lines = [f"interlock {refusal['code']}: {shown(refusal['message'])}"]
     if conflict := refusal.get("conflict"):

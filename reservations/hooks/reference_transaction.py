@@ -117,10 +117,7 @@ def _action(env: Mapping[str, str]) -> str:
 
 
 def _stashed(here: str, stash: str, held: Held) -> list[Hit]:
-    """Return what is held and about to be taken out of the working tree.
-
-    What is no longer there is being saved, not taken away: git keeps the work that a rebase had set aside this way.
-    """
+    """Return what is held and about to be taken out of the working tree; what is gone there is only being saved."""
     hits = touched(held, commands.stashed_paths(here, stash, in_hook=True))
     still = commands.changed(here, [path for path, _ in hits], in_hook=True) if hits else {}
     return [hit for hit in hits if hit[0] in still]

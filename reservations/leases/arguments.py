@@ -22,11 +22,7 @@ _COMMONS: Final = frozenset({".git", ".interlock"})
 
 
 class Given(NamedTuple):
-    """One pattern of a call.
-
-    Args:
-        place: `patterns[3]`.
-    """
+    """One pattern of a call, with its place, such as `patterns[3]`."""
 
     pattern: Pattern
     text: str

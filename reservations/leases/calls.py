@@ -87,8 +87,7 @@ def seen(ctx: Context) -> Generator[Entry, None, None]:
 def end(entry: Entry, ended: Lease | Iterable[Lease], how: Ending) -> None:
     """End leases, in the only way a lease ends; then whoever waits for them gets them.
 
-    Args:
-        ended: The leases; one that has ended already is passed over.
+    One that has ended already is passed over.
     """
     for lease in [ended] if isinstance(ended, Lease) else ended:
         drop(entry, lease, how)
@@ -220,10 +219,8 @@ def _once(
 ) -> _Attempt:
     """Grant, refuse or wait, in one transaction; before that git is asked, where it depends on that.
 
-    Args:
-        unsaved: What the call knows of unsaved work of the silent; filled.
-        end: Until when the call waits, by `Runtime.monotonic`; None when it does not.
-        waiter_id: The place that it had when it looked last.
+    What it finds out of unsaved work of the silent is put into `unsaved`; `end` is by `Runtime.monotonic`, None when
+    the call does not wait.
     """
     return liveness.asking(ctx, unsaved, lambda: _attempt(ctx, asked, unsaved, end, waiter_id))
 
@@ -370,8 +367,7 @@ def _ask_dirty(ctx: Context, conflicts: Sequence[Conflict]) -> None:
 def release(ctx: Context, reservation_ids: object, *, tell: bool = True) -> ReleaseAnswer:
     """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files).
 
-    Args:
-        tell: Ask git, and say what of it has uncommitted changes.
+    To `tell`, git is asked what of it has uncommitted changes.
     """
     ids, errors = arguments.read_list("reservation_ids", reservation_ids, ctx.runtime.settings.max_leases)
     if not ids:

@@ -22,8 +22,7 @@ GRAIN_SECONDS: Final = 0.001
 class NotCoveredError(InterlockError):
     """The caller may not act: RSV206 for each path that no own lease covers, or the pattern code of a bad path.
 
-    Args:
-        errors: Each says who holds the path now, if anybody does.
+    Each error says who holds the path now, if anybody does.
     """
 
     exit_code = Exit.CONFLICT
@@ -35,11 +34,7 @@ class NotCoveredError(InterlockError):
 
 
 class Guard(NamedTuple):
-    """What an action works under.
-
-    Args:
-        leases: By path, the lease that covers it, as it was checked.
-    """
+    """What an action works under: by path, the lease that covers it, as it was checked."""
 
     ctx: Context
     leases: dict[str, Lease]

@@ -118,11 +118,7 @@ def _fields(body: str) -> dict[str, Any] | None:
 
 
 def problem(kind: str, body: str, speaker: str) -> Refusal | None:
-    """Return the first thing that is wrong with a body of a type.
-
-    Args:
-        speaker: Who sends it: nobody speaks for another.
-    """
+    """Return the first thing that is wrong with a body of a type; nobody speaks for another than the speaker."""
     fix = f"Fix the field, or use {ANSWERS[kind]}: a {kind} sent by hand moves nothing."
 
     def wrong(place: str, message: str, found: object, expected: str) -> Refusal:
@@ -152,12 +148,7 @@ def _replaced(row: Field, kind: str, fields: Mapping[str, Any]) -> bool:
 
 def request(file: str, reason: str, requester: str, urgency: str, thread_id: str, reservation_id: str, *,
             legacy: bool = False) -> str:  # fmt: skip
-    """Return the body of a release-request (Negotiation PRD F1, F3).
-
-    Args:
-        thread_id: Where the answer goes.
-        legacy: Made by `request_release`: the field is `pattern`.
-    """
+    """Return the body of a release-request (Negotiation PRD F1, F3); a legacy one has the field `pattern`."""
     named = {"pattern" if legacy else "file": file}
     rest = {"requester": requester, "urgency": urgency, "thread_id": thread_id, "reservation_id": reservation_id}
     return dumps({"type": RELEASE_REQUEST, **named, "reason": reason, **rest})

@@ -97,9 +97,8 @@ def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
 def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
     """Take from a holder what it had on a file when it was asked for it, and tell both (Negotiation PRD F5).
 
-    Returns:
-        What the holder has on the file besides: protected, or reserved since. If there is any, the requester is told so
-        in place of a release-ack, which would say that the file is free.
+    What the holder has besides, protected or reserved since, is returned. If there is any, the requester is told so in
+    place of a release-ack, which would say that the file is free.
     """
     held = granting.on_file(entry, asked)
     taken = [lease for lease in held if _was_asked_for(asked, lease) and not liveness.is_protected(entry, lease)]

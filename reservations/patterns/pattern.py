@@ -32,11 +32,7 @@ _AUTOMATA: Final = 256
 
 
 class Pattern(NamedTuple):
-    """A pattern in canonical form; two of the same text are equal.
-
-    Args:
-        path: That path as the file system has it; empty for any other pattern.
-    """
+    """A pattern in canonical form; two of the same text are equal. `path` is empty for what is not one path."""
 
     text: str
     prefix: str

@@ -28,11 +28,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Near(Generic[ValueT]):
-    """Patterns in canonical form, and what each stands for.
-
-    Args:
-        rows: Text, index prefix and value of each.
-    """
+    """Patterns in canonical form, and what each stands for, from rows of text, index prefix and value."""
 
     __slots__ = ("_compared", "_plain", "_values", "_wide")
 
