@@ -150,12 +150,10 @@ def _gate(row: GateConfig, base: GateSpec, *, new: bool) -> GateSpec:
         gate = replace(gate, any_evidence=OTHER_GATE.any_evidence)
     if new and not gate.evidence and gate.check in NEEDED_KEYS:
         gate = replace(gate, evidence=NEEDED_KEYS[gate.check])
-    return gate if gate.title else replace(gate, title=_title(gate))
-
-
-def _title(gate: GateSpec) -> str:
-    """Name a gate that its project did not describe."""
-    return f"`{' '.join(gate.command)}` ends with status 0" if gate.command else "a gate of this project"
+    if gate.title:
+        return gate
+    title = f"`{' '.join(gate.command)}` ends with status 0" if gate.command else "a gate of this project"
+    return replace(gate, title=title)
 
 
 def _list_problems(protocol: Protocol, gates_required: Sequence[str]) -> Iterator[Finding]:

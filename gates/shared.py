@@ -28,10 +28,12 @@ def is_shared(root: str | Path, path: str) -> bool:
 def shared(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
     """Return those of some paths, as they were given, relative to the root, that are shared."""
     base = os.path.realpath(root)
-    plain = [path for path in paths if _is_plain(path) and not _is_linked(base, path)]
+    # No symbolic link is on the way to one, or at it.
+    places = {path: os.path.join(base, path) for path in paths if _is_plain(path)}  # noqa: PTH118
+    plain = [path for path, place in places.items() if os.path.realpath(place) == place]
     ignored = ignored_paths(base, [path for path in plain if not path.startswith(EVIDENCE)])
     return frozenset(
-        path for path in plain if path not in ignored and (not _has_dot_name(path) or is_tracked(base, path))
+        path for path in plain if path not in ignored and ("/." not in f"/{path}" or is_tracked(base, path))
     )
 
 
@@ -56,19 +58,7 @@ def _is_plain(path: str) -> bool:
         return False
     if {"", ".", ".."}.intersection(steps):
         return False
-    return path.startswith(EVIDENCE) or not (left_out(path) or _is_kept(steps))
-
-
-def _is_kept(steps: list[str]) -> bool:
-    """Return whether a path is Interlock's or git's on a file system that folds the case of names."""
+    # A file system may fold the case of names.
     folded = [step.casefold() for step in steps]
-    return ".git" in folded or folded[0] in {".interlock", "artifacts"}
-
-
-def _is_linked(base: str, path: str) -> bool:
-    """Return whether a symbolic link is on the way to a path, or at it."""
-    return os.path.realpath(os.path.join(base, path)) != os.path.join(base, path)  # noqa: PTH118
-
-
-def _has_dot_name(path: str) -> bool:
-    return any(step.startswith(".") for step in path.split("/"))
+    is_kept = ".git" in folded or folded[0] in {".interlock", "artifacts"}
+    return path.startswith(EVIDENCE) or not (left_out(path) or is_kept)

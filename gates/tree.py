@@ -312,7 +312,11 @@ def _value(root: str, path: str) -> str:
         descriptor = os.open(f"{root}/{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            return _link_value(root, path)
+            # A symbolic link: its own text counts, not what it points at.
+            try:
+                return f"120000 {hashlib.sha256(os.fsencode(Path(root, path).readlink())).hexdigest()}"
+            except OSError as gone:
+                raise _unreadable(path, gone) from gone
         if error.errno in {errno.ENXIO, errno.ENODEV}:
             return "other"
         raise _unreadable(path, error) from error
@@ -333,15 +337,6 @@ def _value(root: str, path: str) -> str:
     finally:
         os.close(descriptor)
     return f"{'100755' if status.st_mode & stat.S_IXUSR else '100644'} {digest.hexdigest()}"
-
-
-def _link_value(root: str, path: str) -> str:
-    """Return the value of a symbolic link: its own text, not what it points at."""
-    try:
-        target = os.fsencode(Path(root, path).readlink())
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    return f"120000 {hashlib.sha256(target).hexdigest()}"
 
 
 def _too_large(path: str, size: int) -> TreeError:

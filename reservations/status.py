@@ -1,6 +1,7 @@
 """Who is here and what stands: the agents, the picture that `interlock status` shows, joining and leaving."""
 
 import math
+from collections import Counter
 from typing import Any, Final
 
 from interlock.reservations.answers import AgentsAnswer, StandingAnswer, iso
@@ -33,9 +34,9 @@ def list_agents(ctx: Context) -> AgentsAnswer:
     Each has `name, kind, state, last_seen, last_seen_seconds, leases`.
     """
     with calls.entered(ctx) as entry:
-        held = _counts(entry.tx.leases())
+        held = Counter(key_of(lease.agent) for lease in entry.tx.leases())
         rows = [
-            _agent(entry, agent, held.get(key_of(agent.name), 0))
+            _agent(entry, agent, held[key_of(agent.name)])
             for agent in entry.tx.agents()
             if key_of(agent.name) in held or entry.now - agent.last_seen <= LATELY_SECONDS
         ]
@@ -136,13 +137,6 @@ def _agent(entry: Entry, agent: Agent, held: int) -> dict[str, Any]:
         "last_seen_seconds": max(0, int(entry.now - agent.last_seen)),
         "leases": held,
     }
-
-
-def _counts(rows: list[Lease]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for lease in rows:
-        counts[key_of(lease.agent)] = counts.get(key_of(lease.agent), 0) + 1
-    return counts
 
 
 def _lease(entry: Entry, lease: Lease) -> dict[str, Any]:

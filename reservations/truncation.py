@@ -99,7 +99,9 @@ def _page(answer: AnswerT, name: str, tool: str, cursor_of: Callable[[list[Any]]
 
 
 def _fitted(answer: AnswerT, lists: Mapping[str, _List]) -> AnswerT:
-    before: Mapping[str, int] = _left_out(answer.get("more"))
+    more: object = answer.get("more")
+    # What the call itself left out of each list; a single number is about conflicts.
+    before = {"conflicts": more} if isinstance(more, int) else cast("Mapping[str, int]", more or {})
     if not before and size(answer) <= MAX_ANSWER_BYTES:
         return answer
     rows: dict[str, list[Any]] = {name: answer[name] for name in lists if name in answer}
@@ -123,11 +125,6 @@ def _fitted(answer: AnswerT, lists: Mapping[str, _List]) -> AnswerT:
                 rest[name]["brief"], room = _first([brief(row) for row in others], room)
             rest[name]["how"] = lists[name].how
     return cast("AnswerT", told | {"rest": rest})
-
-
-def _left_out(more: object) -> Mapping[str, int]:
-    """Return how many rows of each list the call itself left out; a single number is about conflicts."""
-    return {"conflicts": more} if isinstance(more, int) else cast("Mapping[str, int]", more or {})
 
 
 def _first(rows: list[Any], room: int) -> tuple[list[Any], int]:

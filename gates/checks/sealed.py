@@ -48,9 +48,9 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
         held_back, outside = list(map(str, sealed["held_back"])), list(map(str, sealed["outside"]))
         parsed, inline = bool(sealed["parsed"]), list(map(str, sealed["inline"]))
         for code, row in rows[:_SHOWN]:
-            yield subject.finding(
-                code, gate, row["message"], found=_short(row["found"]), expected=row["expected"], fix=row["fix"]
-            )
+            said = row["found"]
+            said = said if len(said) <= 600 else f"{said[:400]} […] {said[-190:]}"
+            yield subject.finding(code, gate, row["message"], found=said, expected=row["expected"], fix=row["fix"])
     except (KeyError, TypeError, AttributeError) as error:
         raise MalformedError(f'"sealed" is not what a sealed gate writes: {error}') from error
     if rows and held_back:
@@ -86,7 +86,3 @@ def _named(paths: Sequence[str]) -> str:
     """Name a few files in a sentence."""
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     return ", ".join(rules.quote(path) for path in paths[:3]) + more
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 600 else f"{text[:400]} […] {text[-190:]}"

@@ -75,7 +75,8 @@ def _start(page: Page, engines: Sequence[Engine]) -> _Started:
             continue
         if frame.failed:
             raise collector_error("COL308", f"The frame {frame.failed} did not load, so it was not analysed.")
-        _refuse_clobbering(page, frame)
+        if names := page.evaluate(frame, script("guard")):
+            raise collector_error("COL309", f"In {frame.url} elements take the names {', '.join(names[:5])}.")
         for engine in engines:
             run = f"({script(engine.script)})({engine.options(in_frame=bool(frame.parent))})"
             source = f"{script('prepare')}\n{engine.source}\n;0"
@@ -190,13 +191,6 @@ def _seen_in(row: dict[str, Any], view: Audit) -> None:
 def _severity(impact: str | None) -> int:
     """Rank an impact; one that is not known is the worst, so that no merge can soften it."""
     return _IMPACTS.index(impact) if impact in _IMPACTS else len(_IMPACTS)
-
-
-def _refuse_clobbering(page: Page, frame: Frame) -> None:
-    """Refuse a document whose element names stand in for DOM properties."""
-    names = page.evaluate(frame, script("guard"))
-    if names:
-        raise collector_error("COL309", f"In {frame.url} elements take the names {', '.join(names[:5])}.")
 
 
 def _visible(page: Page, frames: list[Frame]) -> dict[str, bool]:

@@ -47,7 +47,7 @@ class Connection:
         self._read_fd = read_fd
         self._write_fd = write_fd
         self._deadline = deadline
-        self.handler: Handler = _ignore
+        self.handler: Handler = lambda _session, _method, _params: None
         """Called for each event. It may `post` and raise, never `call`."""
         self._buffer = bytearray()
         self._last_id = 0
@@ -158,10 +158,6 @@ class Connection:
         if reason and not reason.startswith(_GONE):
             raise CdpError(f"{method}: {reason}")
         then()
-
-
-def _ignore(_session: str, _method: str, _params: dict[str, Any]) -> None:
-    """Let an event pass: no page is open."""
 
 
 def _crashed() -> CollectorError:

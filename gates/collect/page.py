@@ -108,7 +108,7 @@ class Page:
         self._events: dict[str, Callable[[str, dict[str, Any]], None]] = {
             **self.traffic.events,
             "Inspector.targetCrashed": self._on_crash,
-            "Log.entryAdded": self._on_log,
+            "Log.entryAdded": lambda _, row: self.recorder.browser_log(row["entry"]),
             "Page.frameNavigated": self._on_navigated,
             "Page.frameRequestedNavigation": self._on_leaving,
             "Page.frameStoppedLoading": self._on_stopped,
@@ -116,7 +116,9 @@ class Page:
             "Page.lifecycleEvent": self._on_lifecycle,
             "Runtime.bindingCalled": self._on_told,
             "Runtime.consoleAPICalled": self._on_console,
-            "Runtime.exceptionThrown": self._on_exception,
+            "Runtime.exceptionThrown": lambda _, told: self.recorder.error(
+                *describe_exception(told["exceptionDetails"])
+            ),
             "Target.attachedToTarget": self._on_attached,
             "Target.detachedFromTarget": self._on_detached,
         }
@@ -379,12 +381,6 @@ class Page:
             self.recorder.error(text, url)
         else:
             self.recorder.told(text, url)
-
-    def _on_exception(self, _session: str, params: dict[str, Any]) -> None:
-        self.recorder.error(*describe_exception(params["exceptionDetails"]))
-
-    def _on_log(self, _session: str, params: dict[str, Any]) -> None:
-        self.recorder.browser_log(params["entry"])
 
 
 def _flat(tree: dict[str, Any]) -> list[dict[str, Any]]:

@@ -80,9 +80,11 @@ def freeze(root: Path, *, listing: Listing | None = None, progress: Callable[[in
     store, files = Store(top), dict[str, Entry]()
     listed = (listing or list_tree(top, relative)).files
     for number, path in enumerate(sorted(listed), 1):
-        if (entry := _stored(store, top, path)) is not None:
-            files[path] = entry
-            stamp = listed[path]
+        # One that was removed since it was listed is none.
+        if os.path.lexists(top / path):
+            entry, data = read_entry(top, path)
+            store.keep_object(data, entry.sha256)
+            files[path], stamp = entry, listed[path]
             remember(stamp.inode, stamp.size, stamp.ctime_ns, f"{entry.mode} {entry.sha256}")
         if progress is not None and number % 500 == 0:
             progress(number, len(listed))
@@ -150,15 +152,6 @@ def read_entry(top: Path, path: str) -> tuple[Entry, bytes]:
         except OSError as error:
             raise _unreadable(path, error.strerror or "unknown") from error
     raise _unreadable(path, "it changes while it is read, or is no file")
-
-
-def _stored(store: Store, top: Path, path: str) -> Entry | None:
-    """Store one file of the tree; one that was removed since it was listed is none."""
-    if not os.path.lexists(f"{top}/{path}"):
-        return None
-    entry, data = read_entry(top, path)
-    store.keep_object(data, entry.sha256)
-    return entry
 
 
 def _kept(top: Path, root: str, files: dict[str, Entry]) -> Base:

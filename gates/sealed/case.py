@@ -134,8 +134,12 @@ class GateCase:
     @cached_property
     def named(self) -> tuple[str, ...]:
         """The files of the base that a command of the gate names; as `--option=FILE` or `@FILE` what is not code."""
-        commands = [(*argv, *_joined(argv)) for argv in self.commands]
-        names = {name for argv in commands for name in named_files(argv, self.root, self.path)}
+        names: set[str] = set()
+        for argv in self.commands:
+            # An option names the product too.
+            joined = [name for word in argv for name in (word.partition("=")[2], word.removeprefix("@"))]
+            words = (*argv, *(name for name in joined if name not in argv and not is_code(name)))
+            names.update(named_files(words, self.root, self.path))
         inside = (os.path.relpath(name, self.root) for name in names)
         return tuple(sorted(name for name in inside if self.base.inside(name) in self.base.files))
 
@@ -171,12 +175,6 @@ class GateCase:
         if first is not None:
             raise self.unfit(first, "changed")
         self.check_kept()
-
-
-def _joined(argv: Sequence[str]) -> list[str]:
-    """Return what follows `=` or `@` in the words of a command, without code: an option names the product too."""
-    found = [name for word in argv for name in (word.partition("=")[2], word.removeprefix("@"))]
-    return [name for name in found if name not in argv and not is_code(name)]
 
 
 def not_sealed(case: GateCase, why: str) -> SealError:

@@ -99,8 +99,8 @@ class Workspace:
         """Run one command in the export."""
         case = self.case
         program = case.program(argv)
-        if not self.closed:
-            program = program.replace(f"{case.base.top}/", f"{self.export}/", 1) if self._exported(program) else program
+        if not self.closed and program and os.path.relpath(program, case.base.top) in case.base.files:
+            program = program.replace(f"{case.base.top}/", f"{self.export}/", 1)
         if not program and "/" not in argv[0]:
             raise unstartable(case.gate, FileNotFoundError(errno.ENOENT, "it is not on PATH"), argv[0])
         try:
@@ -114,9 +114,6 @@ class Workspace:
             )
         except (OSError, ValueError) as error:
             raise unstartable(case.gate, error, argv[0]) from error
-
-    def _exported(self, program: str) -> bool:
-        return os.path.relpath(program, self.case.base.top) in self.case.base.files if program else False
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the commands: small, and not the agent's."""

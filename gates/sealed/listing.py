@@ -126,7 +126,8 @@ class _Walk:
                     continue
                 is_out = _is_ignored(f"{path}/" if is_folder else path, here)
                 is_repository = is_folder and os.path.lexists(f"{self.top}/{path}/.git")
-                if is_repository and (not is_out or self._is_submodule(prefix, path)):
+                # Git does not ignore a repository that the index of the one around it holds, a submodule.
+                if is_repository and (not is_out or path[len(prefix) :] in tracked_names(Path(self.top, prefix))):
                     self.repositories.append(f"{path}/")
                 elif is_out:
                     ignored.append(path)
@@ -135,10 +136,6 @@ class _Walk:
                 else:
                     self._add(path, entry.stat(follow_symlinks=False))
         self._tracked(prefix, ignored)
-
-    def _is_submodule(self, prefix: str, path: str) -> bool:
-        """Return whether the index of a repository holds another one inside it, which git then does not ignore."""
-        return path[len(prefix) :] in tracked_names(Path(self.top, prefix))
 
     def _tracked(self, prefix: str, ignored: list[str]) -> None:
         """Add what is tracked although it is ignored; the other ignored folders are only named."""

@@ -133,7 +133,8 @@ def check_base(
     Raises:
         CollectorError: The command cannot be started, or the base cannot be exported.
     """
-    path = case.base.store.result_path(_key(case))
+    parts = (_VERSION, case.frozen.base, case.command_digest, sandbox.level())
+    path = case.base.store.result_path(sha256(repr(parts).encode()).hexdigest()[:40])
     if known:
         with suppress(OSError, KeyError, TypeError, ValueError):
             return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
@@ -172,11 +173,6 @@ def _kept(path: Path, check: BaseCheck) -> BaseCheck:
     if not check.faults:
         write(path, json.dumps(check.to_json(), separators=(",", ":")).encode())
     return check
-
-
-def _key(case: GateCase) -> str:
-    parts = (_VERSION, case.frozen.base, case.command_digest, sandbox.level())
-    return sha256(repr(parts).encode()).hexdigest()[:40]
 
 
 class _Bare(Workspace):

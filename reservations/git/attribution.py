@@ -63,7 +63,9 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
     finally:
         store.close()
     roots = checkouts.roots_of(found)
-    own = {path for path, at in marks if at is not None and at >= since and _wrote(f"{found.root}/{path}", at)}
+    # A file that changed when an edit was let through, or soon after.
+    own = {path for path, at in marks if at is not None and at >= since
+           and at - GRAIN_SECONDS <= time_of(f"{found.root}/{path}") <= at + EDIT_SECONDS}  # fmt: skip
     history = read_history(found.store_path, roots, checkouts.journals_of(roots))
     mine = {key_of(name) for name in names}
     near = leases_by_path(history)
@@ -76,11 +78,6 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
         {inside[path]: how for path, how in others.items() if path not in own},
         frozenset(inside[path] for path in theirs - own),
     )
-
-
-def _wrote(path: str, at: float) -> bool:
-    """Return whether a file changed when an edit was let through, or soon after."""
-    return at - GRAIN_SECONDS <= time_of(path) <= at + EDIT_SECONDS
 
 
 def _handed_on(leases: Rows, own: Set[str], written: Mapping[str, float]) -> set[str]:
@@ -107,7 +104,9 @@ def _others(
     theirs: set[str] = set()
     for commit, made in history.made.items():
         if made.at >= int(since) and key_of(made.agent) not in own:
-            paths = [path for path in _changed_by(root, commit) if path in written]
+            wanted = ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
+            # Of one that is not here any more, nothing is known.
+            paths = [path for path in commands.names(commands.answer(root, wanted) or b"") if path in written]
             found |= dict.fromkeys(paths, f"committed by {shown(made.agent)}")
             theirs.update(path for path in paths if written[path] < made.at + 1)
     for path, held in leases:
@@ -115,9 +114,3 @@ def _others(
             found[path] = f"held by {shown(held.agent)}"
             theirs.update({path} if held.stood(int(written[path])) else ())
     return found, theirs
-
-
-def _changed_by(root: str, commit: str) -> list[str]:
-    """Return what a commit changed, relative to the root; of one that is not here any more, nothing."""
-    wanted = ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
-    return commands.names(commands.answer(root, wanted) or b"")

@@ -48,8 +48,11 @@ def make(ctx: Context, message: str | None, paths: Sequence[str], new: Sequence[
         except BaseException:
             _forget(ctx.runtime, root, new, env)
             raise
-    commit = _marked(root, mark)
-    if commit is None:
+    commit = ""
+    if commands.commit_of(root, "HEAD") is not None:
+        # The newest of the mark: a hook after the commit may have amended it.
+        commit = commands.ask(root, ["rev-list", "-g", "-n1", f"--grep-reflog={mark}", "HEAD"]).decode().strip()
+    if not commit:
         _forget(ctx.runtime, root, new, env)
         return Made(None, None, [], said)
     parent = commands.commit_of(root, f"{commit}^")
@@ -61,13 +64,6 @@ def undo(root: str, made: Made) -> bool:
     assert made.commit is not None
     to = ["HEAD", made.parent, made.commit] if made.parent else ["-d", "HEAD", made.commit]
     return commands.answer(root, ["update-ref", "-m", "interlock commit: undone", *to]) is not None
-
-
-def _marked(root: str, mark: str) -> str | None:
-    """Return the newest commit of a mark: a hook after the commit may have amended it."""
-    if commands.commit_of(root, "HEAD") is None:
-        return None
-    return commands.ask(root, ["rev-list", "-g", "-n1", f"--grep-reflog={mark}", "HEAD"]).decode().strip() or None
 
 
 def _run(

@@ -36,7 +36,8 @@ def check_command(
 
     worlds = Worlds(env, known)
     is_free = not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds)
-    if is_free and (worlds.at(cwd).opened is None or not _may_call_hook(command)):
+    plain = prefilter.unquoted(command)
+    if is_free and (worlds.at(cwd).opened is None or "interlock" not in plain or "hook" not in plain):
         return None
     from interlock.reservations.guard.effects import OWN_HOOKS, WHEEL, RefusedError, unread  # noqa: PLC0415 - not for a quick yes
 
@@ -58,11 +59,6 @@ def check_command(
             note(refusal.world.opened, "bash", " ".join(words).partition("=")[0], refusal.hits)
         return refusal.text
     return None
-
-
-def _may_call_hook(command: str) -> bool:
-    plain = prefilter.unquoted(command)
-    return "interlock" in plain and "hook" in plain
 
 
 def _reaches_held(command: str, cwd: str, worlds: "Worlds") -> bool:

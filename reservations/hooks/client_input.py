@@ -165,7 +165,8 @@ def _written(call: Call) -> list[str]:
     if call.tool_input.get("command") == _LOOK and tool.endswith(_VIEWERS):
         return []
     if tool not in _EDITS:
-        values = (call.tool_input.get(name) for name in _served(tool))
+        served = (fields for name, fields in FILE_SERVERS.items() if f"_{tool}".endswith(f"_{name}"))
+        values = (call.tool_input.get(name) for name in next(served, ()))
         rows = (cast("list[object]", value) if isinstance(value, list) else [value] for value in values)
         return [path for row in rows for path in row if isinstance(path, str) and path and _is_name(path)]
     names = _EDITS[tool]
@@ -194,11 +195,6 @@ def command(call: Call) -> str:
 def is_watched(call: Call) -> bool:
     """Return whether a tool may have changed files that the edit hook was not asked about."""
     return call.tool.lower() not in _EDITS and call.tool.lower() not in _READS
-
-
-def _served(tool: str) -> tuple[str, ...]:
-    """Return the fields that may hold a path, of a tool whose name ends like one of `FILE_SERVERS`; none for others."""
-    return next((fields for name, fields in FILE_SERVERS.items() if f"_{tool}".endswith(f"_{name}")), ())
 
 
 def _is_name(path: str) -> bool:

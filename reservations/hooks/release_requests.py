@@ -119,7 +119,8 @@ def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str
     for row, held in waiting.open:
         if row.reservation_id in gone:
             continue
-        if any(dirty.get(lease.pattern) is not False or _touches(lease, edited) for lease in held):
+        touched = any(covers(lease.pattern, pattern) for lease in held for pattern in edited)
+        if touched or any(dirty.get(lease.pattern) is not False for lease in held):
             kept.append(row)
             continue
         answer = response.respond(ctx, row.thread_id, "release", row.file, tell=False)
@@ -134,7 +135,3 @@ def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str
             kept.append(row)
     told = [row for row in kept if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
     return "\n".join([*lines, *spelled(waiting, told)])
-
-
-def _touches(lease: Lease, edited: Sequence[str]) -> bool:
-    return any(covers(lease.pattern, pattern) for pattern in edited)

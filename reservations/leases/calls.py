@@ -253,12 +253,17 @@ def _attempt(ctx: Context, asked: Asked, unsaved: Mapping[str, bool], end: float
             return _Attempt(_give_up(entry, asked, blocked))
         members = deadlock.circle(entry, deadlock.waited_for(blocked))
         if members:
-            return _Attempt(_circle(entry, asked, members, blocked))
+            _leave(entry, asked, "deadlock")
+            deadlock.report(entry, members)
+            wait_queue.settle(entry)
+            return _Attempt(_refused(entry, asked, [refusals.circle(entry, asked, members, blocked[0])]))
         left = end - ctx.runtime.monotonic()
         if left <= 0:
             return _Attempt(_give_up(entry, asked, blocked))
         place = wait_queue.join(entry, asked.wanted, entry.now + left + ctx.runtime.settings.linger_seconds)
-        return _Attempt({"reservations": [], "errors": []}, place.waiter_id, _next_look(entry, blocked, left))
+        ends = [row.until if isinstance(row, Waiter) else row.expires_at for found in blocked for row in found.blockers]
+        again = min([left, wait_queue.LOOK_SECONDS, *(ending - entry.now for ending in ends)])
+        return _Attempt({"reservations": [], "errors": []}, place.waiter_id, again)
 
 
 def _take(entry: Entry, asked: Asked, takes: Sequence[Look], waiter_id: int) -> ReserveAnswer:
@@ -308,13 +313,6 @@ def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnsw
     return answer
 
 
-def _circle(entry: Entry, asked: Asked, members: Sequence[str], blocked: Sequence[Look]) -> ReserveAnswer:
-    _leave(entry, asked, "deadlock")
-    deadlock.report(entry, members)
-    wait_queue.settle(entry)
-    return _refused(entry, asked, [refusals.circle(entry, asked, members, blocked[0])])
-
-
 def _refused(entry: Entry, asked: Asked, errors: list[Refusal]) -> ReserveAnswer:
     names = list(asked.wanted.texts[: wait_queue.NAMED])
     entry.event("lease_refused", agent=entry.agent.name, code=errors[0]["code"], patterns=names)
@@ -346,12 +344,6 @@ def _leave(entry: Entry, asked: Asked, why: str) -> None:
     place = wait_queue.place_of(entry, asked.wanted)
     if place is not None:
         wait_queue.leave(entry, place, why)
-
-
-def _next_look(entry: Entry, blocked: Sequence[Look], left: float) -> float:
-    """Return in how many seconds a waiting call looks again, if nothing changes before."""
-    ends = [held.until if isinstance(held, Waiter) else held.expires_at for found in blocked for held in found.blockers]
-    return min([left, wait_queue.LOOK_SECONDS, *(ending - entry.now for ending in ends)])
 
 
 def _ask_dirty(ctx: Context, conflicts: Sequence[Conflict]) -> None:

@@ -133,17 +133,14 @@ def problem(kind: str, body: str, speaker: str) -> Refusal | None:
         if row.name in fields and not _FITS[row.kind](fields[row.name]):
             text = f"`{row.name}` of a {kind} has the wrong value."
             return wrong(f"body.{row.name}", text, fields[row.name], row.expected)
-        if row.name not in fields and row.required and not _replaced(row, kind, fields):
+        # Another field of the same group stands in for a missing one.
+        group = [row] if not row.either else [other for other in TYPES[kind] if other.either == row.either]
+        if row.required and not any(other.name in fields for other in group):
             return wrong(f"body.{row.name}", f"`{row.name}` of a {kind} is missing.", "nothing", row.expected)
     named = fields.get(SPEAKERS.get(kind, ""), speaker)
     if str(named).casefold() != speaker.casefold():
         return wrong(f"body.{SPEAKERS[kind]}", "The body speaks for another agent.", named, speaker)
     return None
-
-
-def _replaced(row: Field, kind: str, fields: Mapping[str, Any]) -> bool:
-    """Return whether another field of the same group stands in for a missing one."""
-    return bool(row.either) and any(other.name in fields for other in TYPES[kind] if other.either == row.either)
 
 
 def request(file: str, reason: str, requester: str, urgency: str, thread_id: str, reservation_id: str, *,

@@ -142,6 +142,12 @@ def matches(pattern: Pattern | str, path: str, *, fold_case: bool = FOLD_CASE) -
     return _automaton(read.text, fold_case).accepts(path)
 
 
+def may_match(text: str, path: str) -> bool:
+    """Return whether a pattern matches a path, or cannot be read: what is not understood is not let through."""
+    found = canonical(text)
+    return isinstance(found, Finding) or matches(found, path)
+
+
 def covers(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE) -> bool:
     """Return whether every path of `b` is one of `a`: True is always right, False may stand for "hard to know".
 

@@ -16,7 +16,7 @@ from interlock.reservations.patterns.pattern import (
     enters,
     is_folder,
     is_plain,
-    matches,
+    may_match,
     meets_plain,
     overlaps,
 )
@@ -57,7 +57,7 @@ class Near(Generic[ValueT]):
         found = list(self._plain.get(key, ()))
         for prefix in ancestors(key) if self._wide else ():
             for text, value in self._wide.get(prefix, ()):
-                if (is_folder(text, prefix) and key != prefix) or _covers(text, path):
+                if (is_folder(text, prefix) and key != prefix) or may_match(text, path):
                     found.append(value)
         return found
 
@@ -89,8 +89,3 @@ class Near(Generic[ValueT]):
         self._compared += 1
         held = canonical(text) if self._compared <= MAX_COMPARED else None
         return held is None or isinstance(held, Finding) or overlaps(wanted, held)
-
-
-def _covers(text: str, path: str) -> bool:
-    held = canonical(text)
-    return isinstance(held, Finding) or matches(held, path)
