@@ -79,13 +79,10 @@ def run_gate_command(
     *,
     environment: Mapping[str, str] | None = None,
 ) -> process.Ended:
-    """Run the command of a gate that is not sealed, in the root.
+    """Run the command of a gate that is not sealed, in the root; `COL202` where it cannot be started.
 
     Python finds no compiled code there: what a cache holds is bound to no digest, so it looks for that in an empty
     folder, and puts there what it compiles.
-
-    Raises:
-        CollectorError: `COL202` it cannot be started.
     """
     if environment is None:
         environment = process.environment_of(KEPT_ENVIRONMENT)
@@ -120,19 +117,10 @@ def store_log(
     sealed: Mapping[str, Any] | None = None,
     results: bytes | None = None,
 ) -> Collection:
-    """Store the log of a gate's command, judge it, and write the manifest.
+    """Store the log of a gate's command, judge it, and write the manifest; `COL203` where a file cannot be stored.
 
-    Args:
-        gate: The gate.
-        ended: How the command ended.
-        output: What it printed.
-        root: The project's root.
-        binding: What the log is evidence of.
-        sealed: What a sealed gate found, for the header of the log.
-        results: The tests with their outcomes, as JSON; stored beside the log.
-
-    Raises:
-        CollectorError: `COL203` a file cannot be stored.
+    `sealed` is what a sealed gate found, for the header of the log; `results` are the tests with their outcomes, as
+    JSON, stored beside the log.
     """
     kept, left_out = output.finish()
     header: dict[str, Any] = {

@@ -120,13 +120,7 @@ _SCOPES: Final = ("tickets.scope", "tickets.delegate.scope")
 
 
 def load_config(root: str | Path) -> Config:
-    """Read the project's configuration.
-
-    Args:
-        root: The project's root.
-
-    Returns:
-        What the file says, or the defaults when there is none.
+    """Read the project's configuration: what the file says, or the defaults when there is none.
 
     Raises:
         ConfigError: `CFG101` the file cannot be read or is no TOML, `CFG102` both files are there, `CFG103` an unknown

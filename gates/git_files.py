@@ -46,16 +46,18 @@ def list_tree(root: str | Path) -> dict[str, str]:
             (`TREE105`).
     """
     base = Path(root).resolve()
-    top = _checkout(base)
+    top = next((above for above in (base, *base.parents) if os.path.lexists(above / ".git")), None)
     if top is None or _ignores(top, base):
         return dict(sorted(every_file(base).items()))
     found = _values(base, _paths(top, base, *_LIST))
     for name in _outermost(_paths(top, base, *_LIST_IGNORED, errors="backslashreplace")):
         if not left_out(name.rstrip("/")) and name not in found:
-            found[name] = _ignored_value(base, name)
-    for above in _above(top, base):
-        if (base / above / _RULES).is_file():
-            found[f"{above}/{_RULES}"] = file_value(base, f"{above}/{_RULES}")
+            is_rules = name.rpartition("/")[2] == _RULES
+            found[name] = f"{IGNORED} {file_value(base, name)}" if is_rules else IGNORED
+    for count in range(1, len(base.relative_to(top).parts) + 1):
+        above = "../" * count + _RULES
+        if (base / above).is_file():
+            found[above] = file_value(base, above)
     found[_GIT] = IGNORED
     return dict(sorted(found.items()))
 
@@ -66,9 +68,6 @@ def revealed(root: str | Path, before: Mapping[str, str], now: Mapping[str, str]
     What was ignored before stays out of sight, also where git lists it now. What is ignored now and was not before is
     listed again, below every `.gitignore` that changed; so is a file of before that git no longer tracks. Limit: the
     rules of before are not kept, so below a changed one also a new file counts that they would have ignored.
-
-    Raises:
-        TreeError: A file cannot be read (`TREE104`).
     """
     shown = {path: value for path, value in now.items() if not ignored_in(before, path)}
     folders = _changed_rules(before, now)
@@ -185,10 +184,6 @@ def _changed_rules(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[s
     return tuple("" if folder.startswith("../") else folder for folder in changed)
 
 
-def _checkout(root: Path) -> Path | None:
-    return next((above for above in (root, *root.parents) if os.path.lexists(above / ".git")), None)
-
-
 def _ignores(top: Path, root: Path) -> bool:
     """Return whether the `.gitignore` files of a checkout ignore the root itself."""
     if top == root:
@@ -198,19 +193,10 @@ def _ignores(top: Path, root: Path) -> bool:
     return source.rpartition("/")[2] == _RULES and not pattern.startswith("!")
 
 
-def _above(top: Path, root: Path) -> list[str]:
-    """Return the ways from the root to the folders above it, up to the top of its checkout."""
-    return ["/".join([".."] * count) for count in range(1, len(root.relative_to(top).parts) + 1)]
-
-
 def _outermost(names: Sequence[str]) -> list[str]:
     """Leave out the folders of which git names the content: they only happen to hold nothing else."""
     split = {f"{name[:at]}/" for name in names for at, char in enumerate(name[:-1]) if char == "/"}
     return [name for name in names if name not in split]
-
-
-def _ignored_value(root: Path, name: str) -> str:
-    return f"{IGNORED} {file_value(root, name)}" if name.rpartition("/")[2] == _RULES else IGNORED
 
 
 def _paths(top: Path, root: Path, *arguments: str, errors: str = "strict") -> list[str]:
@@ -235,12 +221,13 @@ def _git(
     settings: Iterable[str] = _SETTINGS,
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run git where no setting of a repository or an environment can start a program or point elsewhere."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     options = (part for setting in settings for part in ("-c", setting))
     try:
         done = subprocess.run(
             ["git", *options, f"--work-tree={top}", *arguments],
             cwd=root,
-            env=_environment(os.environ),
+            env={**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
             input=given,
             capture_output=True,
             timeout=_TIMEOUT_SECONDS,
@@ -252,11 +239,6 @@ def _git(
     if done.returncode not in good:
         raise _broken(root, done.stderr.decode("utf-8", "replace").strip()[:300] or f"status {done.returncode}")
     return done
-
-
-def _environment(given: Mapping[str, str]) -> dict[str, str]:
-    kept = {name: value for name, value in given.items() if not name.startswith("GIT_")}
-    return {**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 
 
 def _broken(root: Path, reason: str) -> TreeError:

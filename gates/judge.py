@@ -194,8 +194,7 @@ def judge_collection(
 def verify_again(files: Iterable[CollectedFile], root: str | Path) -> tuple[Finding, ...]:
     """Read every file again and compare it with the digest that was judged (Strict Envelope §5).
 
-    Returns:
-        One finding for each file that is gone, refused or different; empty when all evidence is as it was.
+    There is one finding for each file that is gone, refused or different; none when all evidence is as it was.
     """
     findings: list[Finding] = []
     for row in dict.fromkeys(files):
@@ -234,17 +233,13 @@ def _judge_gate(gate: GateSpec, case: _Case) -> list[Finding]:
         if gate.check != "command":
             findings.extend(_not_collected(gate, s) for s in chosen if case.grades[s.file.path] != "runner")
         chosen = [s for s in chosen if case.grades[s.file.path] == "runner"]
-        uncited, refusals = _uncited(gate, case, case.binding)
+        # What was collected and is not cited counts too, since leaving out the bad half must not help.
+        cited = {subject.file.path for subject in case.subjects}
+        rows = (row for row in case.current(gate.id) if row.path not in cited and row.key in _keys(gate))
+        uncited, refusals = _taken(case, rows, case.binding)
         chosen.extend(uncited)
         findings.extend(refusals)
     return findings + check_gate(gate, chosen, in_run=True, tree=case.binding.tree)
-
-
-def _uncited(gate: GateSpec, case: _Case, binding: Binding) -> tuple[list[Subject], list[Finding]]:
-    """Read what was collected for a gate and not cited, since leaving out the bad half must not help."""
-    cited = {subject.file.path for subject in case.subjects}
-    rows = (row for row in case.current(gate.id) if row.path not in cited and row.key in _keys(gate))
-    return _taken(case, rows, binding)
 
 
 def _taken(case: _Case, rows: Iterable[CollectedFile], binding: Binding) -> tuple[list[Subject], list[Finding]]:

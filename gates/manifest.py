@@ -5,6 +5,8 @@ The formats that collectors write are described in docs/evidence.md, and each co
 The manifest is written last, in one rename, into the folder of the first file: `<folder>/<GATE>.manifest.json`. So a
 collection without one was never finished. It holds no clock and nothing of the host: the same files give the same
 bytes. Files of one collection lie in `artifacts/<key>/<TASK_ID>/<attempt>/`.
+
+What is no manifest raises `ManifestError`.
 """
 
 import json
@@ -124,11 +126,7 @@ def to_json(collection: Collection) -> dict[str, Any]:
 
 
 def from_json(value: object, *, path: str = "") -> Collection:
-    """Read a manifest's JSON value strictly: what `to_json` returns, and nothing else; `path` is where it came from.
-
-    Raises:
-        ManifestError: A key is missing, unknown or of the wrong type, or the parts contradict each other.
-    """
+    """Read a manifest's JSON value strictly: what `to_json` returns, and nothing else; `path` is where it came from."""
     where = path or "manifest"
     try:
         conform(value, _SHAPE, "the manifest")
@@ -154,12 +152,7 @@ def _bad(where: str, why: str) -> ManifestError:
 
 
 def write_manifest(root: str | Path, collection: Collection) -> Collection:
-    """Write a collection's manifest beside its files, last and in one rename, and return the collection with its path.
-
-    Raises:
-        ValueError: The collection has no file.
-        OSError: The file system refuses.
-    """
+    """Write a collection's manifest beside its files, last and in one rename; return the collection with its path."""
     if not collection.files:
         raise ValueError("a collection without files has no manifest")
     path = manifest_path(collection.files, collection.gate)
@@ -172,9 +165,6 @@ def read_manifest(root: str | Path, path: str) -> Collection:
     """Read a manifest as evidence is read.
 
     What it says is a claim: whoever can write the folder can write a manifest. Only a run's journal proves it.
-
-    Raises:
-        ManifestError: The file is refused, or is no manifest.
     """
     file = read_evidence(root, path, max_bytes=MAX_MANIFEST_BYTES)
     if isinstance(file, Finding):

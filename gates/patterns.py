@@ -87,11 +87,7 @@ class Scope:
 
 
 def compile_scope(patterns: Iterable[str]) -> Scope:
-    """Compile scope patterns.
-
-    Raises:
-        TreeError: There is no pattern (`TREE101`), or one is no pattern (`TREE102`).
-    """
+    """Compile scope patterns; `TREE101` where there is none, `TREE102` where one is no pattern."""
     given = list(patterns)
     wanted = _compile(pattern for pattern in given if not pattern.startswith("!"))
     excluded = _compile(pattern[1:] for pattern in given if pattern.startswith("!"))
@@ -105,11 +101,7 @@ def _compile(patterns: Iterable[str]) -> tuple[tuple[Step, ...], ...]:
 
 
 def expand(pattern: str) -> list[str]:
-    """Return the patterns that a pattern with braces stands for, in the order of writing.
-
-    Raises:
-        TreeError: The braces are unbalanced, or stand for too many patterns.
-    """
+    """Return the patterns that one with braces stands for, in the order of writing; `TREE102` for none, or too many."""
     texts = expand_braces(pattern)
     if isinstance(texts, Finding):
         raise _refused(pattern, texts)

@@ -19,8 +19,7 @@ _BROWSER_CHECKS: Final = frozenset({"visual", "a11y"})
 def build_protocol(config: Config) -> Protocol:
     """Extend the shipped rows by a project's and check that they make one working roster.
 
-    Returns:
-        The shipped protocol when the configuration names neither roles nor gates.
+    It is the shipped protocol when the configuration names neither roles nor gates.
 
     Raises:
         ConfigError: One problem for each fault, `CFG201` to `CFG208` roles, `CFG211` to `CFG217` gates.
@@ -48,9 +47,6 @@ def outside_protocol(config: Config) -> Protocol:
 
     The one new build role that says nothing about it may hand over, as in the runs that it builds in; where the role
     that hands over has settings in `[agents]`, it takes part in every run, and no other hands over.
-
-    Raises:
-        ConfigError: As for `build_protocol`.
     """
     protocol = build_protocol(config)
     alone = [role for role in protocol.roles.values() if hands_over_alone(role, config)]
@@ -154,12 +150,10 @@ def _gate(row: GateConfig, base: GateSpec, *, new: bool) -> GateSpec:
         gate = replace(gate, any_evidence=OTHER_GATE.any_evidence)
     if new and not gate.evidence and gate.check in NEEDED_KEYS:
         gate = replace(gate, evidence=NEEDED_KEYS[gate.check])
-    return gate if gate.title else replace(gate, title=_title(gate))
-
-
-def _title(gate: GateSpec) -> str:
-    """Name a gate that its project did not describe."""
-    return f"`{' '.join(gate.command)}` ends with status 0" if gate.command else "a gate of this project"
+    if gate.title:
+        return gate
+    title = f"`{' '.join(gate.command)}` ends with status 0" if gate.command else "a gate of this project"
+    return replace(gate, title=title)
 
 
 def _list_problems(protocol: Protocol, gates_required: Sequence[str]) -> Iterator[Finding]:

@@ -28,11 +28,14 @@ def is_shared(root: str | Path, path: str) -> bool:
 def shared(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
     """Return those of some paths, as they were given, relative to the root, that are shared."""
     base = os.path.realpath(root)
-    plain = [path for path in paths if _is_plain(path) and not _is_linked(base, path)]
+    # No symbolic link is on the way to one, or at it.
+    places = {path: os.path.join(base, path) for path in paths if _is_plain(path)}  # noqa: PTH118
+    plain = [path for path, place in places.items() if os.path.realpath(place) == place]
     ignored = ignored_paths(base, [path for path in plain if not path.startswith(EVIDENCE)])
     seen = [path for path in plain if path not in ignored]
-    tracked = tracked_paths(base, filter(_has_dot_name, seen))
-    return frozenset(path for path in seen if not _has_dot_name(path) or path in tracked)
+    dotted = [path for path in seen if "/." in f"/{path}"]
+    hidden = {*dotted} - {*tracked_paths(base, dotted)}
+    return frozenset(path for path in seen if path not in hidden)
 
 
 def untold(paths: Collection[str]) -> str:
@@ -41,11 +44,7 @@ def untold(paths: Collection[str]) -> str:
 
 
 def reaches_more(root: str | Path, patterns: Iterable[str]) -> bool:
-    """Return whether scope patterns name, or match, a file that is not shared.
-
-    Raises:
-        TreeError: A pattern is refused.
-    """
+    """Return whether scope patterns name, or match, a file that is not shared."""
     rows = list(patterns)
     compile_scope(rows)
     named = {row.rstrip("/") for row in rows if not row.startswith("!") and not set("*?[{").intersection(row)}
@@ -60,19 +59,7 @@ def _is_plain(path: str) -> bool:
         return False
     if {"", ".", ".."}.intersection(steps):
         return False
-    return path.startswith(EVIDENCE) or not (left_out(path) or _is_kept(steps))
-
-
-def _is_kept(steps: list[str]) -> bool:
-    """Return whether a path is Interlock's or git's on a file system that folds the case of names."""
+    # A file system may fold the case of names.
     folded = [step.casefold() for step in steps]
-    return ".git" in folded or folded[0] in {".interlock", "artifacts"}
-
-
-def _is_linked(base: str, path: str) -> bool:
-    """Return whether a symbolic link is on the way to a path, or at it."""
-    return os.path.realpath(os.path.join(base, path)) != os.path.join(base, path)  # noqa: PTH118
-
-
-def _has_dot_name(path: str) -> bool:
-    return any(step.startswith(".") for step in path.split("/"))
+    is_kept = ".git" in folded or folded[0] in {".interlock", "artifacts"}
+    return path.startswith(EVIDENCE) or not (left_out(path) or is_kept)

@@ -5,6 +5,9 @@ the caches that tools write while a gate's command runs (`__pycache__` and the l
 Installed packages belong outside the scope: take them out with a pattern like `!web/node_modules/**`. A symbolic link
 is recorded by the text of its target and never followed, also where a folder of the scope was expected. Empty folders
 are not recorded, as in git.
+
+A pattern that is refused is a `TreeError` (`TREE101`, `TREE102`), and so is, for what lists or reads, a name that is
+not UTF-8 (`TREE103`) and a file that cannot be read (`TREE104`) or is too large (`TREE106`).
 """
 
 import errno
@@ -52,21 +55,13 @@ def tree_files(root: str | Path, patterns: Iterable[str]) -> dict[str, str]:
         Path to `<mode> <sha256>`, sorted by path. The mode is git's: `100644` a file, `100755` an executable one,
         `120000` a symbolic link, whose digest is that of its target's text; `other` (without digest) a pipe, socket
         or device.
-
-    Raises:
-        TreeError: A pattern is refused, a name is not UTF-8, or a file cannot be read or is too large (`TREE101` to
-            `TREE104`, `TREE106`).
     """
     found = dict(_walk(os.fspath(root), compile_scope(patterns)))
     return dict(sorted(found.items()))
 
 
 def tree_digest(root: str | Path, patterns: Iterable[str]) -> str:
-    """Return `sha256:…` over the files in scope; equal exactly when `tree_files` is.
-
-    Raises:
-        TreeError: As `tree_files`.
-    """
+    """Return `sha256:…` over the files in scope; equal exactly when `tree_files` is."""
     return digest_of(tree_files(root, patterns))
 
 
@@ -78,9 +73,6 @@ class TreeReader:
 
     Attributes:
         last: What the last look found; None before the first one.
-
-    Raises:
-        TreeError: A pattern is refused.
     """
 
     def __init__(self, root: str | Path, patterns: Iterable[str]) -> None:
@@ -93,9 +85,6 @@ class TreeReader:
 
         Every file is read for `contents`, whatever its inode and times say; else the last look counts where it is not
         older than `within_seconds`.
-
-        Raises:
-            TreeError: As `tree_files`.
         """
         before = None if contents else self.last
         if before is not None and time.monotonic() - before.at <= within_seconds:
@@ -225,11 +214,7 @@ def _seen(files: Mapping[str, str]) -> dict[str, str]:
 
 
 def in_scope(path: str, patterns: Iterable[str]) -> bool:
-    """Return whether a relative path belongs to a scope, whether it exists or not.
-
-    Raises:
-        TreeError: A pattern is refused.
-    """
+    """Return whether a relative path belongs to a scope, whether it exists or not."""
     return not left_out(path) and compile_scope(patterns).matches(path)
 
 
@@ -240,29 +225,17 @@ def left_out(path: str) -> bool:
 
 
 def every_file(root: str | Path, folder: str = "", *, but: Iterable[str] = ()) -> dict[str, str]:
-    """List every file below a folder of the root but those that match the patterns, with the values of `tree_files`.
-
-    Raises:
-        TreeError: As `tree_files`.
-    """
+    """List every file below a folder of the root but those that match the patterns, with the values of `tree_files`."""
     return dict(_walk(os.fspath(root), compile_scope(["**", *(f"!{pattern}" for pattern in but)]), folder))
 
 
 def file_value(root: str | Path, path: str) -> str:
-    """Return the value of one path that is no folder, as `tree_files` lists it.
-
-    Raises:
-        TreeError: It cannot be read (`TREE104`).
-    """
+    """Return the value of one path that is no folder, as `tree_files` lists it."""
     return _value(os.fspath(root), path)
 
 
 def paths_in_scope(root: str | Path, patterns: Iterable[str]) -> Iterator[str]:
-    """Yield the paths of the files in scope in no order; nothing is read of a file.
-
-    Raises:
-        TreeError: As `tree_files`, but for files that cannot be read.
-    """
+    """Yield the paths of the files in scope in no order; nothing is read of a file."""
     return _paths(os.fspath(root), compile_scope(patterns), "")
 
 
@@ -339,7 +312,11 @@ def _value(root: str, path: str) -> str:
         descriptor = os.open(f"{root}/{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            return _link_value(root, path)
+            # A symbolic link: its own text counts, not what it points at.
+            try:
+                return f"120000 {hashlib.sha256(os.fsencode(Path(root, path).readlink())).hexdigest()}"
+            except OSError as gone:
+                raise _unreadable(path, gone) from gone
         if error.errno in {errno.ENXIO, errno.ENODEV}:
             return "other"
         raise _unreadable(path, error) from error
@@ -360,15 +337,6 @@ def _value(root: str, path: str) -> str:
     finally:
         os.close(descriptor)
     return f"{'100755' if status.st_mode & stat.S_IXUSR else '100644'} {digest.hexdigest()}"
-
-
-def _link_value(root: str, path: str) -> str:
-    """Return the value of a symbolic link: its own text, not what it points at."""
-    try:
-        target = os.fsencode(Path(root, path).readlink())
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    return f"120000 {hashlib.sha256(target).hexdigest()}"
 
 
 def _too_large(path: str, size: int) -> TreeError:

@@ -31,11 +31,7 @@ class StoreUnwrittenError(ReservationError):
 
 
 class SettingsError(ReservationError):
-    """`[reservations]` of the configuration is wrong.
-
-    Args:
-        key: The key that is wrong, such as `reservations.timeout_minutes.urgent`.
-    """
+    """`[reservations]` of the configuration is wrong, at a key such as `reservations.timeout_minutes.urgent`."""
 
     code = "RSV904"
 

@@ -29,12 +29,7 @@ APART: Final = frozenset({"hook", "mcp"})
 
 
 class Known(NamedTuple):
-    """Who calls, and the process that it is.
-
-    Args:
-        kind: `person` for `user@host`.
-        pid: The client's process; None when there is none.
-    """
+    """Who calls, `person` for `user@host`, and the client's process that it is; None when there is none."""
 
     name: str
     kind: AgentKind

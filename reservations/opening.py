@@ -15,11 +15,7 @@ LOOK_SECONDS: Final = 1.0
 
 
 def open_runtime(found: place.Place) -> Runtime:
-    """Return the runtime of a project.
-
-    Raises:
-        SettingsError: `[reservations]` of the configuration is wrong.
-    """
+    """Return the runtime of a project, or raise `SettingsError`."""
     return Runtime(
         SqliteStore(found.store_path),
         settings.read(found.root),
@@ -34,10 +30,7 @@ def open_runtime(found: place.Place) -> Runtime:
 
 
 def open_reservations(start: str | None = None, client: str = "cli", *, name: str = "") -> Reservations:
-    """Return the calls of an agent in the project around a folder.
-
-    Args:
-        start: Where to look for the project; default: here.
+    """Return the calls of an agent in the project around a folder; default: here.
 
     Raises:
         NoProject: `INTERLOCK_PROJECT` names no folder.

@@ -29,13 +29,9 @@ class Place(NamedTuple):
 
 
 def find(path: str) -> Place:
-    """Return where the reservations of the project around a path are: those of the git checkout that it is in.
+    """Return where the reservations around a path, which may not exist yet, are: those of its git checkout.
 
-    Args:
-        path: A folder, or a file that may not exist yet.
-
-    Raises:
-        NoProject: `INTERLOCK_PROJECT` names no folder.
+    A project that `INTERLOCK_PROJECT` names and that is no folder raises `NoProject`.
     """
     root = find_root(_folder(os.path.realpath(path)))
     if os.environ.get(PROJECT):

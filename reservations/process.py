@@ -108,9 +108,7 @@ def ancestors() -> Iterator[Process]:
 def is_running(host_name: str, pid: int, started: str) -> bool | None:
     """Return whether a process still runs; None when that cannot be known from here, as for another machine.
 
-    Args:
-        host_name: The machine, as `host` named it.
-        started: Its start mark; empty when unknown: then any process of that number counts.
+    Without the start mark, any process of that number counts.
     """
     if host_name != host() or pid <= 0:
         return None

@@ -141,11 +141,7 @@ def _unknown(key: str) -> Finding:
 
 
 def build(table: Mapping[str, Any]) -> Settings:
-    """Return the settings that a table says.
-
-    Raises:
-        SettingsError: The first of its faults.
-    """
+    """Return the settings that a table says, or raise `SettingsError` for the first of its faults."""
     for fault in faults(table):
         raise SettingsError(f"{fault.field}: {fault.message}", fault.fix, fault.field)
     values: dict[str, Any] = {key: value for key, value in table.items() if key != _TABLE}
@@ -157,11 +153,9 @@ def build(table: Mapping[str, Any]) -> Settings:
 def read(root: str) -> Settings:
     """Return the settings of a project: `interlock.toml`, or `[tool.interlock]` of `pyproject.toml`.
 
-    One store has one set of rules: all worktrees of a repository go by the files of the main one (`place.main_root`).
-    A file that never says `reservations` is not parsed: it costs a hook nothing.
-
-    Raises:
-        SettingsError: A file cannot be read or is no TOML, both have the table, or it has a fault.
+    One store has one set of rules: all worktrees of a repository go by the files of the main one (`place.main_root`). A
+    file that never says `reservations` is not parsed: it costs a hook nothing. One that cannot be read or is no TOML,
+    or has a fault, raises `SettingsError`, and so do two with the table.
     """
     root = main_root(root)
     own = _table(root, "interlock.toml", ())

@@ -27,8 +27,7 @@ def has(shared: Iterable[str], path: str) -> bool:
 def named(projects: Iterable[place.Place], cwd: str, files: Sequence[str]) -> str:
     """Return the first of some files that belongs to all agents of one of some projects; empty for none.
 
-    Args:
-        files: As the client gave them; a link counts as what it leads to.
+    A link counts as what it leads to.
     """
     shared = [path for found in projects for path in paths(found)]
     real = ((file, os.path.realpath(os.path.join(cwd, os.path.expanduser(file)))) for file in files)

@@ -1,6 +1,7 @@
 """Who is here and what stands: the agents, the picture that `interlock status` shows, joining and leaving."""
 
 import math
+from collections import Counter
 from typing import Any, Final
 
 from interlock.reservations.answers import AgentsAnswer, StandingAnswer, iso
@@ -33,9 +34,9 @@ def list_agents(ctx: Context) -> AgentsAnswer:
     Each has `name, kind, state, last_seen, last_seen_seconds, leases`.
     """
     with calls.entered(ctx) as entry:
-        held = _counts(entry.tx.leases())
+        held = Counter(key_of(lease.agent) for lease in entry.tx.leases())
         rows = [
-            _agent(entry, agent, held.get(key_of(agent.name), 0))
+            _agent(entry, agent, held[key_of(agent.name)])
             for agent in entry.tx.agents()
             if key_of(agent.name) in held or entry.now - agent.last_seen <= LATELY_SECONDS
         ]
@@ -77,9 +78,8 @@ def standing(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> StandingA
 def join(ctx: Context) -> dict[str, Any]:
     """Register the caller and bind its process to it.
 
-    Returns:
-        `name, kind, leases, unread`, `requests` (open ones that the caller has to answer) and `waiting_for` (its
-        places in the queue).
+    The answer has `name, kind, leases, unread`, `requests` (open ones that the caller has to answer) and `waiting_for`
+    (its places in the queue).
     """
     with calls.entered(ctx) as entry:
         name = entry.agent.name
@@ -98,10 +98,8 @@ def join(ctx: Context) -> dict[str, Any]:
 def leave(ctx: Context) -> dict[str, Any]:
     """Release everything of the caller, take back its requests and its places in the queue, and unbind its process.
 
-    The agent and its messages stay: it may come back under its name.
-
-    Returns:
-        `name`, `released_count` and `withdrawn` (how many requests were taken back).
+    The agent and its messages stay: it may come back under its name. The answer has `name`, `released_count` and
+    `withdrawn` (how many requests were taken back).
     """
     with calls.entered(ctx) as entry:
         name = entry.agent.name
@@ -118,11 +116,7 @@ def leave(ctx: Context) -> dict[str, Any]:
 
 
 def leave_queue(ctx: Context, text: str) -> bool:
-    """Take the caller out of the queue for a pattern, its request for it with that; says whether it stood there.
-
-    Args:
-        text: The pattern in canonical form.
-    """
+    """Take the caller out of the queue for a canonical pattern, its request with that; says whether it was there."""
     with calls.entered(ctx) as entry:
         places = [row for row in wait_queue.places_of(entry, entry.agent.name) if text in row.patterns]
         for row in places:
@@ -143,13 +137,6 @@ def _agent(entry: Entry, agent: Agent, held: int) -> dict[str, Any]:
         "last_seen_seconds": max(0, int(entry.now - agent.last_seen)),
         "leases": held,
     }
-
-
-def _counts(rows: list[Lease]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for lease in rows:
-        counts[key_of(lease.agent)] = counts.get(key_of(lease.agent), 0) + 1
-    return counts
 
 
 def _lease(entry: Entry, lease: Lease) -> dict[str, Any]:

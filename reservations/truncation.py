@@ -23,12 +23,7 @@ AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 
 
 class _List(NamedTuple):
-    """A list of an answer.
-
-    Args:
-        how: How to get the rows that are left out.
-        brief: The short form of a row; None where rows are short, or come page by page.
-    """
+    """A list of an answer, how to get what is left out of it, and the short form of a row, where rows can be long."""
 
     how: str
     brief: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
@@ -104,7 +99,9 @@ def _page(answer: AnswerT, name: str, tool: str, cursor_of: Callable[[list[Any]]
 
 
 def _fitted(answer: AnswerT, lists: Mapping[str, _List]) -> AnswerT:
-    before: Mapping[str, int] = _left_out(answer.get("more"))
+    more: object = answer.get("more")
+    # What the call itself left out of each list; a single number is about conflicts.
+    before = {"conflicts": more} if isinstance(more, int) else cast("Mapping[str, int]", more or {})
     if not before and size(answer) <= MAX_ANSWER_BYTES:
         return answer
     rows: dict[str, list[Any]] = {name: answer[name] for name in lists if name in answer}
@@ -128,11 +125,6 @@ def _fitted(answer: AnswerT, lists: Mapping[str, _List]) -> AnswerT:
                 rest[name]["brief"], room = _first([brief(row) for row in others], room)
             rest[name]["how"] = lists[name].how
     return cast("AnswerT", told | {"rest": rest})
-
-
-def _left_out(more: object) -> Mapping[str, int]:
-    """Return how many rows of each list the call itself left out; a single number is about conflicts."""
-    return {"conflicts": more} if isinstance(more, int) else cast("Mapping[str, int]", more or {})
 
 
 def _first(rows: list[Any], room: int) -> tuple[list[Any], int]:

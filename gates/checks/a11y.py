@@ -56,11 +56,7 @@ def _check(gate: str, subject: Subject, *, in_run: bool) -> list[Finding]:
 
 
 def _results(value: object, *, in_run: bool) -> list[dict[str, Any]]:
-    """Return every object that holds result lists: the merged one, then each frame's own.
-
-    Raises:
-        MalformedError: The value is no axe result.
-    """
+    """Return every object that holds result lists: the merged one, then each frame's own."""
     if isinstance(value, list) and not in_run:
         pages = cast("list[object]", value)
         if not pages:
@@ -97,7 +93,9 @@ def _judge(gate: str, subject: Subject, results: list[dict[str, Any]]) -> list[F
     failed = [result for result in results if result.get("error") is not None]
     if failed:
         message = f"{len(failed)} frame{'s'[: len(failed) != 1]} of the page could not be analysed."
-        found = "; ".join(_frame(result) for result in failed[:SHOWN])
+        found = "; ".join(
+            f"{rules.quote(str(row.get('url', 'a frame')))}: {rules.quote(str(row['error']))}" for row in failed[:SHOWN]
+        )
         findings.append(subject.finding("EVD545", gate, message, found=found))
     withheld = [result for result in results if result.get("withheld", 0) > MAX_WITHHELD]
     if withheld:
@@ -111,9 +109,11 @@ def _judge(gate: str, subject: Subject, results: list[dict[str, Any]]) -> list[F
         if len(checked) < MIN_RULES:
             message = f"{subject.shown} lists {len(checked)} rules of {engine} over its four lists."
             findings.append(subject.finding("EVD542", gate, message, found=f"{len(checked)} distinct rules"))
-    found = _distinct([item for result in results for item in result.get("violations", [])])
-    practice = [item for item in found if _is_best_practice(item)]
-    violations = [item for item in found if item not in practice]
+    distinct: dict[tuple[str, ...], dict[str, Any]] = {}
+    for item in [item for result in results for item in result.get("violations", [])]:
+        distinct.setdefault((_engine(item), item["id"], str(item.get("impact")), " ".join(_selectors(item))), item)
+    practice = [item for item in distinct.values() if _is_best_practice(item)]
+    violations = [item for item in distinct.values() if item not in practice]
     serious = [item for item in violations if not REFUSED_IMPACTS.isdisjoint(_impacts(item))]
     unknown = [item for item in violations if item not in serious and not _impacts(item) <= KNOWN_IMPACTS]
     for code, items, what in (
@@ -142,14 +142,6 @@ def _is_best_practice(item: dict[str, Any]) -> bool:
     tags: object = item.get("tags")
     names = [str(tag) for tag in cast("list[object]", tags)] if isinstance(tags, list) else []
     return _BEST_PRACTICE in names and not any(name.startswith("wcag") for name in names)
-
-
-def _distinct(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Drop repeats of one violation, which stand in the merged list and in a frame's own."""
-    seen: dict[tuple[str, ...], dict[str, Any]] = {}
-    for item in items:
-        seen.setdefault((_engine(item), item["id"], str(item.get("impact")), " ".join(_selectors(item))), item)
-    return list(seen.values())
 
 
 def _listing(items: list[dict[str, Any]]) -> str:
@@ -191,11 +183,6 @@ def _selectors(item: dict[str, Any]) -> Iterator[str]:
             )
         elif isinstance(target, str):
             yield prefix + target
-
-
-def _frame(result: dict[str, Any]) -> str:
-    """Name a frame that failed."""
-    return f"{rules.quote(str(result.get('url', 'a frame')))}: {rules.quote(str(result['error']))}"
 
 
 def _malformed(gate: str, subject: Subject, reason: str) -> Finding:

@@ -49,11 +49,7 @@ def _check(gate: str, subject: Subject, *, in_run: bool) -> list[Finding]:
 
 
 def _record(line: str, *, header: bool) -> dict[str, Any]:
-    """Read one line.
-
-    Raises:
-        MalformedError: The line is not a header, or not a record.
-    """
+    """Read one line."""
     record = loads(line)
     conform(record, _HEADER if header else _RECORD, "the line", more=True)
     if not header and record["kind"] == "response" and record.get("status") is None:

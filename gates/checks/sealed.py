@@ -41,20 +41,16 @@ _PATHS: Final = 10
 
 
 def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield what a sealed run found: its faults, then what was left out of it.
-
-    Raises:
-        MalformedError: The header has another shape.
-    """
+    """Yield what a sealed run found: its faults, then what was left out of it."""
     try:
         faults = cast("Sequence[Mapping[str, str]]", sealed["faults"])
         rows = [(FAULTS[row["kind"]][0], row) for row in faults]
         held_back, outside = list(map(str, sealed["held_back"])), list(map(str, sealed["outside"]))
         parsed, inline = bool(sealed["parsed"]), list(map(str, sealed["inline"]))
         for code, row in rows[:_SHOWN]:
-            yield subject.finding(
-                code, gate, row["message"], found=_short(row["found"]), expected=row["expected"], fix=row["fix"]
-            )
+            said = row["found"]
+            said = said if len(said) <= 600 else f"{said[:400]} […] {said[-190:]}"
+            yield subject.finding(code, gate, row["message"], found=said, expected=row["expected"], fix=row["fix"])
     except (KeyError, TypeError, AttributeError) as error:
         raise MalformedError(f'"sealed" is not what a sealed gate writes: {error}') from error
     if rows and held_back:
@@ -90,7 +86,3 @@ def _named(paths: Sequence[str]) -> str:
     """Name a few files in a sentence."""
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     return ", ".join(rules.quote(path) for path in paths[:3]) + more
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 600 else f"{text[:400]} […] {text[-190:]}"

@@ -1,4 +1,7 @@
-"""Strict reading of JSON evidence: what its text has to be, and the shape of what it says, as tables."""
+"""Strict reading of JSON evidence: what its text has to be, and the shape of what it says, as tables.
+
+What is not so raises `MalformedError`, with the part and what is wrong with it.
+"""
 
 import json
 import math
@@ -51,11 +54,7 @@ def whole(least: float = -math.inf, *, optional: bool = False) -> Leaf:
 
 
 def conform(value: object, shape: Shape, at: str = "the value", *, more: bool = False) -> None:
-    """Refuse a JSON value of another shape; with `more` objects may have other keys too, and one that lacks is null.
-
-    Raises:
-        MalformedError: Which part, and what is wrong with it.
-    """
+    """Refuse a JSON value of another shape; with `more` objects may have other keys too, and one that lacks is null."""
     if isinstance(shape, Leaf):
         if not shape.fits(value):
             raise MalformedError(f"{at} {shape.words}")
@@ -75,11 +74,7 @@ def conform(value: object, shape: Shape, at: str = "the value", *, more: bool = 
 
 
 def loads(text: str | bytes) -> Any:
-    """Read JSON, in UTF-8, strictly: no key twice, no NaN, no nesting that exhausts the stack.
-
-    Raises:
-        MalformedError: The text is not such JSON.
-    """
+    """Read JSON, in UTF-8, strictly: no key twice, no NaN, no nesting that exhausts the stack."""
     try:
         return json.loads(
             decode(text) if isinstance(text, bytes) else text,
@@ -93,11 +88,7 @@ def loads(text: str | bytes) -> Any:
 
 
 def decode(data: bytes) -> str:
-    """Read UTF-8 text, a byte order mark at its start left out.
-
-    Raises:
-        MalformedError: The bytes are not UTF-8, or hold NUL.
-    """
+    """Read UTF-8 text without NUL, a byte order mark at its start left out."""
     if b"\0" in data:
         raise MalformedError(f"there is a NUL byte at offset {data.index(0)}")
     try:

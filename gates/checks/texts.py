@@ -83,11 +83,7 @@ def _judge_log(gate: str, subject: Subject, header: dict[str, Any]) -> list[Find
 
 
 def _header(line: bytes, gate: str) -> dict[str, Any]:
-    """Read the header of a command log.
-
-    Raises:
-        MalformedError: It is none, or another gate's.
-    """
+    """Read the header of a command log."""
     header = loads(line)
     conform(header, _HEADER, "the first line", more=True)
     if header["gate"] != gate:

@@ -56,8 +56,7 @@ class _Started:
 def audit(pages: Sequence[Page], engines: Sequence[Engine]) -> list[Audit]:
     """Run every engine in every frame of some pages at rest, in all pages at the same time.
 
-    Raises:
-        CollectorError: COL308 when a frame was not analysed, COL309 when the page hides its document from checkers.
+    COL308 when a frame was not analysed, COL309 when the page hides its document from checkers.
     """
     started = [_start(page, engines) for page in pages]
     return [_finish(item) for item in started]
@@ -76,7 +75,8 @@ def _start(page: Page, engines: Sequence[Engine]) -> _Started:
             continue
         if frame.failed:
             raise collector_error("COL308", f"The frame {frame.failed} did not load, so it was not analysed.")
-        _refuse_clobbering(page, frame)
+        if names := page.evaluate(frame, script("guard")):
+            raise collector_error("COL309", f"In {frame.url} elements take the names {', '.join(names[:5])}.")
         for engine in engines:
             run = f"({script(engine.script)})({engine.options(in_frame=bool(frame.parent))})"
             source = f"{script('prepare')}\n{engine.source}\n;0"
@@ -191,13 +191,6 @@ def _seen_in(row: dict[str, Any], view: Audit) -> None:
 def _severity(impact: str | None) -> int:
     """Rank an impact; one that is not known is the worst, so that no merge can soften it."""
     return _IMPACTS.index(impact) if impact in _IMPACTS else len(_IMPACTS)
-
-
-def _refuse_clobbering(page: Page, frame: Frame) -> None:
-    """Refuse a document whose element names stand in for DOM properties."""
-    names = page.evaluate(frame, script("guard"))
-    if names:
-        raise collector_error("COL309", f"In {frame.url} elements take the names {', '.join(names[:5])}.")
 
 
 def _visible(page: Page, frames: list[Frame]) -> dict[str, bool]:

@@ -66,14 +66,9 @@ SWITCHES: Final = (
 
 
 def find_browser(explicit: str | None = None, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the path of the Chromium to use.
+    """Return the path of the Chromium to use, or raise COL301.
 
-    Args:
-        explicit: The caller's choice; it wins, and so does INTERLOCK_BROWSER after it. Neither ever falls back.
-        environ: The environment to look in.
-
-    Raises:
-        CollectorError: COL301.
+    The caller's choice, `explicit`, wins, and so does INTERLOCK_BROWSER after it. Neither ever falls back.
     """
     for source, wish in (("the browser argument", explicit), ("INTERLOCK_BROWSER", environ.get("INTERLOCK_BROWSER"))):
         if wish:

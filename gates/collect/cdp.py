@@ -39,14 +39,15 @@ class CdpError(InterlockError):
 class Connection:
     """A synchronous DevTools client: `call` waits for its answer and hands on every event that comes before it.
 
-    The browser writes to `read_fd`; after `deadline`, of `time.monotonic()`, every wait ends in COL303.
+    The browser writes to `read_fd`; after `deadline`, of `time.monotonic()`, every wait ends in COL303. What the
+    browser refuses is a `CdpError`, its end COL304.
     """
 
     def __init__(self, read_fd: int, write_fd: int, deadline: float) -> None:
         self._read_fd = read_fd
         self._write_fd = write_fd
         self._deadline = deadline
-        self.handler: Handler = _ignore
+        self.handler: Handler = lambda _session, _method, _params: None
         """Called for each event. It may `post` and raise, never `call`."""
         self._buffer = bytearray()
         self._last_id = 0
@@ -71,12 +72,7 @@ class Connection:
         self._posted[self._send(method, params, session)] = method, then
 
     def call(self, method: str, params: Params | None = None, session: str = "") -> dict[str, Any]:
-        """Send a command and return its result.
-
-        Raises:
-            CdpError: The browser refused.
-            CollectorError: COL303 or COL304.
-        """
+        """Send a command and return its result."""
         return self.answer(self.ask(method, params, session))
 
     def ask(self, method: str, params: Params | None = None, session: str = "") -> int:
@@ -86,12 +82,7 @@ class Connection:
         return number
 
     def answer(self, number: int) -> dict[str, Any]:
-        """Wait for the answer to an `ask` and return its result.
-
-        Raises:
-            CdpError: The browser refused.
-            CollectorError: COL303 or COL304.
-        """
+        """Wait for the answer to an `ask` and return its result."""
         while number not in self._answers:
             self._pump(self._deadline)
         method, answer = self._asked.pop(number), self._answers.pop(number)
@@ -100,11 +91,7 @@ class Connection:
         return answer.get("result", {})
 
     def wait(self, done: Callable[[], bool], until: float | None = None) -> bool:
-        """Hand on events until `done()`; return False when `until` (monotonic) came first.
-
-        Raises:
-            CollectorError: COL303 when the connection's own deadline came first.
-        """
+        """Hand on events until `done()`; return False when `until` (monotonic) came first."""
         while not done():
             if until is not None and time.monotonic() >= until:
                 return False
@@ -171,10 +158,6 @@ class Connection:
         if reason and not reason.startswith(_GONE):
             raise CdpError(f"{method}: {reason}")
         then()
-
-
-def _ignore(_session: str, _method: str, _params: dict[str, Any]) -> None:
-    """Let an event pass: no page is open."""
 
 
 def _crashed() -> CollectorError:

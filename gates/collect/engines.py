@@ -66,11 +66,7 @@ class Engine:
 
 
 def load_engines() -> tuple[Engine, ...]:
-    """Return the engines, in the order in which they run.
-
-    Raises:
-        CollectorError: COL310 when one is not the file that was published.
-    """
+    """Return the engines, in the order in which they run; COL310 when one is not the file that was published."""
     axe, accesslint = (_published(name) for name in FILES)
     return (
         Engine("axe-core", AXE_VERSION, axe, "audit", tuple(AXE_LEFT_OUT), PAGE_RULES),

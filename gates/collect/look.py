@@ -1,4 +1,7 @@
-"""Several views of one page at once: loaded, used a little, and watched for some seconds, all at the same time."""
+"""Several views of one page at once: loaded, used a little, and watched for some seconds, all at the same time.
+
+What is raised is COL303 to COL307, of the first view that is not as it should be.
+"""
 
 import math
 import os
@@ -36,11 +39,7 @@ class Look:
     motions: tuple[Motion, ...] = MOTIONS
 
     def chosen(self, environ: Mapping[str, str] = os.environ) -> "Look":
-        """Return this look, as long as INTERLOCK_LOOK_SECONDS says where it is set.
-
-        Raises:
-            CollectorError: COL302 when that is no number in its bounds.
-        """
+        """Return this look, as long as INTERLOCK_LOOK_SECONDS says where it is set, or raise COL302 for that."""
         wish = environ.get(VARIABLE)
         if wish is None:
             return self
@@ -62,9 +61,6 @@ def watch(connection: Connection, pages: Sequence[Page], seconds: float) -> None
 
     They are views of one page, watched for at least so many seconds after all have loaded; using them takes most of a
     second.
-
-    Raises:
-        CollectorError: COL303 to COL307, of the first view that is not as it should be.
     """
 
     def handle(session: str, method: str, params: dict[str, Any]) -> None:
@@ -91,11 +87,7 @@ def watch(connection: Connection, pages: Sequence[Page], seconds: float) -> None
 
 
 def between(connection: Connection, page: Page) -> Iterator[int]:
-    """Give a view each width between the usual ones at which its style sheets lay it out otherwise, and yield it.
-
-    Raises:
-        CollectorError: COL303 to COL307.
-    """
+    """Give a view each width between the usual ones at which its style sheets lay it out otherwise, and yield it."""
     found: list[float] = page.evaluate(page.frames()[0], script("breakpoints"))
     for width in widths_between(found):
         page.stretch(width)

@@ -81,7 +81,10 @@ class Frame:
 
 
 class Page:
-    """A page in a browser context of its own, in a window so many CSS pixels wide, whose user may want less motion."""
+    """A page in a browser context of its own, in a window so many CSS pixels wide, whose user may want less motion.
+
+    What waits or asks raises `CollectorError` (COL303 to COL308), and `CdpError` for what was refused or threw.
+    """
 
     def __init__(self, connection: Connection, target: Target, width: int, motion: Motion = "reduce") -> None:
         self.recorder = Recorder(width, motion)
@@ -105,7 +108,7 @@ class Page:
         self._events: dict[str, Callable[[str, dict[str, Any]], None]] = {
             **self.traffic.events,
             "Inspector.targetCrashed": self._on_crash,
-            "Log.entryAdded": self._on_log,
+            "Log.entryAdded": lambda _, row: self.recorder.browser_log(row["entry"]),
             "Page.frameNavigated": self._on_navigated,
             "Page.frameRequestedNavigation": self._on_leaving,
             "Page.frameStoppedLoading": self._on_stopped,
@@ -113,7 +116,9 @@ class Page:
             "Page.lifecycleEvent": self._on_lifecycle,
             "Runtime.bindingCalled": self._on_told,
             "Runtime.consoleAPICalled": self._on_console,
-            "Runtime.exceptionThrown": self._on_exception,
+            "Runtime.exceptionThrown": lambda _, told: self.recorder.error(
+                *describe_exception(told["exceptionDetails"])
+            ),
             "Target.attachedToTarget": self._on_attached,
             "Target.detachedFromTarget": self._on_detached,
         }
@@ -135,11 +140,7 @@ class Page:
         self._asked = self._connection.ask("Page.navigate", {"url": self._target.url}, self._session)
 
     def arrive(self) -> None:
-        """Wait for the server's answer.
-
-        Raises:
-            CollectorError: COL303 to COL307.
-        """
+        """Wait for the server's answer."""
         answer = self._connection.answer(self._asked)
         self._loader = answer.get("loaderId", "")
         if "errorText" in answer:
@@ -178,11 +179,7 @@ class Page:
             self._connection.post("Emulation.setFocusEmulationEnabled", {"enabled": True}, self._session)
 
     def check(self) -> None:
-        """Make sure that the page is still the page that was asked for.
-
-        Raises:
-            CollectorError: COL305 or COL306.
-        """
+        """Make sure that the page is still the page that was asked for."""
         status = self.traffic.documents.get(self._frame, 0)
         if status >= 400:
             raise collector_error("COL305", f"{self._target.text} was answered with status {status}.")
@@ -195,11 +192,7 @@ class Page:
             raise collector_error("COL305", f"{self._target.text} stopped its own loading before it was complete.")
 
     def frames(self) -> list[Frame]:
-        """Return every document of the page, the main one first, each with a fresh isolated world.
-
-        Raises:
-            CollectorError: COL308 when a frame cannot be entered.
-        """
+        """Return every document of the page, the main one first, each with a fresh isolated world, or raise COL308."""
         trees: list[tuple[str, dict[str, Any]]] = []
         for session in list(self._sessions):
             try:
@@ -223,11 +216,7 @@ class Page:
                 self.evaluate(frame, f"({script('still')})({SOON_SECONDS * 1000}, {share})")
 
     def evaluate(self, frame: Frame, expression: str) -> Any:
-        """Run an expression in a frame's isolated world and return its value, awaited.
-
-        Raises:
-            CdpError: It threw.
-        """
+        """Run an expression in a frame's isolated world and return its value, awaited."""
         return self.finish(self.begin(frame, expression))
 
     def begin(self, frame: Frame, expression: str) -> int:
@@ -236,23 +225,14 @@ class Page:
         return self._connection.ask("Runtime.evaluate", asking, frame.session)
 
     def finish(self, asked: int) -> Any:
-        """Return the value of an expression that was begun.
-
-        Raises:
-            CdpError: It threw.
-        """
+        """Return the value of an expression that was begun."""
         answer = self._answer(asked)
         if "exceptionDetails" in answer:
             raise CdpError(describe_exception(answer["exceptionDetails"])[0])
         return answer["result"].get("value")
 
     def call(self, method: str, params: dict[str, Any] | None = None, session: str = "") -> dict[str, Any]:
-        """Send a command to the page, or to one of its frames' sessions.
-
-        Raises:
-            CdpError: It was refused.
-            CollectorError: COL305 or COL306 when it was refused because the page is not there any more.
-        """
+        """Send a command to the page, or to one of its frames' sessions; COL305 or COL306 when the page is gone."""
         return self._answer(self._connection.ask(method, params, session or self._session))
 
     def _answer(self, asked: int) -> dict[str, Any]:
@@ -401,12 +381,6 @@ class Page:
             self.recorder.error(text, url)
         else:
             self.recorder.told(text, url)
-
-    def _on_exception(self, _session: str, params: dict[str, Any]) -> None:
-        self.recorder.error(*describe_exception(params["exceptionDetails"]))
-
-    def _on_log(self, _session: str, params: dict[str, Any]) -> None:
-        self.recorder.browser_log(params["entry"])
 
 
 def _flat(tree: dict[str, Any]) -> list[dict[str, Any]]:

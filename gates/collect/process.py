@@ -19,10 +19,8 @@ def run_worker(job: dict[str, Any], folder: Path, timeout_seconds: float) -> dic
     """Run one job, as `worker.work` takes it, in a worker and return its answer; it puts its files into the folder.
 
     When this returns or raises, no process of the group is left: the browser's processes all hold the error pipe, and
-    its end is awaited.
-
-    Raises:
-        CollectorError: What the worker reported, COL303 when it had to be killed, or COL310 when it failed itself.
+    its end is awaited. What the worker reported is raised, COL303 when it had to be killed, or COL310 when it failed
+    itself.
     """
     # -P: nothing is imported from the current folder, which belongs to the agents.
     command = [sys.executable, "-P", "-m", "interlock.gates.collect.worker"]

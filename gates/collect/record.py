@@ -103,10 +103,11 @@ class Recorder:
         told = {_first_line(text): (text, url) for text, url in self._told}
         unmatched = [told[line] for line in told if line not in reported]
         # The two ways do not always word an error alike, as when what was thrown is no Error.
-        return [
-            self._record("console", "error", f"interlock: the page swallowed {_named(text)}", url)
-            for text, url in unmatched[len(reported - told.keys()) :]
-        ]
+        rows: list[dict[str, Any]] = []
+        for text, url in unmatched[len(reported - told.keys()) :]:
+            named = text.replace(_REJECTED, "an unhandled rejection: ", 1) if text.startswith(_REJECTED) else text
+            rows.append(self._record("console", "error", f"interlock: the page swallowed {named}", url))
+        return rows
 
     def _keep(self, rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
         if len(rows) < MAX_RECORDS:
@@ -128,12 +129,6 @@ class Recorder:
 
 def _first_line(text: str) -> str:
     return text.partition("\n")[0][:MAX_TEXT]
-
-
-def _named(text: str) -> str:
-    """Return an uncaught error as a log names it."""
-    rejected = text.removeprefix(_REJECTED)
-    return text if rejected == text else f"an unhandled rejection: {rejected}"
 
 
 def describe_value(remote: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from interlock.gates.collect.errors import collector_error
 from interlock.gates.collect.look import Look
 from interlock.gates.collect.process import run_worker
 from interlock.gates.collect.site import resolve_target
-from interlock.gates.evidence import EvidenceFile, path_finding, read_evidence, write_evidence
+from interlock.gates.evidence import EvidenceFile, path_finding, write_evidence
 from interlock.gates.manifest import Binding, Collection, Collector, collected_file, write_manifest
 
 COLLECTED: Final[dict[str, tuple[EvidenceKey, ...]]] = {
@@ -41,7 +41,6 @@ def collect(
     timeout_seconds: float = TIMEOUT_SECONDS,
     look: Look | None = None,
     browser: str | None = None,
-    previous: Collection | None = None,
 ) -> Collection:
     """Look at a page with a real browser and leave evidence of it, judged and bound.
 
@@ -55,8 +54,6 @@ def collect(
         timeout_seconds: How long the browser may take.
         look: How the page is looked at; the environment may say how long.
         browser: A Chromium to use in place of the one that is found.
-        previous: A collection that the caller can vouch for (from its journal, never from a manifest on disk, which
-            anybody can write). It is returned as it is when it is of the same thing and all its files are unchanged.
 
     Returns:
         The collection; `ok` says whether its content passed, which is not an error of the collector.
@@ -77,12 +74,6 @@ def collect(
     refused = next((bad for key in keys if (bad := path_finding(f"{binding.folder(key)}/{page.slug}.png"))), None)
     if refused is not None:
         raise collector_error("COL302", refused.message, "Choose a task id of printable ASCII without `/`.")
-    if (
-        previous is not None
-        and (previous.gate, previous.target, previous.binding) == (gate, page.text, binding)
-        and _still_holds(previous, keys, place)
-    ):
-        return previous
     if not place.is_dir():
         raise collector_error("COL311", f"There is no folder {place}.")
     program = find_browser(browser)
@@ -107,16 +98,6 @@ def collect(
 def _judge(gate: str, key: EvidenceKey, files: list[tuple[EvidenceKey, EvidenceFile]]) -> list[Finding]:
     """Apply the content check of one category, as strictly as a run does."""
     return check_collected(gate, key, [Subject(file, key) for owner, file in files if owner == key], in_run=True)
-
-
-def _still_holds(previous: Collection, keys: tuple[EvidenceKey, ...], place: Path) -> bool:
-    """Return whether a collection has files under these keys and every one is still what it was."""
-    if {file.key for file in previous.files} != set(keys):
-        return False
-    return all(
-        isinstance(found := read_evidence(place, file.path), EvidenceFile) and found.sha256 == file.sha256
-        for file in previous.files
-    )
 
 
 def staging_folder(place: Path, gate: str, binding: Binding, keys: Sequence[EvidenceKey]) -> Path:

@@ -151,11 +151,7 @@ def private(root: Path, path: PurePath, *, beside: PurePath) -> str:
 
 
 def _ignored_at(root: Path, path: PurePath) -> PurePath | None:
-    """Return the outermost folder by which git ignores a file, or the file itself; None where git does not.
-
-    Raises:
-        GitError: This is a checkout, and git gives no answer.
-    """
+    """Return the outermost folder by which git ignores a file, or the file itself; None where git does not."""
     if not any(os.path.lexists(above / ".git") for above in (root, *root.parents)):
         return None
     steps = [path, *reversed(path.parents[:-1])]
@@ -172,11 +168,7 @@ def _ignored_at(root: Path, path: PurePath) -> PurePath | None:
 
 
 def resolve_target(target: str, root: Path) -> Target:
-    """Read what the user named as the page.
-
-    Raises:
-        CollectorError: COL302.
-    """
+    """Read what the user named as the page, or raise COL302."""
     try:
         parts = urlsplit(target)
     except ValueError as error:

@@ -2,6 +2,9 @@
 
 No filter of git is applied, so that line endings, pointers of large files and the contents of submodules stay as they
 are on disk. The manifest names every file with its mode and SHA-256; the run keeps the digest of the manifest.
+
+What fails is a `SealError`: `SEAL101` the tree or an ignore file cannot be read, `SEAL102` a file cannot be read or
+changes meanwhile, `SEAL110` the store was changed, `SEAL112` it cannot be written.
 """
 
 import json
@@ -63,11 +66,7 @@ class Base:
         return path[len(self.root) + 1 :] if path.startswith(f"{self.root}/") else None
 
     def content(self, path: str) -> bytes | None:
-        """Return the content of a file, by its path relative to the top; None when the base has no such file.
-
-        Raises:
-            SealError: `SEAL110` the store was changed.
-        """
+        """Return the content of a file, by its path relative to the top; None when the base has no such file."""
         entry = self.files.get(path)
         return None if entry is None or entry.mode == LINK else self.store.object(entry.sha256)
 
@@ -76,18 +75,16 @@ def freeze(root: Path, *, listing: Listing | None = None, progress: Callable[[in
     """Store the tree around a project's root, which has no symbolic links, as it is now.
 
     `listing` are its files, where they are known; `progress` is called with the files done and in all.
-
-    Raises:
-        SealError: `SEAL101` the tree cannot be listed, `SEAL102` a file cannot be read or changes meanwhile, `SEAL112`
-            the store cannot be written.
     """
     top, relative = place_of(root)
     store, files = Store(top), dict[str, Entry]()
     listed = (listing or list_tree(top, relative)).files
     for number, path in enumerate(sorted(listed), 1):
-        if (entry := _stored(store, top, path)) is not None:
-            files[path] = entry
-            stamp = listed[path]
+        # One that was removed since it was listed is none.
+        if os.path.lexists(top / path):
+            entry, data = read_entry(top, path)
+            store.keep_object(data, entry.sha256)
+            files[path], stamp = entry, listed[path]
             remember(stamp.inode, stamp.size, stamp.ctime_ns, f"{entry.mode} {entry.sha256}")
         if progress is not None and number % 500 == 0:
             progress(number, len(listed))
@@ -102,11 +99,7 @@ def keep_base(root: Path, contents: Mapping[str, tuple[str, bytes]]) -> Base:
 
 
 def load(root: Path, digest: str, top: str = "") -> Base:
-    """Read a base back by the digest that the run kept; `top` is the checkout as the run kept it, else the one now.
-
-    Raises:
-        SealError: `SEAL110` it is not in the store, or is not what was stored.
-    """
+    """Read a base back by the digest that the run kept; `top` is the checkout as the run kept it, else the one now."""
     where = Path(top) if top else place_of(root)[0]
     return _loaded(where, digest, os.fspath(Store(where).folder))
 
@@ -129,9 +122,6 @@ def place_of(root: Path) -> tuple[Path, str]:
 
     A root that the checkout ignores is none of its files: it is a tree of its own. Files that an agent can write decide
     that, so a run asks once, when it begins, and keeps the answer in what it froze.
-
-    Raises:
-        SealError: `SEAL101` an ignore file or the index of the checkout cannot be read.
     """
     real = Path(os.path.realpath(root))
     top = top_of(real) or real
@@ -140,11 +130,7 @@ def place_of(root: Path) -> tuple[Path, str]:
 
 
 def read_entry(top: Path, path: str) -> tuple[Entry, bytes]:
-    """Read one file or link of a tree once, without following a link.
-
-    Raises:
-        SealError: `SEAL102` it cannot be read, or changes while it is read.
-    """
+    """Read one file or link of a tree once, without following a link."""
     name = f"{top}/{path}"
     for _ in range(_ATTEMPTS):
         try:
@@ -166,15 +152,6 @@ def read_entry(top: Path, path: str) -> tuple[Entry, bytes]:
         except OSError as error:
             raise _unreadable(path, error.strerror or "unknown") from error
     raise _unreadable(path, "it changes while it is read, or is no file")
-
-
-def _stored(store: Store, top: Path, path: str) -> Entry | None:
-    """Store one file of the tree; one that was removed since it was listed is none."""
-    if not os.path.lexists(f"{top}/{path}"):
-        return None
-    entry, data = read_entry(top, path)
-    store.keep_object(data, entry.sha256)
-    return entry
 
 
 def _kept(top: Path, root: str, files: dict[str, Entry]) -> Base:

@@ -1,4 +1,8 @@
-"""One sealed gate of a run, with everything that it goes by: what was recorded when the run began."""
+"""One sealed gate of a run, with everything that it goes by: what was recorded when the run began.
+
+What was changed or removed since then is `SEAL201`, or `SEAL202` where a command names the file; `SEAL104` is raised
+where what this user may write cannot be searched.
+"""
 
 import os
 from collections.abc import Generator, Mapping, Sequence
@@ -95,9 +99,6 @@ class GateCase:
 
         These are folders that are left out, bytecode that was written since, and programs in folders of PATH that are
         new.
-
-        Raises:
-            SealError: `SEAL201` what was recorded was changed or removed, or there is nothing to hide with.
         """
         enclosed = sandbox.level() != "none"
         found = [name for digest in self.frozen.kept.values() for name in keep.left_out(digest)]
@@ -133,8 +134,12 @@ class GateCase:
     @cached_property
     def named(self) -> tuple[str, ...]:
         """The files of the base that a command of the gate names; as `--option=FILE` or `@FILE` what is not code."""
-        commands = [(*argv, *_joined(argv)) for argv in self.commands]
-        names = {name for argv in commands for name in named_files(argv, self.root, self.path)}
+        names: set[str] = set()
+        for argv in self.commands:
+            # An option names the product too.
+            joined = [name for word in argv for name in (word.partition("=")[2], word.removeprefix("@"))]
+            words = (*argv, *(name for name in joined if name not in argv and not is_code(name)))
+            names.update(named_files(words, self.root, self.path))
         inside = (os.path.relpath(name, self.root) for name in names)
         return tuple(sorted(name for name in inside if self.base.inside(name) in self.base.files))
 
@@ -149,11 +154,7 @@ class GateCase:
         return f"sha256:{digest.hexdigest()}"
 
     def check_kept(self) -> None:
-        """Refuse dependencies and programs that are not what they were when the run started.
-
-        Raises:
-            SealError: `SEAL201` a kept file, `SEAL202` a file that a command names.
-        """
+        """Refuse dependencies and programs that are not what they were when the run started."""
         for name in (name for argv in self.commands for name in named_files(argv, self.root, self.path)):
             if not unchanged(self.frozen, name):
                 message = f"{self.gate.id} cannot be judged: {name} was changed since the run began."
@@ -166,9 +167,6 @@ class GateCase:
         """Run commands; when they have ended, everything that they could read must still be what it was at the start.
 
         A process that was left behind could change it for just as long.
-
-        Raises:
-            SealError: `SEAL201`, `SEAL202` as `check_kept`; `SEAL104` what this user may write cannot be searched.
         """
         self.check_kept()
         with searching(self.frozen.system, self.frozen.began_ns) as found:
@@ -177,12 +175,6 @@ class GateCase:
         if first is not None:
             raise self.unfit(first, "changed")
         self.check_kept()
-
-
-def _joined(argv: Sequence[str]) -> list[str]:
-    """Return what follows `=` or `@` in the words of a command, without code: an option names the product too."""
-    found = [name for word in argv for name in (word.partition("=")[2], word.removeprefix("@"))]
-    return [name for name in found if name not in argv and not is_code(name)]
 
 
 def not_sealed(case: GateCase, why: str) -> SealError:

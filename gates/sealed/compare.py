@@ -18,7 +18,7 @@ from typing import Any, Final, assert_never
 from interlock.core.finding import Finding
 from interlock.gates.sealed.faults import fault_of
 from interlock.gates.sealed.outcomes import TestCase, TestRun, run_from_json
-from interlock.gates.sealed.static_tests import ANY_TEST, StaticTest, StaticTests
+from interlock.gates.sealed.static_tests import ANY_TEST, StaticTests
 
 _MAX_NAMED: Final = 5
 _PARAMETERS: Final = re.compile(r"\[.*\]$", re.DOTALL)
@@ -41,11 +41,7 @@ class BaseList:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "BaseList":
-        """Return the list that `to_json` wrote.
-
-        Raises:
-            KeyError, TypeError, ValueError: It is not one.
-        """
+        """Return the list that `to_json` wrote, or raise KeyError, TypeError or ValueError."""
         return cls(run_from_json(data["run"]), tuple(str(each) for each in data["unstable"]))
 
     def failing(self) -> tuple[str, ...]:
@@ -249,7 +245,8 @@ class _Comparing:
     def _unknown(self, case: TestCase, gone: list[str]) -> list[Finding]:
         """Return what is wrong with a test that the base does not list: it is new, or the base could not list it."""
         if (file := self._unlisted(case)) and not self._free(case.file):
-            test = self._written(file, case.id)
+            tests = self.written.get(file, {})
+            test = tests.get(self._qualified(file, case.id)) or tests.get(ANY_TEST)
             if case.outcome in _SKIPPED and test is not None and test.skips:
                 return []
             faults = self._state(TestCase(case.id, "error", file=case.file), case, gone)
@@ -272,10 +269,6 @@ class _Comparing:
         if self.now.runner == "go":
             return next((name for name in names if case.id.startswith(f"{name}.")), "")
         return next((name for name in (case.file, file_of(case.id)) if name in names), "")
-
-    def _written(self, file: str, identity: str) -> StaticTest | None:
-        tests = self.written.get(file, {})
-        return tests.get(self._qualified(file, identity)) or tests.get(ANY_TEST)
 
     def _qualified(self, file: str, identity: str) -> str:
         """Return the name of a test as its file writes it, such as `TestCart.test_total`."""
@@ -340,10 +333,6 @@ class _Comparing:
             unproven = unproven or (was.proof == "ended" and case.proof != "ended")
         return [fault_of("unproven", case.id, "its body did not run to its end")] if unproven else []
 
-    def _group(self, identity: str, file: str, functions: frozenset[str]) -> str:
-        function = _function(identity)
-        return function if function in functions else f"{file or file_of(identity)} (any test)"
-
     def _stands_for(self, identity: str) -> bool:
         """Return whether a test of unknown id can be one of the base whose id is not stable."""
         return _function(identity) in {_function(each) for each in self.base.unstable}
@@ -359,7 +348,8 @@ class _Comparing:
         known = {*before, *self.base.run.collected} - unstable
 
         def groups(ids: Iterable[tuple[str, str]]) -> Counter[str]:
-            return Counter(self._group(identity, file, functions) for identity, file in ids)
+            rows = ((_function(identity), file or file_of(identity)) for identity, file in ids)
+            return Counter(name if name in functions else f"{file} (any test)" for name, file in rows)
 
         skipped = [each for each in mine if each in before and before[each].outcome in _SKIPPED]
         files = {each: before[each].file if each in before else "" for each in mine}

@@ -1,4 +1,8 @@
-"""One run of a gate's command on one tree: in its export and enclosure, or bare, with a probe where there is one."""
+"""One run of a gate's command on one tree: in its export and enclosure, or bare, with a probe where there is one.
+
+A command that cannot be started is a `CollectorError` (`COL202`), an export that cannot be made or watched a
+`SealError` (`SEAL1xx`), and so is one that cannot be kept apart from the checkout (`SEAL301`).
+"""
 
 import errno
 import os
@@ -92,15 +96,11 @@ class Workspace:
         timeout_seconds: float | None = None,
         pipes: Pipes | None = None,
     ) -> Ended:
-        """Run one command in the export.
-
-        Raises:
-            CollectorError: `COL202` it cannot be started.
-        """
+        """Run one command in the export."""
         case = self.case
         program = case.program(argv)
-        if not self.closed:
-            program = program.replace(f"{case.base.top}/", f"{self.export}/", 1) if self._exported(program) else program
+        if not self.closed and program and os.path.relpath(program, case.base.top) in case.base.files:
+            program = program.replace(f"{case.base.top}/", f"{self.export}/", 1)
         if not program and "/" not in argv[0]:
             raise unstartable(case.gate, FileNotFoundError(errno.ENOENT, "it is not on PATH"), argv[0])
         try:
@@ -114,9 +114,6 @@ class Workspace:
             )
         except (OSError, ValueError) as error:
             raise unstartable(case.gate, error, argv[0]) from error
-
-    def _exported(self, program: str) -> bool:
-        return os.path.relpath(program, self.case.base.top) in self.case.base.files if program else False
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the commands: small, and not the agent's."""
@@ -153,14 +150,7 @@ class Workspace:
 
     @contextmanager
     def observed(self) -> Generator[Seen]:
-        """Run commands; what they did to the files that the export held is in `touched` then.
-
-        Yields:
-            What else was seen of them.
-
-        Raises:
-            SealError: `SEAL123` the export cannot be watched.
-        """
+        """Run commands and yield what is seen of them; `touched` then says what they did to files of the export."""
         plan, changed = self.plan, None
         try:
             with watched(os.fspath(self.export), folders_of(plan), plan.files.keys()) as seen:
@@ -173,11 +163,7 @@ class Workspace:
 
 @contextmanager
 def workspace(case: GateCase, plan: Plan, *, writes_bytecode: bool = False) -> Generator[Workspace]:
-    """Make the export of a plan, to run commands in.
-
-    Raises:
-        SealError: The export cannot be made (`SEAL1xx`), or cannot be kept apart from the checkout (`SEAL301`).
-    """
+    """Make the export of a plan, to run commands in."""
     with case.base.store.export() as folder, sandbox.private_folder() as private:
         _fill(case, plan, folder)
         for name in ("home", "bytecode"):
@@ -193,11 +179,7 @@ def workspace(case: GateCase, plan: Plan, *, writes_bytecode: bool = False) -> G
 
 
 def fresh_export(here: Workspace, plan: Plan) -> None:
-    """Make the export what its plan says once more, after commands ran in it; HOME and bytecode begin empty too.
-
-    Raises:
-        SealError: It cannot be made.
-    """
+    """Make the export what its plan says once more, after commands ran in it; HOME and bytecode begin empty too."""
     for name in ("home", "bytecode"):
         remove_tree(f"{here.private}/{name}")
         os.mkdir(f"{here.private}/{name}")
@@ -225,9 +207,6 @@ def execute(
         collect_only: List the tests and run none.
         only: Run these ids alone.
         keep_going: Run the tests of other files where a file cannot be collected.
-
-    Raises:
-        CollectorError: The command cannot be started.
     """
     case, stream, printed, ended_tests = here.case, bytearray(), bytearray(), 0
     began = shown = time.monotonic()
@@ -285,11 +264,7 @@ def execute(
 
 
 def prepare(here: Workspace) -> str:
-    """Run the commands of `prepare`; return why one failed, or nothing.
-
-    Raises:
-        CollectorError: `COL202` one cannot be started.
-    """
+    """Run the commands of `prepare`; return why one failed, or nothing."""
     if not here.case.seal.prepare:
         return ""
     with here.observed():
@@ -337,11 +312,7 @@ def compile_dependencies(here: Workspace) -> str:
 
 
 def _link_kept(case: GateCase, folder: Path) -> None:
-    """Without namespaces, link the kept folders into the export; refuse where they lead back into the checkout.
-
-    Raises:
-        SealError: `SEAL301` code would be found that is not the export's.
-    """
+    """Without namespaces, link the kept folders into the export; refuse where they lead back into the checkout."""
     first = next(keep.leads_back(case.frozen.kept, case.base.top), None)
     if first is not None:
         raise not_sealed(case, f"{first} leads back into the checkout")
@@ -352,12 +323,7 @@ def _link_kept(case: GateCase, folder: Path) -> None:
 
 
 def report_place(export: Path, path: str) -> str:
-    """Return where a report lies, as Interlock sees it; nothing where links lead out of the export on the way.
-
-    Args:
-        export: The folder of the export.
-        path: The report, relative to its top.
-    """
+    """Return where a report of the export lies, as Interlock sees it; nothing where links lead out on the way."""
     place, top = os.path.normpath(export / path), os.path.realpath(export)
     return place if f"{os.path.realpath(os.path.dirname(place))}/".startswith(f"{top}/") else ""
 

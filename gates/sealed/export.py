@@ -69,8 +69,7 @@ class Plan:
 def plan_of(base: Base, present: Mapping[str, str], scope: Iterable[str], protection: Protection) -> Plan:
     """Return what the export of the present work holds; `present` is as `gates.tree.tree_files` lists the scope.
 
-    Raises:
-        SealError: `SEAL120` a file in scope lies where the base has a protected folder, or the other way round.
+    `SEAL120` is raised where a file in scope lies where the base has a protected folder, or the other way round.
     """
     files, patterns = dict(base.files), compile_scope(scope)
     laid_over, removed, held_back, added = set[str](), list[str](), list[str](), list[str]()

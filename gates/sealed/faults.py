@@ -8,12 +8,8 @@ from interlock.gates.rules import BY_CODE
 def fault_of(kind: str, test: str, found: str, message: str = "", fix: str = "") -> Finding:
     """Return one reason why the tests do not pass; what is not given comes from the row and the rule of its kind.
 
-    Args:
-        kind: What is wrong, one of `FAULTS`.
-        test: The id of the test, or the file; empty when the whole run is meant.
-        found: What the run came to, bounded.
-        message: One sentence.
-        fix: What to do, in the imperative, for the agent whose work is judged.
+    `kind` is one of `FAULTS`, `test` the id of a test or a file, empty for the whole run, `found` what the run came to,
+    bounded; `fix` is for the agent whose work is judged.
     """
     code, said = FAULTS[kind]
     rule = BY_CODE[code]

@@ -89,8 +89,7 @@ def freeze(
         note: Takes what is done beside that and may take a while.
 
     Raises:
-        SealError: The tree cannot be frozen.
-        HeldOutError: The held-out checks of a gate cannot be used.
+        CollectorError: The tree cannot be frozen, or the held-out checks of a gate cannot be used.
     """
     real, began_ns = Path(os.path.realpath(root)), time.time_ns()
     top, relative = bases.place_of(real) if base is None else (base.top, base.root)

@@ -1,12 +1,15 @@
-"""A sealed gate from its parts: export the work, run its tests, compare them with the base, keep the evidence."""
+"""A sealed gate from its parts: export the work, run its tests, compare them with the base, keep the evidence.
+
+What cannot be judged raises a `CollectorError` with a code `SEAL…` or `COL20x`.
+"""
 
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 from interlock.core.finding import Finding
@@ -91,11 +94,7 @@ class SealedRun:
 def run_sealed_gate(
     case: GateCase, work: Work, tests: BaseList, *, binding: Binding, progress: Progress = lambda _line: None
 ) -> Collection:
-    """Run a sealed gate on the present work and store its evidence.
-
-    Raises:
-        CollectorError: The gate could not be judged; the codes are `SEAL…` and `COL20x`.
-    """
+    """Run a sealed gate on the present work and store its evidence."""
     done = judge(case, work, tests, progress=progress)
     execution = done.execution
     results = json.dumps(_results(done), indent=1, ensure_ascii=True).encode("ascii")
@@ -106,11 +105,7 @@ def run_sealed_gate(
 
 
 def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = lambda _line: None) -> SealedRun:
-    """Run a sealed gate on the present work.
-
-    Raises:
-        CollectorError: The gate could not be judged; the codes are `SEAL…` and `COL20x`.
-    """
+    """Run a sealed gate on the present work."""
     judging = _Judging(case, work, tests, progress)
     with case.unchanged(), workspace(case, judging.first) as here:
         if failed := prepare(here):
@@ -234,7 +229,8 @@ class _Judging:
             self.progress("the tests of the base passed; now with the new tests")
             if failed := self._export(here, self.plan):
                 return self.unprepared(here, failed)
-            done = done.followed_by(self._tried(here, self.plan, self._compare_added))
+            added = partial(compare_added, self.tests, allow_failing=self.case.seal.allow_failing)
+            done = done.followed_by(self._tried(here, self.plan, added))
             faults = done.comparison.faults
         faults = faults or self._unjudged()
         if not faults and (hidden := run_held_out(self.case, plan, here, done.execution.tests)) is not None:
@@ -283,16 +279,11 @@ class _Judging:
         before, outside = self.tests.run, self.case.base.outside
         made = map(outside, sorted({*built} - {*before.touched} - plan.files.keys()))
         new = [*plan.added, *filter(None, made)]
-        return [
-            *beside.shadowed(plan, before, tests), *beside.hiding(plan, before, self.case.python_path, new),
-            *self._displacing(new), *altered(plan, before, tests),
-        ]  # fmt: skip
-
-    def _displacing(self, new: Sequence[str]) -> Iterator[Finding]:
-        """Yield the new files, relative to the root, that are loaded in the place of one that keeps its content."""
+        found = [*beside.shadowed(plan, before, tests), *beside.hiding(plan, before, self.case.python_path, new)]
         for path, others in sorted(beside.displacing(new, self.base_files).items()):
             if kept := sorted(other for other in others if self._keeps(other)):
-                yield fault_of("shadowed", path, f"it is loaded in place of {kept[0]}")
+                found.append(fault_of("shadowed", path, f"it is loaded in place of {kept[0]}"))
+        return [*found, *altered(plan, before, tests)]
 
     def _rewritten(self, plan: Plan, touched: Iterable[str]) -> tuple[Finding, ...]:
         """Return the files that keep their base content, and were written or moved; on the base they were not.
@@ -336,9 +327,6 @@ class _Judging:
             written=static_tests(self._unlisted(tests), tests.runner, self.read, self.base_files),
             more=self.first.added != self.plan.added,
         )
-
-    def _compare_added(self, tests: TestRun) -> Comparison:
-        return compare_added(self.tests, tests, allow_failing=self.case.seal.allow_failing)
 
     def _unlisted(self, now: TestRun) -> frozenset[str]:
         """Return the files whose tests the base could not list; where it listed none, those that have some now."""

@@ -17,11 +17,7 @@ _MAX_BYTES: Final = 256 * 1024 * 1024
 
 
 def tracked_names(worktree: Path) -> frozenset[str]:
-    """Return the paths that the index of a worktree holds, relative to it; none where there is no index.
-
-    Raises:
-        SealError: `SEAL101` an index is there and cannot be read.
-    """
+    """Return the paths in the index of a worktree, relative to it; none without an index, `SEAL101` for a bad one."""
     folder = _git_folder(worktree)
     if folder is None:
         return frozenset()

@@ -1,4 +1,7 @@
-"""Held-out checks at the end of a sealed gate. What comes out of here is counts: no name, path, value or log."""
+"""Held-out checks at the end of a sealed gate. What comes out of here is counts: no name, path, value or log.
+
+Checks that cannot be used, or are not those that the run began with, raise `HeldOutError`.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -38,11 +41,7 @@ class HeldOut:
 
 
 def load_for(case: GateCase) -> HeldOutFolder | HeldOutTable | None:
-    """Read the held-out checks of a gate; None where it has none.
-
-    Raises:
-        HeldOutError: They cannot be used, or are not those that the run began with.
-    """
+    """Read the held-out checks of a gate; None where it has none."""
     if not case.seal.heldout:
         return None
     checks = load_held_out(case.root / case.seal.heldout, checkout=case.base.top)
@@ -56,11 +55,7 @@ def load_for(case: GateCase) -> HeldOutFolder | HeldOutTable | None:
 
 
 def unknown_function(case: GateCase) -> str:
-    """Return what of a held-out table's `function` the base does not have; empty where it has it, or needs none.
-
-    Raises:
-        HeldOutError: As `load_for`.
-    """
+    """Return what of a held-out table's `function` the base does not have; empty where it has it, or needs none."""
     checks = load_for(case)
     if not isinstance(checks, HeldOutTable):
         return ""
@@ -76,11 +71,7 @@ def unknown_function(case: GateCase) -> str:
 
 
 def run_held_out(case: GateCase, plan: Plan, here: Workspace, before: TestRun) -> HeldOut | None:
-    """Run the held-out checks of a gate on a fresh export of the same work; the visible tests passed in `before`.
-
-    Raises:
-        CollectorError: They cannot be used, or cannot be run.
-    """
+    """Run the held-out checks of a gate on a fresh export of the same work; the visible tests passed in `before`."""
     checks = load_for(case)
     if checks is None:
         return None

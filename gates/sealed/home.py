@@ -18,10 +18,9 @@ ENVIRONMENT: Final = {"PYTHONNOUSERSITE": "1", "GOENV": "off"}
 
 
 def empty(home: str) -> None:
-    """Empty a HOME but for packages that were downloaded: settings and start-up files there would steer later commands.
+    """Empty a HOME, by its path outside, but for packages that were downloaded; links in it are not followed.
 
-    Args:
-        home: Its path outside; links in it are not followed.
+    Settings and start-up files there would steer later commands.
     """
     real = os.path.realpath(home)
     _strip(real, _KEPT)

@@ -69,8 +69,7 @@ def kept_folders(top: Path, root: str, listing: Listing, names: Iterable[str]) -
 def record(place: Place) -> str:
     """Record what a place holds now and return the digest of the record.
 
-    Raises:
-        SealError: `SEAL102` a file cannot be read, `SEAL112` the store cannot be written.
+    `SEAL102` is raised where a file cannot be read, `SEAL112` where the store cannot be written.
     """
     last = _last(place)
     digest, before = "", _Files()
@@ -157,8 +156,7 @@ def contents(digest: str) -> str:
 def changed(records: Records) -> Iterator[tuple[str, Change]]:
     """Yield the files of kept places that are not what they were, absolute, each with what became of it.
 
-    Raises:
-        SealError: `SEAL102` a place cannot be listed, `SEAL110` the record was changed.
+    `SEAL102` is raised where a place cannot be listed, `SEAL110` where the record was changed.
     """
     for path, digest in records.items():
         place, files = _load(digest)
@@ -240,11 +238,7 @@ def _records() -> Path:
 
 @lru_cache(maxsize=256)
 def _load(digest: str) -> tuple[Place, _Files]:
-    """Return what was recorded.
-
-    Raises:
-        SealError: `SEAL110` the record was changed.
-    """
+    """Return what was recorded."""
     path = _records() / digest
     try:
         data = path.read_bytes()

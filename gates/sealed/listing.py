@@ -6,6 +6,9 @@ that is tracked and ignored belongs to the tree. A forged index can add files th
 
 Submodules and repositories inside the tree are walked with rules of their own, as git does. Left out always: `.git`,
 `__pycache__`, Interlock's own state at the project's root, and what is not tracked of `artifacts` there.
+
+`SEAL101` is raised where a folder, an ignore file or an index cannot be read, where a name is not UTF-8, and where a
+line of an ignore file could take for ever.
 """
 
 import codecs
@@ -64,11 +67,7 @@ def top_of(root: Path) -> Path | None:
 
 
 def is_left_out(top: Path, root: str) -> bool:
-    """Return whether the `.gitignore` files of a checkout ignore a folder in it, and its index tracks nothing there.
-
-    Raises:
-        SealError: `SEAL101` an ignore file or the index cannot be read.
-    """
+    """Return whether the `.gitignore` files of a checkout ignore a folder in it, and its index tracks nothing there."""
     rules: _Rules = ()
     at = ""
     for name in root.split("/"):
@@ -84,9 +83,6 @@ def list_tree(top: Path, root: str = "", *, but: Callable[[str], bool] = lambda 
     """List the files of a tree: a checkout, or a project's root where there is no git.
 
     `root` is the project's, relative to the top; folders of the top for which `but` holds are passed by.
-
-    Raises:
-        SealError: `SEAL101` a folder or an ignore file cannot be read, a name is not UTF-8, or an index is damaged.
     """
     state, evidence = (f"{root}/{name}" if root else name for name in (STATE, EVIDENCE))
     found = Listing()
@@ -130,7 +126,8 @@ class _Walk:
                     continue
                 is_out = _is_ignored(f"{path}/" if is_folder else path, here)
                 is_repository = is_folder and os.path.lexists(f"{self.top}/{path}/.git")
-                if is_repository and (not is_out or self._is_submodule(prefix, path)):
+                # Git does not ignore a repository that the index of the one around it holds, a submodule.
+                if is_repository and (not is_out or path[len(prefix) :] in tracked_names(Path(self.top, prefix))):
                     self.repositories.append(f"{path}/")
                 elif is_out:
                     ignored.append(path)
@@ -139,10 +136,6 @@ class _Walk:
                 else:
                     self._add(path, entry.stat(follow_symlinks=False))
         self._tracked(prefix, ignored)
-
-    def _is_submodule(self, prefix: str, path: str) -> bool:
-        """Return whether the index of a repository holds another one inside it, which git then does not ignore."""
-        return path[len(prefix) :] in tracked_names(Path(self.top, prefix))
 
     def _tracked(self, prefix: str, ignored: list[str]) -> None:
         """Add what is tracked although it is ignored; the other ignored folders are only named."""
@@ -203,11 +196,7 @@ def _spec(path: str) -> GitIgnoreSpec:
 
 
 def ignore_rules(path: str, content: bytes) -> GitIgnoreSpec:
-    """Return the rules of a `.gitignore` file, as git reads them.
-
-    Raises:
-        SealError: `SEAL101` a line could take for ever.
-    """
+    """Return the rules of a `.gitignore` file, as git reads them."""
     text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
     return GitIgnoreSpec([pattern for line in text.split("\n") for pattern in _patterns(path, line)])
 

@@ -22,11 +22,7 @@ _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d")
 
 
 def check_loaded(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> None:
-    """Refuse a run that loaded code of another checkout, or, without namespaces, of the original one.
-
-    Raises:
-        SealError: `SEAL301`, `SEAL302`.
-    """
+    """Refuse code of another checkout (`SEAL302`), or, without namespaces, of the original one (`SEAL301`)."""
     inside = f"{case.base.top}/"
     if sandbox.level() == "none":
         for path in loaded:

@@ -117,11 +117,7 @@ def bounded(text: str, limit: int = MESSAGE_CHARACTERS) -> str:
 
 
 def run_from_json(data: Mapping[str, Any]) -> TestRun:
-    """Return the run that `asdict` made plain data of.
-
-    Raises:
-        KeyError, TypeError, ValueError: It is not one.
-    """
+    """Return the run that `asdict` made plain data of, or raise KeyError, TypeError or ValueError."""
     fields = dict(data)
     fields["cases"] = tuple(TestCase(**case) for case in fields["cases"])
     for name in ("broken", "skipped_files", "shadows", "sources"):

@@ -56,11 +56,7 @@ _SITES: Final = ("site-packages", "dist-packages")
 
 
 def ask_python(python: str, where: str) -> Mapping[str, Any]:
-    """Return what a Python says about where it is installed and what it imports from.
-
-    Raises:
-        SealError: `SEAL103` it does not say.
-    """
+    """Return what a Python says about where it is installed and what it imports from, or raise `SEAL103`."""
     try:
         done = subprocess.run(
             [python, "-I", "-c", _ASK_PYTHON], capture_output=True, timeout=_ASK_SECONDS, check=True, cwd=where
@@ -169,11 +165,7 @@ class Reach:
         return [name for said in self._asked.values() for name in (*said["folders"], *said["path"])]
 
     def asked(self, python: str) -> Mapping[str, Any]:
-        """Return what a Python says of itself.
-
-        Raises:
-            SealError: `SEAL103` it does not say.
-        """
+        """Return what a Python says of itself, or raise `SEAL103`."""
         if python not in self._asked:
             self._asked[python] = ask_python(python, os.fspath(self.root))
         return self._asked[python]
@@ -204,11 +196,7 @@ class Reach:
                 self.add(os.path.normpath(f"{base.top}/{os.path.dirname(path)}/{text}") if text[:1] != "/" else text)
 
     def records(self, kept: Iterable[str]) -> dict[str, str]:
-        """Record the places, those that links in them lead to, and kept folders of the checkout.
-
-        Raises:
-            SealError: `SEAL102` a file cannot be read, `SEAL112` the store cannot be written.
-        """
+        """Record, as `keep.record`, the places, those that links in them lead to, and kept folders of the checkout."""
         found: dict[str, str] = {}
         pending = {path: Place(path) for path in kept} | self.places
         while pending:
@@ -312,9 +300,8 @@ def writable_system(folders: Iterable[str] = ()) -> tuple[str, ...]:
 def searching(folders: Iterable[str], since_ns: int) -> Generator[Callable[[], list[str]]]:
     """Look for files of the distribution whose status changed after a time, while a gate runs.
 
-    Yields:
-        What waits for the end of the search and returns the files, absolute, bytecode left out. It raises a SealError
-        (`SEAL104`) where this machine cannot be searched.
+    Yields what waits for the end of the search and returns the files, absolute, bytecode left out. It raises a
+    SealError (`SEAL104`) where this machine cannot be searched.
     """
     names = [name for name in folders if os.path.isdir(name)]
     if not names:

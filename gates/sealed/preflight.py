@@ -112,11 +112,7 @@ class BaseCheck:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], *, cached: bool = False) -> "BaseCheck":
-        """Return the check that `to_json` wrote.
-
-        Raises:
-            KeyError, TypeError, ValueError: It is none.
-        """
+        """Return the check that `to_json` wrote, or raise KeyError, TypeError or ValueError."""
         return cls(
             BaseList.from_json(data["tests"]), run_from_json(data["bare"]), note=str(data["note"]),
             log=str(data["log"]), cached=cached, bytecode=str(data["bytecode"]),
@@ -137,7 +133,8 @@ def check_base(
     Raises:
         CollectorError: The command cannot be started, or the base cannot be exported.
     """
-    path = case.base.store.result_path(_key(case))
+    parts = (_VERSION, case.frozen.base, case.command_digest, sandbox.level())
+    path = case.base.store.result_path(sha256(repr(parts).encode()).hexdigest()[:40])
     if known:
         with suppress(OSError, KeyError, TypeError, ValueError):
             return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
@@ -176,11 +173,6 @@ def _kept(path: Path, check: BaseCheck) -> BaseCheck:
     if not check.faults:
         write(path, json.dumps(check.to_json(), separators=(",", ":")).encode())
     return check
-
-
-def _key(case: GateCase) -> str:
-    parts = (_VERSION, case.frozen.base, case.command_digest, sandbox.level())
-    return sha256(repr(parts).encode()).hexdigest()[:40]
 
 
 class _Bare(Workspace):

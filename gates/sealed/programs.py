@@ -23,13 +23,8 @@ _MAX_STEPS: Final = 4
 def unreadable(programs: Iterable[str], which: str, folder: Path) -> Generator[dict[str, str]]:
     """Copy programs, and those that their first lines name (by PATH `which`), until the context ends.
 
-    What is no program of this machine, or is not there, is left out. The folder lies where programs may be run.
-
-    Yields:
-        Path of a program, without symbolic links, to that of its copy.
-
-    Raises:
-        SealError: `SEAL122` they cannot be copied.
+    What is no program of this machine, or is not there, is left out. The folder lies where programs may be run. Yields
+    the path of a program, without symbolic links, to that of its copy; `SEAL122` where they cannot be copied.
     """
     shutil.rmtree(folder, ignore_errors=True)
     found = dict[str, str]()

@@ -131,11 +131,7 @@ class Protection:
 def protection(
     protect: Iterable[str], may_change: Iterable[str], named: Collection[str] = (), folders: Collection[str] = ()
 ) -> Protection:
-    """Return what keeps its base content.
-
-    Raises:
-        TreeError: A pattern is refused.
-    """
+    """Return what keeps its base content, or raise `TreeError` for a pattern."""
     patterns, free = (compile_scope(rows) if (rows := list(given)) else _NONE for given in (protect, may_change))
     return Protection(named, patterns, free, folders)
 

@@ -37,8 +37,7 @@ _ENVIRONMENT: Final = {
 def base_of(root: Path, revision: str) -> tuple[Base, tuple[str, ...]]:
     """Store the files of a commit, branch or tag as a base; return it, and which files of the checkout differ.
 
-    Raises:
-        SealError: `SEAL130` the revision is not known, or git cannot read it or a submodule of it.
+    `SEAL130` is raised where the revision is not known, or git cannot read it or a submodule of it.
     """
     top, relative = place_of(root)
     present = list_tree(top, relative).files
@@ -54,7 +53,8 @@ def base_of(root: Path, revision: str) -> tuple[Base, tuple[str, ...]]:
         data = _LONE.sub(b"\r\n", stored) if path in crlf else stored
         if path in present:
             entry, now = read_entry(top, path)
-            if entry.mode != LINK and _points_at(stored, now):
+            pointer = _POINTER.match(stored)
+            if entry.mode != LINK and pointer and sha256(now).hexdigest().encode() == pointer[1]:
                 data = now
             if (entry.mode, now) != (mode, data):
                 dirty.append(path)
@@ -62,12 +62,6 @@ def base_of(root: Path, revision: str) -> tuple[Base, tuple[str, ...]]:
             dirty.append(path)
         contents[path] = (mode, data)
     return keep_base(root, contents), tuple(sorted({*dirty, *(present.keys() - contents.keys())}))
-
-
-def _points_at(stored: bytes, now: bytes) -> bool:
-    """Return whether an object is a pointer to the content of a file in the checkout."""
-    pointer = _POINTER.match(stored)
-    return pointer is not None and sha256(now).hexdigest().encode() == pointer[1]
 
 
 def _asks_for_crlf(files: Iterable["_File"]) -> frozenset[str]:

@@ -49,11 +49,7 @@ class Store:
         return digest
 
     def object(self, digest: str) -> bytes:
-        """Return the content with a SHA-256.
-
-        Raises:
-            SealError: `SEAL110` it is not there, or is not that content any more.
-        """
+        """Return the content with a SHA-256; `SEAL110` where it is not there, or is not that content any more."""
         try:
             with open(self.object_path(digest), "rb") as file:
                 data = file.read()
@@ -71,8 +67,7 @@ class Store:
     def export(self) -> Generator[Path]:
         """Hold a folder for one export alone; the next one in the same process finds most files in place.
 
-        Raises:
-            SealError: `SEAL111` too many gates of this checkout run at a time.
+        `SEAL111` is raised where too many gates of this checkout run at a time.
         """
         for number in range(_MAX_EXPORTS):
             folder = self.folder / "exports" / str(number)
@@ -104,11 +99,7 @@ def state_folder() -> Path:
 
 
 def write(path: str | Path, data: bytes) -> None:
-    """Write a whole file of the store or nothing; one that a crash of the machine cut is found by its digest.
-
-    Raises:
-        SealError: `SEAL112` the store cannot be written.
-    """
+    """Write a whole file of the store, or `SEAL112`; one that a crash of the machine cut is found by its digest."""
     try:
         write_atomically(path, data, mode=0o600, durable=False)
     except OSError as error:

@@ -54,11 +54,8 @@ class Seen:
 def watched(top: str, folders: Collection[str], files: Collection[str]) -> Generator[Seen]:
     """Watch folders below `top`, itself named by the empty path, and the files in them, until the context ends.
 
-    Yields:
-        What happened, which is whole when the context ends. Elsewhere than on Linux it stays empty.
-
-    Raises:
-        SealError: `SEAL123` they cannot be watched.
+    Yields what happened, which is whole when the context ends; elsewhere than on Linux it stays empty. `SEAL123` where
+    they cannot be watched.
     """
     seen = Seen()
     if sys.platform != "linux" or not folders:

@@ -110,7 +110,11 @@ def _placed(
         place, message = f"evidence_items[{at}].locator", f"The snippet is elsewhere in {shown(source.path)}."
         yield issue("STG309", place, message, found, copied(right), f"Write {copied(right)}.")
     if begin is None and case.surroundings.remote:
-        yield _unknown(source, snippet, at)
+        # Whoever asks may not learn what the file holds.
+        message = f"The snippet is not made of whole lines of {shown(source.path)}."
+        fix = "Copy whole lines exactly from the file, and leave nothing out; or cite the file that they are from."
+        expected = f"whole lines that {shown(source.path)} contains"
+        yield issue("STG308", f"evidence_items[{at}].snippet", message, shown("\n".join(snippet)), expected, fix)
     elif begin is None:
         yield _stranger(locator, source, snippet, at, help_out)
     elif slight := _slight(snippet, source, begin, at, quotes):
@@ -134,14 +138,6 @@ def _slight(snippet: list[str], source: Source, begin: int, at: int, quotes: boo
     one = quotes and len(lines) == 1
     fix = f"Write the whole line: {copied(lines[0].strip())}." if one else "Write the whole lines."
     return issue("STG311", f"evidence_items[{at}].snippet", message, shown(text), expected, fix)
-
-
-def _unknown(source: Source, snippet: list[str], at: int) -> Finding:
-    """Make the finding of a snippet that the file does not hold, for somebody who may not learn what it holds."""
-    message = f"The snippet is not made of whole lines of {shown(source.path)}."
-    fix = "Copy whole lines exactly from the file, and leave nothing out; or cite the file that they are from."
-    expected = f"whole lines that {shown(source.path)} contains"
-    return issue("STG308", f"evidence_items[{at}].snippet", message, shown("\n".join(snippet)), expected, fix)
 
 
 def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool) -> Finding:

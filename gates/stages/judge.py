@@ -40,7 +40,9 @@ def judge_stage(
         `MAX_FINDINGS_BYTES` together. Nothing is raised for what a payload holds.
     """
     if not isinstance(payload, Mapping):
-        return (_no_object(stage, payload),)
+        expected = f"an object with the fields {listed([f'`{field.name}`' for field in stage.fields])}"
+        message, fix = "The payload is not a JSON object.", f"Send {expected}."
+        return (issue("STG101", "", message, describe(payload), expected, fix),)
     fields = cast("Mapping[str, Any]", payload)
     if large := _too_large(fields):
         return (large,)
@@ -90,12 +92,6 @@ def _shortened(entry: Finding, limit: int) -> Finding:
 
 def _bytes(entries: Sequence[Finding]) -> int:
     return len(canonical([issue_record(entry) for entry in entries]))
-
-
-def _no_object(stage: Stage, payload: object) -> Finding:
-    names = listed([f"`{field.name}`" for field in stage.fields])
-    expected = f"an object with the fields {names}"
-    return issue("STG101", "", "The payload is not a JSON object.", describe(payload), expected, f"Send {expected}.")
 
 
 def _too_large(payload: Mapping[str, Any]) -> Finding | None:

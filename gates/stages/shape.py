@@ -41,10 +41,11 @@ def _meant(unknown: Sequence[str], absent: Sequence[str]) -> dict[str, str]:
     """
     left = list(absent)
     found: dict[str, str] = {}
-    for nearest in (_of_last_word, _spelled_like):
+    for by_ending in (True, False):
         for key in unknown:
-            name = nearest(_snake(key), left) if key not in found else None
-            if name is not None:
+            ending = [name for name in left if name.endswith(f"_{_snake(key)}")]
+            name = (ending[0] if len(ending) == 1 else "") if by_ending else closest(_snake(key), left, 0.7)
+            if name and key not in found:
                 found[key] = name
                 left.remove(name)
     return found
@@ -53,15 +54,6 @@ def _meant(unknown: Sequence[str], absent: Sequence[str]) -> dict[str, str]:
 def _snake(key: str) -> str:
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key[:100].strip())
     return words.lower().replace("-", "_").replace(" ", "_")
-
-
-def _of_last_word(key: str, names: Sequence[str]) -> str | None:
-    ending = [name for name in names if name.endswith(f"_{key}")]
-    return ending[0] if len(ending) == 1 else None
-
-
-def _spelled_like(key: str, names: Sequence[str]) -> str | None:
-    return closest(key, names, 0.7) or None
 
 
 def _locator_of(holder: Mapping[str, Any]) -> str:
@@ -81,7 +73,8 @@ def _missing(field: Field, at: str, key: str | None, value: str = "") -> Finding
     if value:
         fix = f"Add `{field.name}` with the value {copied(value)}."
     message = f"The field `{at}{field.name}` is missing."
-    return issue("STG103", at + field.name, message, found, f"{_expected(field)}{meaning}", fix)
+    expected = f"one of {listed(field.choices)}" if field.kind == "choice" else _KINDS[field.kind]
+    return issue("STG103", at + field.name, message, found, f"{expected}{meaning}", fix)
 
 
 def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None, at: str) -> Finding:
@@ -186,10 +179,6 @@ def _as_list(field: Field, value: object) -> str:
 
 def _wrong_kind(at: str, value: object, expected: str, fix: str) -> Finding:
     return issue("STG105", at, f"`{at}` is not {expected}.", describe(value), expected, fix)
-
-
-def _expected(field: Field) -> str:
-    return f"one of {listed(field.choices)}" if field.kind == "choice" else _KINDS[field.kind]
 
 
 def _short(number: float) -> bool:

@@ -45,16 +45,9 @@ def find_snippet(
 ) -> int | None:
     """Return the line on which a snippet, as `snippet_lines` returns it, begins; or None.
 
-    A snippet may begin and end in the middle of a line, unless whole lines are asked for, so that nobody finds out a
-    line letter by letter.
-
-    Args:
-        lines: The snippet.
-        source: The file.
-        first: The first line to look in, counted from 1.
-        last: The last line to look in; None: the last of the file.
-        effort: What is left for the payload; where nothing is, only the first place is compared.
-        whole: Whether only whole lines count.
+    A snippet may begin and end in the middle of a line, unless only `whole` lines count, so that nobody finds out a
+    line letter by letter. It is looked for from the line `first`, counted from 1, to `last`; None is the last of the
+    file. Where no `effort` is left for the payload, only the first place is compared.
     """
     size = len(source.lines)
     if not lines or not 1 <= first <= size:

@@ -1,6 +1,6 @@
 """A stage as data: the fields of its payload, its checks, and what a check may look at."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -82,10 +82,6 @@ def issue_record(issue: Finding) -> dict[str, str]:
     return {key: getattr(issue, key) for key in _ISSUE_KEYS}
 
 
-def _nobody(_paths: Sequence[str]) -> Authors:
-    return Authors()
-
-
 @dataclass(frozen=True, slots=True)
 class Observed:
     """What became of the tree while a stage was acted.
@@ -104,7 +100,7 @@ class Observed:
     allowed: tuple[str, ...]
     unchanged: Literal["error", "warn"] = "warn"
     unattributed: Literal["error", "warn"] = "warn"
-    authors: AuthorsOf = _nobody
+    authors: AuthorsOf = lambda _paths: Authors()
 
 
 @dataclass(frozen=True, slots=True)

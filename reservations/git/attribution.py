@@ -43,15 +43,12 @@ AuthorsOf: TypeAlias = Callable[[Sequence[str]], Authors]
 
 
 def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: float) -> Authors:
-    """Say whose changes these are, of those that were made since a time.
+    """Say whose changes these are, of those that were made since a time; the paths are relative to the folder `start`.
 
     A file is the agent's own where the hook let it edit the file, and the file was last written right after that,
     before another agent had it. What is left is another agent's who holds it, held it alone at any moment since, or
-    committed it with `interlock commit`; a lease of another worktree counts too.
-
-    Args:
-        start: The folder that the paths are relative to.
-        agents: The names of who asks; none: the agent that this process works for.
+    committed it with `interlock commit`; a lease of another worktree counts too. Without the names of agents, the one
+    that this process works for is meant.
     """
     found = place.find(start)
     if not paths or not os.path.exists(found.store_path):
@@ -66,7 +63,9 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
     finally:
         store.close()
     roots = checkouts.roots_of(found)
-    own = {path for path, at in marks if at is not None and at >= since and _wrote(f"{found.root}/{path}", at)}
+    # A file that changed when an edit was let through, or soon after.
+    own = {path for path, at in marks if at is not None and at >= since
+           and at - GRAIN_SECONDS <= time_of(f"{found.root}/{path}") <= at + EDIT_SECONDS}  # fmt: skip
     history = read_history(found.store_path, roots, checkouts.journals_of(roots))
     mine = {key_of(name) for name in names}
     near = leases_by_path(history)
@@ -79,11 +78,6 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
         {inside[path]: how for path, how in others.items() if path not in own},
         frozenset(inside[path] for path in theirs - own),
     )
-
-
-def _wrote(path: str, at: float) -> bool:
-    """Return whether a file changed when an edit was let through, or soon after."""
-    return at - GRAIN_SECONDS <= time_of(path) <= at + EDIT_SECONDS
 
 
 def _handed_on(leases: Rows, own: Set[str], written: Mapping[str, float]) -> set[str]:
@@ -105,15 +99,14 @@ def _handed_on(leases: Rows, own: Set[str], written: Mapping[str, float]) -> set
 def _others(
     root: str, history: History, leases: Rows, own: Set[str], written: Mapping[str, float], since: float
 ) -> tuple[dict[str, str], set[str]]:
-    """Return which files are other agents', each with how, and those that they wrote last.
-
-    Events bear whole seconds, so a second is begun whole.
-    """
+    """Return other agents' files, each with how, and those that they wrote last; a whole second of an event counts."""
     found: dict[str, str] = {}
     theirs: set[str] = set()
     for commit, made in history.made.items():
         if made.at >= int(since) and key_of(made.agent) not in own:
-            paths = [path for path in _changed_by(root, commit) if path in written]
+            wanted = ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
+            # Of one that is not here any more, nothing is known.
+            paths = [path for path in commands.names(commands.answer(root, wanted) or b"") if path in written]
             found |= dict.fromkeys(paths, f"committed by {shown(made.agent)}")
             theirs.update(path for path in paths if written[path] < made.at + 1)
     for path, held in leases:
@@ -121,9 +114,3 @@ def _others(
             found[path] = f"held by {shown(held.agent)}"
             theirs.update({path} if held.stood(int(written[path])) else ())
     return found, theirs
-
-
-def _changed_by(root: str, commit: str) -> list[str]:
-    """Return what a commit changed, relative to the root; of one that is not here any more, nothing."""
-    wanted = ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
-    return commands.names(commands.answer(root, wanted) or b"")

@@ -35,11 +35,7 @@ _LINK: Final = "160000"
 
 
 class GitError(ReservationError):
-    """Git did not answer, or answered with an error.
-
-    Args:
-        status: Git's exit status; None when it did not run or did not end in time.
-    """
+    """Git did not answer, or answered with an error; no `status` when it did not run or did not end in time."""
 
     code: ClassVar[str] = "RSV906"
 
@@ -51,8 +47,7 @@ class GitError(ReservationError):
 def environment(env: Mapping[str, str] | None = None, *, in_hook: bool = False) -> dict[str, str]:
     """Return the environment to run git in.
 
-    Args:
-        in_hook: Keep the variables by which git tells its hook which repository and which index it is about.
+    `in_hook` keeps the variables by which git tells its hook which repository and which index it is about.
     """
     found = dict(os.environ if env is None else env)
     for name in _HABITS if in_hook else (*_HABITS, *_PLACES):
@@ -69,10 +64,7 @@ def ask(
     data: bytes = b"",
     env: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return what git writes to its standard output.
-
-    Args:
-        arguments: The subcommand and what follows; pathspecs are taken literally.
+    """Return what git writes to its standard output; pathspecs are taken literally.
 
     Raises:
         GitError: There is no git, it took longer than `LIMIT_SECONDS`, or it ended with an error.
@@ -117,10 +109,8 @@ def names(output: bytes) -> list[str]:
 def changed(root: str, prefixes: Iterable[str] = (), *, in_hook: bool = False) -> dict[str, str]:
     """Return the paths with uncommitted changes and git's two letters for each: index, then working tree.
 
-    New files are there one by one (`??`), ignored ones are not; a rename is a deletion and an addition.
-
-    Args:
-        prefixes: Only below these folders, or these files; none for everything.
+    New files are there one by one (`??`), ignored ones are not; a rename is a deletion and an addition. Prefixes are
+    folders or files to look at, none for everything.
     """
     arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", *_only(prefixes)]
     output = ask(root, arguments, in_hook=in_hook)
@@ -201,11 +191,7 @@ def merged_paths(root: str, ours: str, theirs: str, *, in_hook: bool = False) ->
 
 
 def reaches(root: str, tips: Sequence[str], commit: str, *, in_hook: bool = False) -> bool:
-    """Return whether a commit is one of some others, or comes before one of them.
-
-    Args:
-        tips: Commits, or options such as `--all`.
-    """
+    """Return whether a commit is one of some others (commits, or options such as `--all`), or comes before one."""
     return not ask(root, ["rev-list", "--max-count=1", commit, "--not", *tips], in_hook=in_hook)
 
 
@@ -234,8 +220,7 @@ def patched_paths(here: str, path: str, options: Sequence[str] = (), *, in_hook:
 def rebased_paths(here: str, names: Sequence[str], *, in_hook: bool = False) -> list[str] | None:
     """Return the paths that replaying HEAD on other commits may write on the way; None when that is not known.
 
-    Args:
-        names: The upstream, then what else takes part: the new base, the branch.
+    `names` are the upstream, then what else takes part: the new base, the branch.
     """
     ends = [commit_of(here, name, in_hook=in_hook) for name in ("HEAD", *names)]
     if len(ends) == 1 or any(end is None for end in ends):

@@ -26,13 +26,9 @@ _MAX_BYTES: Final = 8192
 
 @contextmanager
 def alone(runtime: Runtime, common: str) -> Generator[int | None]:
-    """Keep other commits of ours out of a repository.
+    """Keep other commits of ours out of a repository, by the folder of git's that all its worktrees share.
 
-    Args:
-        common: The folder of git's that all worktrees share.
-
-    Yields:
-        The open file of the lock, for `announce`; None when another commit is at work for too long.
+    Yields the open file of the lock, for `announce`; None when another commit is at work for too long.
     """
     path = _path(common)
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -57,8 +53,7 @@ def announce(file: int, agent: str, root: str) -> None:
 def at_work(common: str, root: str, now: float) -> str:
     """Return the agent whose commit is at work in a checkout and lets edits wait; empty for none.
 
-    Args:
-        now: Seconds since the epoch; a commit that is older than git may take holds nobody up.
+    A commit that is older than git may take holds nobody up.
     """
     try:
         file = os.open(_path(common), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -37,10 +37,9 @@ class Commit:
 
 
 def read_commits(start: str, root: str, wanted: str) -> list[Commit]:
-    """Return the commits of a range, the newest first, with their paths relative to the project.
+    """Return the commits of a range, the newest first, with their paths relative to the project at `root`.
 
-    Args:
-        root: The project; the repository is in it, or around it.
+    The repository is in the project, or around it.
     """
     wrong = CommitsUnreadError(
         f"{shown(wanted)} names no commits in {start}", "Give a range such as origin/main..HEAD; fetch what it names."

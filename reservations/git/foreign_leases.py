@@ -27,11 +27,7 @@ Hit: TypeAlias = tuple[str, Conflict]
 
 
 class Hold(NamedTuple):
-    """A lease of another agent.
-
-    Args:
-        pattern: Its pattern, as it is seen from the project that is looked at.
-    """
+    """A lease of another agent; `pattern` is as seen from the project that is looked at."""
 
     pattern: str
     prefix: str
@@ -66,9 +62,7 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
 
     Where the environment names a project around it, a repository is judged from its own top all the same: what is held
     in the project that is named counts as that of any other around it (`holdings`), and no name makes leases go away.
-
-    Args:
-        git_dir: The repository, where git was told of another one than that around the folder.
+    `git_dir` is the repository, where git was told of another one than that around the folder.
     """
     from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
     from interlock.reservations.git import commands  # noqa: PLC0415 - not for a quick yes
@@ -157,9 +151,7 @@ def overlapping(held: Held, pattern: str) -> list[Hit]:
 def explain(action: str, hits: Sequence[Hit], fix: str, *, why: str = "", asks: bool = True) -> str:
     """Return the refusal as text: the rule, the action, each path with its holder, and the way that is safe.
 
-    Args:
-        why: Why it is refused though nothing of theirs has changed.
-        asks: Having these paths would let it pass.
+    `why` it is refused though nothing of theirs has changed; `asks` where having these paths would let it pass.
     """
     lines = [f"interlock RSV207: {action} what other agents hold."]
     lines += [f"  why: {why}"] if why else []

@@ -44,11 +44,7 @@ A store further up counts as well; what the file `.git` of a worktree or a submo
 
 
 def git_hook(name: str, command: Sequence[str]) -> str:
-    """Return the text of one of `GIT_HOOKS`.
-
-    Args:
-        command: The program `interlock`, with what stands before `hook`.
-    """
+    """Return the text of one of `GIT_HOOKS`; the command is `interlock`, with what stands before `hook`."""
     call = f'{shlex.join(command)} hook {name} "$@"\n'
     if name == "reference-transaction":
         return f"{_HEAD}{_MOVES}{_STORE}printf '%s\\n' \"$moves\" | {call}"

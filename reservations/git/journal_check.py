@@ -78,14 +78,10 @@ def compare_here(start: str) -> Comparison | None:
 
 
 def compare(store: SqliteStore, roots: Iterable[str], told: Callable[[], Iterable["Entry"]], now: float) -> Comparison:
-    """Hold the leases of a store against what the journals of its checkouts tell.
+    """Hold the leases of a store against what the journals of its checkouts tell now, whose lines `told` gives.
 
     Nothing is written. When somebody else writes meanwhile, it looks again, a few times. A lease that is over in both
     is over, whether an event says so by now or not.
-
-    Args:
-        told: Gives the lines of their journals as they are now.
-        now: The time, seconds since the epoch.
     """
     wanted = list(roots)
     leases = 0
@@ -162,18 +158,13 @@ def _words(lease: Lease | Held | None) -> str:
 def leases_by_path(history: History) -> Near[Held]:
     """Return the leases of a history, to be found by the paths that they ever covered.
 
-    Raises:
-        HistoryUnreadableError: A lease has a pattern that cannot be read.
+    A pattern that cannot be read raises `HistoryUnreadableError`.
     """
     return Near((held.pattern, _pattern(held).prefix, held) for held in history.leases)
 
 
 def read_history(store_path: str, roots: Sequence[str], journals: Sequence[str]) -> History:
-    """Read what the journals tell, what still waits in the store, and how many events that ever had.
-
-    Args:
-        store_path: The store; it need not be there.
-    """
+    """Read what the journals tell, what still waits in the store, if it is there, and how many events that ever had."""
     waiting: list[Happened] = []
     counts: dict[str, int] = {}
     if os.path.exists(store_path):

@@ -26,12 +26,7 @@ class Left(TypedDict):
 
 
 class Owned(NamedTuple):
-    """A changed path, and whose it is.
-
-    Args:
-        holder: Who holds it; None where nobody does.
-        conflict: The lease, of another agent.
-    """
+    """A changed path, who holds it, None where nobody does, and the lease of another agent."""
 
     path: str
     holder: str | None
@@ -58,8 +53,7 @@ def whose(ctx: Context, paths: Iterable[str], covered: Set[str]) -> list[Owned]:
 def nothing(ctx: Context, changed: Sequence[Owned], paths: Sequence[str]) -> Refusal:
     """Return the refusal of a commit that has nothing to carry: it says whose the changed files are.
 
-    Args:
-        paths: What was named; none of it has changed.
+    What `paths` name has not changed.
     """
     others = [row for row in changed if row.conflict is not None]
     nobody = [row.path for row in changed if row.holder is None]

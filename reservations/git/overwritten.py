@@ -29,18 +29,18 @@ def stamps(root: str, hits: Iterable[Hit]) -> list[tuple[Hit, _Stamp]]:
 def report(ctx: Context, before: Sequence[tuple[Hit, _Stamp]]) -> list[str]:
     """Tell the holders which of the files were written since, and return these."""
     hits = [hit for hit, stamp in before if _stamp(os.path.join(ctx.caller.root, hit[0])) != stamp]
-    if hits and (new := _new(ctx, hits)):
+    if hits:
+        with calls.entered(ctx) as entry:
+            # A file that is set aside at each commit is told of once in a lease.
+            new = [hit for hit in hits if marks.once(entry, f"disturbed {hit[1]['reservation_id']} {hit[0]}")]
         when = f"while the hooks of an `interlock commit` of {shown(ctx.caller.name)} ran"
-        tell(ctx, new, when, "interlock commit")
+        if new:
+            tell(ctx, new, when, "interlock commit")
     return [path for path, _ in hits]
 
 
 def tell(ctx: Context, hits: Sequence[Hit], when: str, tool: str) -> None:
-    """Tell each holder in one message what was written of its files.
-
-    Args:
-        when: When that was, as in "… changed on the disk WHEN".
-    """
+    """Tell each holder in one message what was written of its files, and when, as in "… changed on the disk WHEN"."""
     with calls.entered(ctx) as entry:
         # A lease of a project around this one stands in another store.
         found = ((path, entry.tx.lease(row["reservation_id"])) for path, row in hits)
@@ -71,12 +71,6 @@ def unread(ctx: Context, paths: Iterable[str]) -> list[str]:
         rows = entry.tx.inbox(name, after=0, unread_only=True, limit=entry.tx.unread_count(name))
     told = [row.body for row in rows if row.topic == TOPIC and row.sender == SYSTEM]
     return [path for path in paths if any(shown(path) in body or _MORE.search(body) for body in told)]
-
-
-def _new(ctx: Context, hits: Sequence[Hit]) -> list[Hit]:
-    """Return what was not told of before: a file that is set aside at each commit is told of once in a lease."""
-    with calls.entered(ctx) as entry:
-        return [hit for hit in hits if marks.once(entry, f"disturbed {hit[1]['reservation_id']} {hit[0]}")]
 
 
 def _stamp(path: str) -> _Stamp:

@@ -19,12 +19,7 @@ _OWN: tuple[str, ...] = ("GIT_OPTIONAL_LOCKS", "GIT_PAGER", "LC_ALL")
 
 
 class Made(NamedTuple):
-    """What git made.
-
-    Args:
-        commit: Its id; None when git or a hook refused.
-        parent: The commit before it; None of a first one.
-    """
+    """The commit that git made, None when git or a hook refused, and the one before it, None of a first one."""
 
     commit: str | None
     parent: str | None
@@ -33,11 +28,7 @@ class Made(NamedTuple):
 
 
 def make(ctx: Context, message: str | None, paths: Sequence[str], new: Sequence[str]) -> Made:
-    """Let git commit some paths; without a commit, the index is as it was.
-
-    Args:
-        new: Those of the paths that git does not know yet.
-    """
+    """Let git commit some paths, `new` ones for git among them; without a commit, the index is as it was."""
     root, mark = ctx.caller.root, f"interlock commit {os.urandom(8).hex()}"
     env = {name: value for name, value in commands.environment().items() if name not in _OWN}
     env |= {"INTERLOCK_AGENT_ID": ctx.caller.name} if ctx.caller.kind == "agent" else {}
@@ -57,8 +48,11 @@ def make(ctx: Context, message: str | None, paths: Sequence[str], new: Sequence[
         except BaseException:
             _forget(ctx.runtime, root, new, env)
             raise
-    commit = _marked(root, mark)
-    if commit is None:
+    commit = ""
+    if commands.commit_of(root, "HEAD") is not None:
+        # The newest of the mark: a hook after the commit may have amended it.
+        commit = commands.ask(root, ["rev-list", "-g", "-n1", f"--grep-reflog={mark}", "HEAD"]).decode().strip()
+    if not commit:
         _forget(ctx.runtime, root, new, env)
         return Made(None, None, [], said)
     parent = commands.commit_of(root, f"{commit}^")
@@ -70,13 +64,6 @@ def undo(root: str, made: Made) -> bool:
     assert made.commit is not None
     to = ["HEAD", made.parent, made.commit] if made.parent else ["-d", "HEAD", made.commit]
     return commands.answer(root, ["update-ref", "-m", "interlock commit: undone", *to]) is not None
-
-
-def _marked(root: str, mark: str) -> str | None:
-    """Return the newest commit of a mark: a hook after the commit may have amended it."""
-    if commands.commit_of(root, "HEAD") is None:
-        return None
-    return commands.ask(root, ["rev-list", "-g", "-n1", f"--grep-reflog={mark}", "HEAD"]).decode().strip() or None
 
 
 def _run(

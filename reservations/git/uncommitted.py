@@ -19,9 +19,8 @@ def unsaved(
 ) -> dict[str, bool | None]:
     """Say which patterns cover uncommitted changes in a checkout of the project; None where that cannot be known.
 
-    Args:
-        root: A checkout, which is looked into first; patterns count from it, and alike from every other one.
-        seconds: After so many no further checkout is looked into, and what was not found by then is not known.
+    The checkout at `root` is looked into first; patterns count from it, and alike from every other one. After so many
+    seconds no further one is, and what was not found by then is not known.
     """
     begun = clock()
     answer: dict[str, bool | None] = dict.fromkeys(patterns, False)

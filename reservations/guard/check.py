@@ -24,17 +24,11 @@ MAX_WORDS: Final = 200
 def check_command(
     command: str, cwd: str, env: Mapping[str, str], known: Mapping[str, Context] = MappingProxyType({})
 ) -> str | None:
-    """Return the refusal of a shell command line, or None when it may run.
+    """Return the refusal of a shell command line, or None when it may run in the absolute folder `cwd`.
 
     Where others hold nothing, everything passes and the parser is not loaded, but for two things: hooks of Interlock
     are not called by hand, where there is a store, since what they are told says who an agent is; and no agent decides
-    in a person's place.
-
-    Args:
-        cwd: The folder it would run in, absolute.
-
-    Raises:
-        ReservationError: The store cannot be read, so that what others hold is not known.
+    in a person's place. A store that cannot be read raises `ReservationError`, for what others hold is not known.
     """
     if prefilter.is_plain(command):
         return None
@@ -43,7 +37,8 @@ def check_command(
     worlds = Worlds(env, known)
     is_free = not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds)
     by_hand = ("answer", "ui") if worlds.at(cwd).opened is None else ("answer", "ui", "hook")
-    if is_free and not _may_call(command, by_hand):
+    plain = prefilter.unquoted(command)
+    if is_free and ("interlock" not in plain or not any(verb in plain for verb in by_hand)):
         return None
     from interlock.reservations.guard.effects import OWN_HOOKS, PERSONS, WHEEL, RefusedError, unread  # noqa: PLC0415 - not for a quick yes
 
@@ -65,11 +60,6 @@ def check_command(
             note(refusal.world.opened, "bash", " ".join(words).partition("=")[0], refusal.hits)
         return refusal.text
     return None
-
-
-def _may_call(command: str, verbs: tuple[str, ...]) -> bool:
-    plain = prefilter.unquoted(command)
-    return "interlock" in plain and any(verb in plain for verb in verbs)
 
 
 def _reaches_held(command: str, cwd: str, worlds: "Worlds") -> bool:

@@ -23,11 +23,7 @@ _CACHES: Final = re.compile(r"__pycache__|\*?\.py[co]|\.(pytest|mypy|ruff)_cache
 
 
 class World(NamedTuple):
-    """A checkout and what others hold in it.
-
-    Args:
-        opened: The store, opened in the agent's name; None where nothing was ever reserved.
-    """
+    """A checkout and what others hold in it; its store is opened in the agent's name, if anything was ever reserved."""
 
     place: place.Place
     held: Held
@@ -56,10 +52,9 @@ class World(NamedTuple):
         return overlapping(self.held, "**")
 
     def guards(self, path: str, *, above: bool = True) -> bool:
-        """Return whether a path is or lies in what all agents share, the store and git's own files, or contains it.
+        """Return whether a path is or lies in what all agents share, the store and git's own files.
 
-        Args:
-            above: What contains it counts.
+        What contains that counts as well, if `above`.
         """
         shared = shared_files.paths(self.place)
         if not above:
@@ -104,9 +99,8 @@ class Worlds:
     def met(self, word: Word, here: str, *, follow: bool) -> tuple[World, list[Hit], bool] | None:
         """Return what is held of the files that a word names, and whether it is what all agents share.
 
-        Args:
-            word: A file, a folder with everything below it, or what the shell makes of a wildcard.
-            follow: The program writes where a symbolic link leads; without, it removes or replaces the link.
+        The word is a file, a folder with everything below it, or what the shell makes of a wildcard. To `follow` is to
+        write where a symbolic link leads; without, the link is removed or replaced.
         """
         name = os.path.basename(word.pattern or word.text)
         if _CACHES.fullmatch(name) and not os.path.islink(os.path.join(here, word.text)):
@@ -197,12 +191,9 @@ def touching(
     action: str, hits: Sequence[Hit], fix: str, world: World, verb: str = "would touch", why: str = "",
     *, asks: bool = False,
 ) -> RefusedError:  # fmt: skip
-    """Return the refusal of a command for what it would touch.
+    """Return the refusal of a command for what it would touch; the verb is what it would do to that.
 
-    Args:
-        verb: What the command would do to what others hold.
-        why: Why it is refused though nothing of theirs has changed.
-        asks: Having these paths would let it pass.
+    `why` it is refused though nothing of theirs has changed; `asks` where having these paths would let it pass.
     """
     text = explain(f"`{shown(action)}` {verb}", hits, fix, why=why, asks=asks)
     return RefusedError(action, hits, fix, world, text)

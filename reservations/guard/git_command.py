@@ -6,14 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from interlock.core.finding import Finding
 from interlock.reservations.git import commands
 from interlock.reservations.git.foreign_leases import Hit, overlapping, touched
 from interlock.reservations.guard.effects import World
 from interlock.reservations.guard.prefilter import names
 from interlock.reservations.guard.programs import Given, has, options, values
 from interlock.reservations.guard.words import Word
-from interlock.reservations.patterns import canonical, matches, quote
+from interlock.reservations.patterns import may_match, quote
 
 LONG_OPTIONS: Final = (
     "--hard", "--all", "--update", "--patch", "--interactive", "--include", "--discard-changes", "--orphan",
@@ -176,7 +175,7 @@ class Call(NamedTuple):
         hits = {hit[0]: hit for pattern in patterns for hit in overlapping(self.world.held, pattern)}
         if paths is None or not hits:
             return list(hits.values())
-        return self.among([path for path in paths if any(_is_within(pattern, path) for pattern in patterns)])
+        return self.among([path for path in paths if any(may_match(pattern, path) for pattern in patterns)])
 
     def _patterns(self, spec: Word) -> list[str]:
         """Return a pathspec as patterns of ours, which say no less: to git a `*` crosses folders."""
@@ -202,8 +201,7 @@ def asked(here: str, *arguments: str) -> str:
 def arguments(name: str, words: Sequence[Word], known: Sequence[str]) -> tuple[Given, list[Word], list[Word] | None]:
     """Sort the arguments of a subcommand into options with their values, and what is before and behind `--`.
 
-    Args:
-        known: Options that are known by their beginnings too.
+    Options in `known` are known by their beginnings too.
     """
     end = next((at for at, word in enumerate(words) if word.text == "--"), len(words))
     valued = _LONG_VALUED.union(f"-{letter}" for letter in _SHORT_VALUED.get(name, ""))
@@ -216,8 +214,3 @@ def _is_ours(path: str, name: str) -> bool:
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         text = file.read(_MAX_HOOK)
     return "\n# Interlock: " in text and f" hook {name} " in text
-
-
-def _is_within(pattern: str, path: str) -> bool:
-    found = canonical(pattern)
-    return isinstance(found, Finding) or matches(found, path)

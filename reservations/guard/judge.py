@@ -39,12 +39,7 @@ Feed: TypeAlias = Sequence[Word] | None
 
 
 class Spot(NamedTuple):
-    """Where a program stands.
-
-    Args:
-        here: The folder that it runs in; None where that is not known.
-        feed: What it reads.
-    """
+    """Where a program stands: the folder that it runs in, None where that is not known, and what it reads."""
 
     node: Node
     here: str | None
@@ -87,10 +82,7 @@ class Judge:
             self.unread("…", f"too many {what}", f"at most {MAX_STEPS[what]}", row_of(node))
 
     def files(self, spot: Spot, action: str, words: Sequence[Word], *, follow: bool) -> None:
-        """Judge files that a program writes, moves or removes.
-
-        Args:
-            follow: It writes where a link leads.
+        """Judge files that a program writes, where a link leads if it follows, moves or removes.
 
         Raises:
             RefusedError: One is held, or one is not known.

@@ -65,11 +65,7 @@ _PARSER: Final = tree_sitter.Parser(tree_sitter.Language(_grammar()))
 
 
 class UnreadableError(ValueError):
-    """A command line is not understood.
-
-    Args:
-        row: Its line, from 1.
-    """
+    """A command line is not understood; its line is counted from 1."""
 
     def __init__(self, found: str, expected: str, row: int) -> None:
         super().__init__(found)
@@ -79,8 +75,7 @@ class UnreadableError(ValueError):
 def parse(text: str) -> Node:
     """Return the tree of a command line.
 
-    Raises:
-        UnreadableError: It has an error, a node of another kind, or more than is followed.
+    One with an error, a node of another kind, or more than is followed raises `UnreadableError`.
     """
     try:
         data = text.encode()

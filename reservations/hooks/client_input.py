@@ -1,4 +1,8 @@
-"""What a client says to a hook: its event, the tool, and the paths that the tool is about to write."""
+"""What a client says to a hook: its event, the tool, and the paths that the tool is about to write.
+
+What no client sends raises `InputRefusedError`, and `KeyInNameError` where a name or a path holds a key of the
+environment.
+"""
 
 import json
 import os
@@ -94,11 +98,7 @@ class Call(NamedTuple):
 
 
 def client_of(argv: Sequence[str]) -> str:
-    """Return the client that the hook's command line names by `--client NAME`.
-
-    Raises:
-        InputRefusedError: It names none that is known, or says something else.
-    """
+    """Return the client that the hook's command line names by `--client NAME`."""
     if not argv:
         return CLIENTS[0]
     if len(argv) == 2 and argv[0] == "--client" and argv[1] in CLIENTS:
@@ -109,12 +109,7 @@ def client_of(argv: Sequence[str]) -> str:
 
 
 def read(data: bytes) -> Call:
-    """Return what a client said.
-
-    Raises:
-        InputRefusedError: It is no JSON object, or a field has a type that no client sends.
-        KeyInNameError: What names the session or the call holds a key of the environment.
-    """
+    """Return what a client said."""
     if not data.strip():
         raise InputRefusedError("standard input is empty.", f"Send {_SHAPE}.")
     try:
@@ -155,10 +150,6 @@ def written(call: Call) -> list[str]:
     """Return the paths that an editing tool is about to write, as the client spells them; none for other tools.
 
     A shell command that carries a patch for `apply_patch` counts as that tool.
-
-    Raises:
-        InputRefusedError: The tool edits, and the path is not where it should be.
-        KeyInNameError: A path holds a key of the environment.
     """
     paths = _written(call)
     for path in paths:
@@ -174,7 +165,8 @@ def _written(call: Call) -> list[str]:
     if call.tool_input.get("command") == _LOOK and tool.endswith(_VIEWERS):
         return []
     if tool not in _EDITS:
-        values = (call.tool_input.get(name) for name in _served(tool))
+        served = (fields for name, fields in FILE_SERVERS.items() if f"_{tool}".endswith(f"_{name}"))
+        values = (call.tool_input.get(name) for name in next(served, ()))
         rows = (cast("list[object]", value) if isinstance(value, list) else [value] for value in values)
         return [path for row in rows for path in row if isinstance(path, str) and path and _is_name(path)]
     names = _EDITS[tool]
@@ -203,11 +195,6 @@ def command(call: Call) -> str:
 def is_watched(call: Call) -> bool:
     """Return whether a tool may have changed files that the edit hook was not asked about."""
     return call.tool.lower() not in _EDITS and call.tool.lower() not in _READS
-
-
-def _served(tool: str) -> tuple[str, ...]:
-    """Return the fields that may hold a path, of a tool whose name ends like one of `FILE_SERVERS`; none for others."""
-    return next((fields for name, fields in FILE_SERVERS.items() if f"_{tool}".endswith(f"_{name}")), ())
 
 
 def _is_name(path: str) -> bool:

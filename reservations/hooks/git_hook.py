@@ -39,12 +39,7 @@ ZEROS: Final = frozenset("0")
 
 
 class Verdict(NamedTuple):
-    """What a hook found.
-
-    Args:
-        hits: What it would touch; nothing is a pass.
-        written: What of it git has written already when it asks.
-    """
+    """What a hook would touch, nothing is a pass, and what of it git has written already when it asks."""
 
     action: str
     hits: Sequence[Hit]
@@ -55,10 +50,8 @@ class Verdict(NamedTuple):
 def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | None]) -> int:
     """Return the exit status of a hook: 0 without a word, or 1 with the reason on standard error.
 
-    A store that cannot be read refuses: what it would have said is not known.
-
-    Args:
-        look: Called with what others hold, when they hold anything.
+    `look` is called with what others hold, when they hold anything. A store that cannot be read refuses: what it would
+    have said is not known.
     """
     try:
         found = project(os.getcwd(), env, env.get("GIT_DIR", ""))
@@ -121,8 +114,7 @@ def _patched(held: Held) -> Verdict:
 def pre_rebase(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - git sends this hook no input
     """Return 0 when the rebase leaves alone what others hold, else 1 with the reason; git asks before it begins.
 
-    Args:
-        argv: The upstream, and the branch when it is not the one checked out.
+    It names the upstream, and the branch when it is not the one checked out.
     """
     status = judged("pre-rebase", env, lambda held: _rebased(argv, held))
     if status:

@@ -44,13 +44,26 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     if not paths:
         return 0
     here = place.find(call.cwd)
-    projects = _edited(client_hook.located(here, call.cwd, paths))
+    projects: dict[Place, list[str]] = {}
+    for found, names in client_hook.located(here, call.cwd, paths).items():
+        # No lease blocks the copies that agents keep of their tickets, and none is made for them.
+        if edited := [name for name in names if not is_ticket_file(found.root, name)]:
+            projects[found] = edited
     if not projects:
         return 0
     if shared := shared_files.named((here, *projects), call.cwd, paths):
-        return _shared(shared)
+        return _stopped([
+            f"interlock RSV213: `{shown(shared)}` belongs to git, or to Interlock, and with it to all agents here.",
+            f"  expected: {RULES['RSV213']}",
+            "  fix: use git's own commands (`git config NAME VALUE`), or leave it to a person.",
+        ])  # fmt: skip
     if committing := commit_lock.outlasted(projects):
-        return _later(committing, paths)
+        return _stopped([
+            f"interlock RSV212: `interlock commit` of {shown(committing)} is at work in this checkout.",
+            f"  place: {shown(paths[0])}",
+            f"  expected: {RULES['RSV212']}",
+            "  fix: wait some seconds, read the file again, then make the same edit.",
+        ])  # fmt: skip
     mode = release_requests.mode_of(env)
     tries: list[_Try] = []
     for found, names in projects.items():
@@ -63,12 +76,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     context = (_named(here, row, part) for row in tries for part in (_takeovers(row.answer), row.context) if part)
     client_hook.answer(call, "PreToolUse", "\n".join(context))
     return 0
-
-
-def _edited(projects: Mapping[Place, list[str]]) -> dict[Place, list[str]]:
-    """Leave out the copies that agents keep of their tickets: no lease blocks them, and none is made for them."""
-    found = {here: [name for name in names if not is_ticket_file(here.root, name)] for here, names in projects.items()}
-    return {here: names for here, names in found.items() if names}
 
 
 class _Try(NamedTuple):
@@ -143,25 +150,6 @@ def _stopped(lines: Sequence[str]) -> int:
     return REFUSED
 
 
-def _shared(path: str) -> int:
-    """Say that a file belongs to all agents, whoever holds what."""
-    return _stopped([
-        f"interlock RSV213: `{shown(path)}` belongs to git, or to Interlock, and with it to all agents here.",
-        f"  expected: {RULES['RSV213']}",
-        "  fix: use git's own commands (`git config NAME VALUE`), or leave it to a person.",
-    ])  # fmt: skip
-
-
-def _later(agent: str, paths: Sequence[str]) -> int:
-    """Say that a commit is at work, and that the same edit passes when it has ended."""
-    return _stopped([
-        f"interlock RSV212: `interlock commit` of {shown(agent)} is at work in this checkout.",
-        f"  place: {shown(paths[0])}",
-        f"  expected: {RULES['RSV212']}",
-        "  fix: wait some seconds, read the file again, then make the same edit.",
-    ])  # fmt: skip
-
-
 def _outdated(here: place.Place, tries: Sequence[_Try]) -> int:
     """Say what the agent has not read yet. The files stay reserved for it, and the same edit passes the next time."""
     lines: list[str] = []
@@ -202,8 +190,7 @@ def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> i
 def _explained(refusal: Refusal, folder: str) -> list[str]:
     """Return a refusal as lines: the rule, who is in the way and whether it still works, and the calls that help.
 
-    Args:
-        folder: The project, when it is another one than the agent works in; its tools cannot speak for that.
+    The folder is a project other than the one that the agent works in; its tools cannot speak for that.
     """
     lines = [f"interlock {refusal['code']}: {shown(refusal['message'])}"]
     if conflict := refusal.get("conflict"):

@@ -79,10 +79,14 @@ def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Held) 
         else:
             before = commands.commit_of(here, name, in_hook=True) if is_zero(old) else old
             gone = before is None and is_zero(new)
-            if gone or before == new or (before, new) in seen or _is_fresh(folder, before) or _goes_back(folder, new):
+            # A worktree that is just being made has nothing in it that could be changed.
+            is_fresh = before is None and own and not os.path.exists(os.path.join(folder, "index"))
+            goes_back = any(_first_line(os.path.join(folder, *start.split("/"))) == new for start in _STARTS)
+            if gone or before == new or (before, new) in seen or is_fresh or goes_back:
                 continue
             seen.add((before, new))
-            if own and not is_zero(new) and _is_in(name, folder) and commands.reaches(here, _THERE, new, in_hook=True):
+            is_here = name == "HEAD" or _first_line(os.path.join(folder, "HEAD")) == f"ref: {name}"
+            if own and not is_zero(new) and is_here and commands.reaches(here, _THERE, new, in_hook=True):
                 # Nothing new comes about, and the files that change are those of this worktree alone.
                 continue
             after = commands.empty_tree(here, in_hook=True) if is_zero(new) else new
@@ -117,10 +121,7 @@ def _action(env: Mapping[str, str]) -> str:
 
 
 def _stashed(here: str, stash: str, held: Held) -> list[Hit]:
-    """Return what is held and about to be taken out of the working tree.
-
-    What is no longer there is being saved, not taken away: git keeps the work that a rebase had set aside this way.
-    """
+    """Return what is held and about to be taken out of the working tree; what is gone there is only being saved."""
     hits = touched(held, commands.stashed_paths(here, stash, in_hook=True))
     still = commands.changed(here, [path for path, _ in hits], in_hook=True) if hits else {}
     return [hit for hit in hits if hit[0] in still]
@@ -165,22 +166,8 @@ def _checked_out(common: str) -> set[str]:
     return {head.removeprefix("ref: ") for head in heads if head.startswith("ref: ")}
 
 
-def _goes_back(folder: str, new: str) -> bool:
-    return any(_first_line(os.path.join(folder, *name.split("/"))) == new for name in _STARTS)
-
-
 def _is_linked(folder: str) -> bool:
     return os.path.basename(os.path.dirname(folder)) == "worktrees"
-
-
-def _is_in(name: str, folder: str) -> bool:
-    """Return whether a ref is HEAD of a worktree, or the branch that is checked out in it."""
-    return name == "HEAD" or _first_line(os.path.join(folder, "HEAD")) == f"ref: {name}"
-
-
-def _is_fresh(folder: str, before: str | None) -> bool:
-    """Return whether this is a worktree that is just being made: nothing is in it that could be changed."""
-    return before is None and _is_linked(folder) and not os.path.exists(os.path.join(folder, "index"))
 
 
 def _first_line(path: str) -> str:

@@ -72,8 +72,7 @@ def look(ctx: Context) -> Waiting:
 def handle(ctx: Context, waiting: Waiting, mode: Mode, edited: Sequence[str] = ()) -> str:
     """Do what the mode says, and return what to tell the agent; nothing when there is nothing new.
 
-    Args:
-        edited: Patterns of the files that this call edits: none of them is released by it.
+    Files that this call edits, `edited` by pattern, are not released by it.
     """
     if mode == "clean" and waiting.open:
         return _release_clean(ctx, waiting, edited)
@@ -108,10 +107,7 @@ def _request(row: Negotiation, minutes_over: int | None) -> list[str]:
 
 
 def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str:
-    """Hand over what was asked for where it has no uncommitted changes, in the order of the requests.
-
-    All that a release would end is looked at, and the whole of each lease; what git cannot tell is kept.
-    """
+    """Hand over, in order, whole leases without uncommitted changes; what git cannot tell is kept."""
     from interlock.reservations.messages import response  # noqa: PLC0415 - only when something was asked for
 
     dirty = ctx.runtime.dirty(
@@ -123,7 +119,8 @@ def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str
     for row, held in waiting.open:
         if row.reservation_id in gone:
             continue
-        if any(dirty.get(lease.pattern) is not False or _touches(lease, edited) for lease in held):
+        touched = any(covers(lease.pattern, pattern) for lease in held for pattern in edited)
+        if touched or any(dirty.get(lease.pattern) is not False for lease in held):
             kept.append(row)
             continue
         answer = response.respond(ctx, row.thread_id, "release", row.file, tell=False)
@@ -138,7 +135,3 @@ def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str
             kept.append(row)
     told = [row for row in kept if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
     return "\n".join([*lines, *spelled(waiting, told)])
-
-
-def _touches(lease: Lease, edited: Sequence[str]) -> bool:
-    return any(covers(lease.pattern, pattern) for pattern in edited)

@@ -71,7 +71,8 @@ def _context(ctx: Context, own: Mapping[str, Any]) -> str:
 
 def _export(path: str, variables: Mapping[str, str]) -> None:
     """Add the variables to the file that the client reads before each shell command; once each."""
-    lines = [f"export {name}={_quoted(value)}\n" for name, value in variables.items()]
+    quoted = {name: value.replace("'", "'\\''") for name, value in variables.items()}
+    lines = [f"export {name}='{value}'\n" for name, value in quoted.items()]
     with open(path, "a+", encoding="utf-8") as file:
         file.seek(0)
         known = file.read()
@@ -79,7 +80,3 @@ def _export(path: str, variables: Mapping[str, str]) -> None:
         new = [line for line in lines if line not in known]
         if new:
             file.write(begun + "".join(new))
-
-
-def _quoted(value: str) -> str:
-    return "'" + value.replace("'", "'\\''") + "'"

@@ -22,11 +22,7 @@ _COMMONS: Final = frozenset({".git", ".interlock"})
 
 
 class Given(NamedTuple):
-    """One pattern of a call.
-
-    Args:
-        place: `patterns[3]`.
-    """
+    """One pattern of a call, with its place, such as `patterns[3]`."""
 
     pattern: Pattern
     text: str
@@ -59,7 +55,8 @@ def read_reserve(ctx: Context, found: object, options: dict[str, Any]) -> Asked 
     errors += number("ttl_minutes", ttl, MIN_TTL_SECONDS / 60, limits.max_ttl_minutes)
     errors += number("wait_seconds", options["wait_seconds"], 0)
     for name in ("exclusive", "no_force", "partial"):
-        errors += _flag(name, options[name])
+        if not isinstance(options[name], bool):
+            errors.append(wrong(name, options[name], "true or false", "Give true or false."))
     errors += _printable("reason", options["reason"], 0, MAX_REASON_CHARS)
     key = options["idempotency_key"]
     errors += bad_key(key)
@@ -180,10 +177,6 @@ def number(name: str, value: object, low: float, high: float = inf) -> list[Refu
     good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
     expected = f"a number from {low:.3g}" if high == inf else f"a number from {low:.3g} to {high:g}"
     return [] if good else [wrong(name, value, expected, f"Give {expected}, or leave it out.")]
-
-
-def _flag(name: str, value: object) -> list[Refusal]:
-    return [] if isinstance(value, bool) else [wrong(name, value, "true or false", "Give true or false.")]
 
 
 def bad_key(key: object) -> list[Refusal]:

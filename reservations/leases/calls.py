@@ -87,8 +87,7 @@ def seen(ctx: Context) -> Generator[Entry, None, None]:
 def end(entry: Entry, ended: Lease | Iterable[Lease], how: Ending) -> None:
     """End leases, in the only way a lease ends; then whoever waits for them gets them.
 
-    Args:
-        ended: The leases; one that has ended already is passed over.
+    One that has ended already is passed over.
     """
     for lease in [ended] if isinstance(ended, Lease) else ended:
         drop(entry, lease, how)
@@ -220,10 +219,8 @@ def _once(
 ) -> _Attempt:
     """Grant, refuse or wait, in one transaction; before that git is asked, where it depends on that.
 
-    Args:
-        unsaved: What the call knows of unsaved work of the silent; filled.
-        end: Until when the call waits, by `Runtime.monotonic`; None when it does not.
-        waiter_id: The place that it had when it looked last.
+    What it finds out of unsaved work of the silent is put into `unsaved`; `end` is by `Runtime.monotonic`, None when
+    the call does not wait.
     """
     return liveness.asking(ctx, unsaved, lambda: _attempt(ctx, asked, unsaved, end, waiter_id))
 
@@ -256,12 +253,17 @@ def _attempt(ctx: Context, asked: Asked, unsaved: Mapping[str, bool], end: float
             return _Attempt(_give_up(entry, asked, blocked))
         members = deadlock.circle(entry, deadlock.waited_for(blocked))
         if members:
-            return _Attempt(_circle(entry, asked, members, blocked))
+            _leave(entry, asked, "deadlock")
+            deadlock.report(entry, members)
+            wait_queue.settle(entry)
+            return _Attempt(_refused(entry, asked, [refusals.circle(entry, asked, members, blocked[0])]))
         left = end - ctx.runtime.monotonic()
         if left <= 0:
             return _Attempt(_give_up(entry, asked, blocked))
         place = wait_queue.join(entry, asked.wanted, entry.now + left + ctx.runtime.settings.linger_seconds)
-        return _Attempt({"reservations": [], "errors": []}, place.waiter_id, _next_look(entry, blocked, left))
+        ends = [row.until if isinstance(row, Waiter) else row.expires_at for found in blocked for row in found.blockers]
+        again = min([left, wait_queue.LOOK_SECONDS, *(ending - entry.now for ending in ends)])
+        return _Attempt({"reservations": [], "errors": []}, place.waiter_id, again)
 
 
 def _take(entry: Entry, asked: Asked, takes: Sequence[Look], waiter_id: int) -> ReserveAnswer:
@@ -311,13 +313,6 @@ def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnsw
     return answer
 
 
-def _circle(entry: Entry, asked: Asked, members: Sequence[str], blocked: Sequence[Look]) -> ReserveAnswer:
-    _leave(entry, asked, "deadlock")
-    deadlock.report(entry, members)
-    wait_queue.settle(entry)
-    return _refused(entry, asked, [refusals.circle(entry, asked, members, blocked[0])])
-
-
 def _refused(entry: Entry, asked: Asked, errors: list[Refusal]) -> ReserveAnswer:
     names = list(asked.wanted.texts[: wait_queue.NAMED])
     entry.event("lease_refused", agent=entry.agent.name, code=errors[0]["code"], patterns=names)
@@ -351,12 +346,6 @@ def _leave(entry: Entry, asked: Asked, why: str) -> None:
         wait_queue.leave(entry, place, why)
 
 
-def _next_look(entry: Entry, blocked: Sequence[Look], left: float) -> float:
-    """Return in how many seconds a waiting call looks again, if nothing changes before."""
-    ends = [held.until if isinstance(held, Waiter) else held.expires_at for found in blocked for held in found.blockers]
-    return min([left, wait_queue.LOOK_SECONDS, *(ending - entry.now for ending in ends)])
-
-
 def _ask_dirty(ctx: Context, conflicts: Sequence[Conflict]) -> None:
     """Say of each conflict whether there is unsaved work under it; after the transaction, for it asks git."""
     leases = [row for row in conflicts if "waiting" not in row]
@@ -370,8 +359,7 @@ def _ask_dirty(ctx: Context, conflicts: Sequence[Conflict]) -> None:
 def release(ctx: Context, reservation_ids: object, *, tell: bool = True) -> ReleaseAnswer:
     """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files).
 
-    Args:
-        tell: Ask git, and say what of it has uncommitted changes.
+    To `tell`, git is asked what of it has uncommitted changes.
     """
     ids, errors = arguments.read_list("reservation_ids", reservation_ids, ctx.runtime.settings.max_leases)
     if not ids:

@@ -14,11 +14,9 @@ TOPIC = "deadlock"
 def circle(entry: Entry, waits_for: Iterable[str]) -> tuple[str, ...]:
     """Return the circle that the caller would close by waiting for some agents; empty for none.
 
-    An agent waits for the holders of what stands in the way of its places in the queue, for those in front of it
-    there, and for the holder of a reservation that it negotiates for. Whoever is dead keeps nobody waiting.
-
-    Returns:
-        Names: the caller first, each waits for the next one, and the last for the caller.
+    An agent waits for the holders of what stands in the way of its places in the queue, for those in front of it there,
+    and for the holder of a reservation that it negotiates for. Whoever is dead keeps nobody waiting. The caller comes
+    first, each waits for the next one, and the last for the caller.
     """
     me = key_of(entry.agent.name)
     came_from: dict[str, str] = {}

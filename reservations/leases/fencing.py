@@ -22,8 +22,7 @@ GRAIN_SECONDS: Final = 0.001
 class NotCoveredError(InterlockError):
     """The caller may not act: RSV206 for each path that no own lease covers, or the pattern code of a bad path.
 
-    Args:
-        errors: Each says who holds the path now, if anybody does.
+    Each error says who holds the path now, if anybody does.
     """
 
     exit_code = Exit.CONFLICT
@@ -35,11 +34,7 @@ class NotCoveredError(InterlockError):
 
 
 class Guard(NamedTuple):
-    """What an action works under.
-
-    Args:
-        leases: By path, the lease that covers it, as it was checked.
-    """
+    """What an action works under: by path, the lease that covers it, as it was checked."""
 
     ctx: Context
     leases: dict[str, Lease]
@@ -55,7 +50,9 @@ class Guard(NamedTuple):
         Only under `hold_seconds`; without, the store is the caller's own until the action has ended.
         """
         with leases.entered(self.ctx) as entry:
-            refusals = _confirm(entry, self.leases)
+            # The id of an exclusive lease has one token for as long as it stands.
+            ended = [(path, row) for path, row in self.leases.items() if entry.tx.lease(row.reservation_id) is None]
+            refusals = _noted(entry, [_uncovered(entry, path, lease) for path, lease in ended])
         if refusals:
             raise NotCoveredError(refusals)
 
@@ -122,16 +119,6 @@ def _covering(entry: Entry, paths: Sequence[str]) -> tuple[dict[str, Lease], lis
         else:
             held[path] = lease
     return held, _noted(entry, refusals)
-
-
-def _confirm(entry: Entry, held: dict[str, Lease]) -> list[Refusal]:
-    """Return a refusal of each path whose lease is not the one that was checked."""
-    refusals: list[Refusal] = []
-    for path, lease in held.items():
-        # The id of an exclusive lease has one token for as long as it stands.
-        if entry.tx.lease(lease.reservation_id) is None:
-            refusals.append(_uncovered(entry, path, lease))
-    return _noted(entry, refusals)
 
 
 def _noted(entry: Entry, refusals: list[Refusal]) -> list[Refusal]:

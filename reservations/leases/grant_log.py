@@ -21,11 +21,7 @@ _Turn: TypeAlias = tuple[float, str]
 
 
 class Turn(NamedTuple):
-    """Who had a pattern.
-
-    Args:
-        ran_out: When its lease ran out; None when it stands, or ended otherwise.
-    """
+    """Who had a pattern, and when its lease ran out; None when it stands, or ended otherwise."""
 
     agent: str
     ran_out: float | None
@@ -62,8 +58,7 @@ def ran_out(entry: Entry, lease: Lease) -> None:
 def last(entry: Entry, text: str, *, but: str = "") -> Turn | None:
     """Return who was granted a pattern last, by its name or by whole folders around it; None when nobody is known.
 
-    Args:
-        but: The key of a name that is passed over.
+    The name with the key `but` is passed over.
     """
     names = _names(text, patterns.index_prefix(text))
     turns = [(at, agent, name) for name in names for at, agent in _turns(entry, name) if key_of(agent) != but]

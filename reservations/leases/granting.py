@@ -26,11 +26,7 @@ class TooWideError(Exception):
 
 
 class Wanted(NamedTuple):
-    """What a call or a place in the queue asks for.
-
-    Args:
-        patterns: In canonical form, sorted, each once.
-    """
+    """What a call or a place in the queue asks for: patterns in canonical form, sorted, each once."""
 
     patterns: tuple[Pattern, ...]
     exclusive: bool
@@ -57,12 +53,9 @@ class Look(NamedTuple):
     blockers: tuple[Blocker, ...]
 
     def is_free(self, entry: Entry) -> bool:
-        """Return whether it can be granted, if need be by a takeover.
+        """Return whether it can be granted, if need be by a takeover; it raises `GitNeededError` as `is_takeable`.
 
         That takes leases of the dead, and nobody in front of them in the queue who is not dead too.
-
-        Raises:
-            liveness.GitNeededError: It depends on git.
         """
         held = [each for each in self.blockers if isinstance(each, Lease)]
         waiting = [each for each in self.blockers if isinstance(each, Waiter)]
@@ -118,9 +111,8 @@ def collides(pattern: Pattern, held: str, *, exclusive: bool) -> bool:
 def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], *, most: int | None = None) -> list[Look]:
     """Say for each pattern what stands in the way of an agent.
 
-    Args:
-        ahead: Who waits in front, the agent's own places left out.
-        most: How many pairs of patterns may be compared when there are several; None for any number.
+    Who is `ahead` waits in front, the agent's own places left out. At most so many pairs of patterns are compared when
+    there are several.
     """
     return list(_looks(entry, agent, wanted, ahead, most))
 
@@ -202,14 +194,11 @@ def unserved(entry: Entry, agent: str, wanted: Wanted) -> int:
 
 
 def grant(entry: Entry, agent: str, wanted: Wanted, *, claim: bool = False) -> list[Lease]:
-    """Give an agent what it wants; nothing stands in the way any more.
+    """Give an agent what it wants; nothing stands in the way any more. Return the leases that serve, each once.
 
-    A lease that serves is renewed: same id, same token, never a shorter life; one that only shares the same pattern
-    is raised in place with a new token; what is new gets a lease with a new token, and own leases that it covers with
-    at least their right fall into it.
-
-    Returns:
-        The leases that serve the patterns, each once.
+    A lease that serves is renewed: same id, same token, never a shorter life; one that only shares the same pattern is
+    raised in place with a new token; what is new gets a lease with a new token, and own leases that it covers with at
+    least their right fall into it.
     """
     ids = [_grant(entry, agent, wanted, pattern, claim=claim) for pattern in wanted.patterns]
     found = (entry.tx.lease(reservation_id) for reservation_id in dict.fromkeys(ids))

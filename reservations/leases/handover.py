@@ -103,9 +103,7 @@ def tell_those_who_lost_it(entry: Entry, new: Mapping[str, Turn], told: Mapping[
 def review_command(patterns: Iterable[str], up: str = "", root: str = "") -> str:
     """Return the command line that shows what is not committed, new files too.
 
-    Args:
-        up: What leads from the current folder to the root, such as `../`.
-        root: The root, to be named where the current folder is outside of it.
+    `up` leads from the current folder to the root, such as `../`; the root is named where that folder is outside of it.
     """
     import shlex  # noqa: PLC0415 - it imports `re`, and few grants need it
 

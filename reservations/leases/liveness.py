@@ -24,14 +24,11 @@ LIVING = BINDING | {"run"}
 
 
 def touch(runtime: Runtime, tx: "Transaction", caller: Caller, now: float) -> tuple[Agent, Agent | None]:
-    """Register the caller or move its `last_seen`, and bind its process to it.
+    """Register the caller or move its `last_seen`, and bind its process to it; return it as it is now and as it was.
 
     An agent's process is the one it was first seen with for as long as that runs: a short-lived program that calls in
-    its name must not make it look dead when it ends. A caller without a known process leaves one that runs in place
-    and clears one that has ended.
-
-    Returns:
-        The agent as it stands now, and as it was; None for a new one.
+    its name must not make it look dead when it ends. A caller without a known process leaves one that runs in place and
+    clears one that has ended.
     """
     known = tx.agent(caller.name)
     bound = "" if caller.pid is None else tx.agent_of_process(caller.host, caller.pid, caller.started)
@@ -88,9 +85,8 @@ class GitNeededError(Exception):
 def asking(ctx: Context, unsaved: dict[str, bool], act: Callable[[], _T]) -> _T:
     """Do something in a transaction, and do it again for as long as it turns out that git must be asked before.
 
-    Args:
-        unsaved: What is known, by reservation id; filled. What git cannot tell counts as unsaved.
-        act: Opens the transaction; what it did is undone when it raises.
+    What is learned is put into `unsaved`, by reservation id; what git cannot tell counts as unsaved. What `act` did is
+    undone when it raises.
     """
     while True:
         try:
@@ -101,12 +97,9 @@ def asking(ctx: Context, unsaved: dict[str, bool], act: Callable[[], _T]) -> _T:
 
 
 def is_takeable(entry: Entry, lease: Lease) -> bool:
-    """Return whether a lease may be taken from a dead holder.
+    """Return whether a lease may be taken from a dead holder, or raise `GitNeededError` where git must be asked.
 
     That is one that is gone, or silent: without any protection, and without unsaved work if its process runs.
-
-    Raises:
-        GitNeededError: It depends on git; see `asking`.
     """
     found = state(entry, lease.agent)
     if found != "silent" or is_protected(entry, lease):

@@ -28,8 +28,7 @@ def lease_info(lease: Lease, now: float) -> LeaseInfo:
 def conflict_info(entry: Entry, pattern: str, held: Lease | Waiter, held_pattern: str) -> Conflict:
     """Return who stands in the way of a pattern; `dirty` is null until somebody asked for it.
 
-    Args:
-        held_pattern: Its pattern; of a place in the queue, the one that overlaps.
+    Of a place in the queue, the held pattern is the one that overlaps.
     """
     agent = entry.tx.agent(held.agent)
     last_seen = agent.last_seen if agent else 0.0

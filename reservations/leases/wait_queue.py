@@ -139,11 +139,7 @@ def confirm(entry: Entry, waiter_id: int) -> None:
 
 
 def until_changed(runtime: Runtime, stamp: object, seconds: float) -> None:
-    """Wait until the store has changed since `stamp` was taken, or for so long.
-
-    Args:
-        stamp: `store.stamp()` from before the rows were looked at.
-    """
+    """Wait until the store has changed since its `stamp`, taken before the rows were looked at, or for so long."""
     end = runtime.monotonic() + seconds
     while runtime.store.stamp() == stamp and (left := end - runtime.monotonic()) > 0:
         runtime.pause(min(NEGOTIATION_POLL_SECONDS, left))

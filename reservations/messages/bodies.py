@@ -118,11 +118,7 @@ def _fields(body: str) -> dict[str, Any] | None:
 
 
 def problem(kind: str, body: str, speaker: str) -> Refusal | None:
-    """Return the first thing that is wrong with a body of a type.
-
-    Args:
-        speaker: Who sends it: nobody speaks for another.
-    """
+    """Return the first thing that is wrong with a body of a type; nobody speaks for another than the speaker."""
     fix = f"Fix the field, or use {ANSWERS[kind]}: a {kind} sent by hand moves nothing."
 
     def wrong(place: str, message: str, found: object, expected: str) -> Refusal:
@@ -137,7 +133,9 @@ def problem(kind: str, body: str, speaker: str) -> Refusal | None:
         if row.name in fields and not _FITS[row.kind](fields[row.name]):
             text = f"`{row.name}` of a {kind} has the wrong value."
             return wrong(f"body.{row.name}", text, fields[row.name], row.expected)
-        if row.name not in fields and row.required and not _replaced(row, kind, fields):
+        # Another field of the same group stands in for a missing one.
+        group = [row] if not row.either else [other for other in TYPES[kind] if other.either == row.either]
+        if row.required and not any(other.name in fields for other in group):
             return wrong(f"body.{row.name}", f"`{row.name}` of a {kind} is missing.", "nothing", row.expected)
     named = fields.get(SPEAKERS.get(kind, ""), speaker)
     if str(named).casefold() != speaker.casefold():
@@ -145,19 +143,9 @@ def problem(kind: str, body: str, speaker: str) -> Refusal | None:
     return None
 
 
-def _replaced(row: Field, kind: str, fields: Mapping[str, Any]) -> bool:
-    """Return whether another field of the same group stands in for a missing one."""
-    return bool(row.either) and any(other.name in fields for other in TYPES[kind] if other.either == row.either)
-
-
 def request(file: str, reason: str, requester: str, urgency: str, thread_id: str, reservation_id: str, *,
             legacy: bool = False) -> str:  # fmt: skip
-    """Return the body of a release-request (Negotiation PRD F1, F3).
-
-    Args:
-        thread_id: Where the answer goes.
-        legacy: Made by `request_release`: the field is `pattern`.
-    """
+    """Return the body of a release-request (Negotiation PRD F1, F3); a legacy one has the field `pattern`."""
     named = {"pattern" if legacy else "file": file}
     rest = {"requester": requester, "urgency": urgency, "thread_id": thread_id, "reservation_id": reservation_id}
     return dumps({"type": RELEASE_REQUEST, **named, "reason": reason, **rest})

@@ -97,12 +97,13 @@ def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
 def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
     """Take from a holder what it had on a file when it was asked for it, and tell both (Negotiation PRD F5).
 
-    Returns:
-        What the holder has on the file besides: protected, or reserved since. If there is any, the requester is told so
-        in place of a release-ack, which would say that the file is free.
+    What the holder has besides, protected or reserved since, is returned. If there is any, the requester is told so in
+    place of a release-ack, which would say that the file is free.
     """
     held = granting.on_file(entry, asked)
-    taken = [lease for lease in held if _was_asked_for(asked, lease) and not liveness.is_protected(entry, lease)]
+    # What the request was about: the lease that it names, or one that stood beside that by then.
+    meant = [row for row in held if row.reservation_id == asked.reservation_id or row.granted_at < asked.created_at]
+    taken = [lease for lease in meant if not liveness.is_protected(entry, lease)]
     resolve(entry, asked, "forced", "timeout")
     calls.end(entry, taken, "forced")
     left = [lease for lease in held if lease not in taken]
@@ -137,11 +138,6 @@ def _who_has_it(entry: Entry, asked: Negotiation) -> str:
         f"It was taken from {asked.holder}; {other.agent} was before you in the queue and has it for {left}. You keep "
         "your place: call reserve_files with wait_seconds."
     )
-
-
-def _was_asked_for(asked: Negotiation, lease: Lease) -> bool:
-    """Return whether a lease on the file is what the request was about: it, or one that stood beside it by then."""
-    return lease.reservation_id == asked.reservation_id or lease.granted_at < asked.created_at
 
 
 def _record_once(entry: Entry, asked: Negotiation) -> None:

@@ -100,11 +100,7 @@ def _info(message: Message) -> MessageInfo:
 
 
 class Shown(NamedTuple):
-    """A message as its reader gets it.
-
-    Args:
-        patterns: What git is to be asked about.
-    """
+    """A message as its reader gets it, with the patterns that git is to be asked about."""
 
     info: MessageInfo
     patterns: tuple[str, ...] = ()

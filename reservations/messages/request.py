@@ -20,13 +20,7 @@ SPARE_BYTES: Final = 50
 
 
 class Ask(NamedTuple):
-    """What is asked of a holder.
-
-    Args:
-        urgency: Sets the time limit.
-        agent_name: Of whom it is asked; empty for whoever holds it.
-        legacy: By `request_release`.
-    """
+    """What is asked of a holder, or with no `agent_name` of whoever holds it; `urgency` sets the time limit."""
 
     pattern: Pattern
     reason: str

@@ -64,12 +64,9 @@ def send(ctx: Context, to: object, body: object, topic: object = None, idempoten
 def fetch(ctx: Context, cursor: object = None, *, unread_only: object = True, limit: object = None) -> InboxAnswer:
     """Return messages to the caller, mark them as read, and look after its own negotiations that timed out.
 
-    The answer holds at most `MAX_INBOX_BYTES`; `next_cursor` is null when nothing is left (Negotiation PRD F1, F5).
-
-    Args:
-        cursor: `next_cursor` of the answer before; none: from the beginning.
-        unread_only: Leave out what an answer has returned before.
-        limit: At most so many messages, 1 to `MAX_PAGE`; default: `PAGE`.
+    The answer holds at most `MAX_INBOX_BYTES`, and at most `limit` messages, 1 to `MAX_PAGE`; the `next_cursor` of the
+    one before says where it begins, and is null when nothing is left (Negotiation PRD F1, F5). `unread_only` leaves out
+    what an answer has returned before.
     """
     errors = _bad_page(cursor, unread_only, limit)
     if errors:

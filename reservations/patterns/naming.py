@@ -55,10 +55,8 @@ def named(
 ) -> list[Alternative]:
     """Return what an alternative holds: a folder is everything below it, a file with a `/` behind it is that file.
 
-    A path that is a link is held itself too, since whoever replaces it changes what is found there.
-
-    Args:
-        is_folder: Returns whether a path is a folder; None where nobody may know, and both are held.
+    A path that is a link is held itself too, since whoever replaces it changes what is found there. Where `is_folder`
+    gives None, nobody may know, and both are held.
     """
     count = next((at for at, part in enumerate(parts) if name_of(part) is None), len(parts))
     head, rest = parts[:count], parts[count:]

@@ -32,11 +32,7 @@ _AUTOMATA: Final = 256
 
 
 class Pattern(NamedTuple):
-    """A pattern in canonical form; two of the same text are equal.
-
-    Args:
-        path: That path as the file system has it; empty for any other pattern.
-    """
+    """A pattern in canonical form; two of the same text are equal. `path` is empty for what is not one path."""
 
     text: str
     prefix: str
@@ -144,6 +140,12 @@ def matches(pattern: Pattern | str, path: str, *, fold_case: bool = FOLD_CASE) -
     if read.literal:
         return path == (fold(read.path) if fold_case else read.path)
     return _automaton(read.text, fold_case).accepts(path)
+
+
+def may_match(text: str, path: str) -> bool:
+    """Return whether a pattern matches a path, or cannot be read: what is not understood is not let through."""
+    found = canonical(text)
+    return isinstance(found, Finding) or matches(found, path)
 
 
 def covers(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE) -> bool:

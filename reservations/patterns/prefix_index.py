@@ -16,7 +16,7 @@ from interlock.reservations.patterns.pattern import (
     enters,
     is_folder,
     is_plain,
-    matches,
+    may_match,
     meets_plain,
     overlaps,
 )
@@ -28,11 +28,7 @@ ValueT = TypeVar("ValueT")
 
 
 class Near(Generic[ValueT]):
-    """Patterns in canonical form, and what each stands for.
-
-    Args:
-        rows: Text, index prefix and value of each.
-    """
+    """Patterns in canonical form, and what each stands for, from rows of text, index prefix and value."""
 
     __slots__ = ("_compared", "_plain", "_values", "_wide")
 
@@ -61,7 +57,7 @@ class Near(Generic[ValueT]):
         found = list(self._plain.get(key, ()))
         for prefix in ancestors(key) if self._wide else ():
             for text, value in self._wide.get(prefix, ()):
-                if (is_folder(text, prefix) and key != prefix) or _covers(text, path):
+                if (is_folder(text, prefix) and key != prefix) or may_match(text, path):
                     found.append(value)
         return found
 
@@ -93,8 +89,3 @@ class Near(Generic[ValueT]):
         self._compared += 1
         held = canonical(text) if self._compared <= MAX_COMPARED else None
         return held is None or isinstance(held, Finding) or overlaps(wanted, held)
-
-
-def _covers(text: str, path: str) -> bool:
-    held = canonical(text)
-    return isinstance(held, Finding) or matches(held, path)

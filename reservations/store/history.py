@@ -87,12 +87,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A commit that `interlock commit` made.
-
-    Args:
-        number: The number of that event.
-        at: When it happened, to the second.
-    """
+    """A commit that `interlock commit` made, with the number of that event, and when it happened, to the second."""
 
     agent: str
     store: str

@@ -17,16 +17,11 @@ BATCH: Final = 500
 
 
 def drain_events(store: SqliteStore, root: str, journal: "Journal | None" = None, limit: int = 10_000) -> int:
-    """Write queued events of a checkout into its journal, and take them out of the queue.
+    """Write queued events of a checkout into its journal, take them out of the queue, and return how many.
 
     The key of a line is `<store id>/<event id>`: a drain that was killed before the queue was emptied is repeated
     without a second line, and two at once write the same lines. Hooks never call this, for the journal is slow to load.
-
-    Args:
-        journal: Its journal; default: `journal_of` the root, which is read from its beginning.
-
-    Returns:
-        How many were written and taken out of the queue.
+    The default is `journal_of` the root, which is read from its beginning.
 
     Raises:
         JournalError: The journal cannot be written; the events stay queued.

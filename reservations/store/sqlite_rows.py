@@ -99,12 +99,10 @@ def near_query(ancestors: Sequence[str], prefix: str) -> tuple[str, list[str]]:
 
 
 class Transaction:
-    """Rows as of one moment. Nobody else writes until it ends; an exception undoes everything.
+    """Rows as of one moment, over a connection with a transaction under way that may write.
 
-    Names of agents are looked up by `key_of`. What is not there is None or an empty list, never an error.
-
-    Args:
-        connection: With a transaction under way that may write.
+    Nobody else writes until it ends; an exception undoes everything. Names of agents are looked up by `key_of`. What is
+    not there is None or an empty list, never an error.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:

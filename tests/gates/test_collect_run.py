@@ -121,23 +121,6 @@ def test_two_collectors_for_one_place_take_turns(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_collection_that_the_caller_vouches_for_is_not_made_again(tmp_path: Path) -> None:
-    first = look(tmp_path, "clean.html", "console")
-
-    def again(**changes: object) -> object:
-        return collect(
-            first.gate, target="clean.html", root=PAGES, binding=replace(BINDING, **changes), categories=["console"],
-            out=tmp_path, previous=first,
-        )  # fmt: skip
-
-    assert again() is first
-    assert again(tree="sha256:" + "1" * 64) is not first
-    (tmp_path / first.files[0].path).write_text("forged")
-    assert again() == first
-    assert (tmp_path / first.files[0].path).read_text() != "forged"
-
-
-@pytest.mark.long
 def test_a_manifest_on_disk_vouches_for_nothing(tmp_path: Path) -> None:
     honest = look(tmp_path, "inner.html", "a11y")
     forged = (tmp_path / honest.manifest).read_text().replace('"ok": false', '"ok": true')

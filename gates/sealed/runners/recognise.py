@@ -98,7 +98,10 @@ def _step(command: _Command) -> Runner | None:
     name = words[0].rpartition("/")[2]
     match name:
         case "env" | "cross-env":
-            _take_environment(command)
+            words = _assigned(command, command.words[1:])
+            if words and words[0].startswith("-"):
+                raise _NotPlainError(f"`env {words[0]}` changes more than variables")
+            command.words = words
         case "uv" | "poetry" | "pdm" | "hatch":
             _take_environment_manager(command)
         case "npm" | "yarn" | "pnpm" | "bun":
@@ -123,13 +126,6 @@ def _assigned(command: _Command, words: list[str]) -> list[str]:
         command.env[found[1]] = found[2]
         words = words[1:]
     return words
-
-
-def _take_environment(command: _Command) -> None:
-    words = _assigned(command, command.words[1:])
-    if words and words[0].startswith("-"):
-        raise _NotPlainError(f"`env {words[0]}` changes more than variables")
-    command.words = words
 
 
 def _take_environment_manager(command: _Command) -> None:
@@ -185,11 +181,7 @@ def _scripts(read_file: ReadFile) -> Mapping[str, Any]:
 
 
 def _plain_words(text: str) -> list[str]:
-    """Split a script that needs no shell into its words.
-
-    Raises:
-        _NotPlainError: It does need one.
-    """
+    """Split a script that needs no shell into its words."""
     quoted = re.sub(r"'[^']*'|\"[^\"$`\\]*\"", "", text)
     if _SHELL & set(quoted) or "$" in text or "`" in text:
         raise _NotPlainError(f"the script `{text}` needs a shell")
