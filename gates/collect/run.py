@@ -83,6 +83,8 @@ def collect(
         and _still_holds(previous, keys, place)
     ):
         return previous
+    if look is not None and look.cookie is not None and page.folder is not None:
+        raise collector_error("COL302", f"{page.text} is on disk, where no cookie is sent.", "Name a URL.")
     if not place.is_dir():
         raise collector_error("COL311", f"There is no folder {place}.")
     program = find_browser(browser)
