@@ -112,7 +112,7 @@ def _counted(site: Site) -> Callable[[], int]:
 def _refused(request: Request, error: Exception) -> Response:
     """Show what was refused, with the way on."""
     if isinstance(error, HTTPException):
-        values: dict[str, Any] = {"code": f"UI{error.status_code}", "message": error.detail, "fix": "", "problems": []}
+        values: dict[str, Any] = {"code": f"WEB{error.status_code}", "message": error.detail, "fix": "", "problems": []}
         return page(request, "refused.html", values, status=error.status_code)
     assert isinstance(error, InterlockError)
     status = 404 if isinstance(error, NotHereError) else 409
@@ -124,7 +124,7 @@ def _refused(request: Request, error: Exception) -> Response:
 def _defect(request: Request, error: Exception) -> Response:
     traceback.print_exception(error)
     values: dict[str, Any] = {
-        "code": "UI500", "message": f"{type(error).__name__} in Interlock", "problems": [],
+        "code": "WEB500", "message": f"{type(error).__name__} in Interlock", "problems": [],
         "fix": "Please report it; the output of the server shows where it happened.",
     }  # fmt: skip
     return page(request, "refused.html", values, status=500)

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from interlock.core.text import visible
 from interlock.reservations import span
 from interlock.web.access import session_of
 from interlock.web.site import Site
@@ -82,11 +83,23 @@ def query(context: Context, **changed: Any) -> str:
     return "?" + urlencode({name: value for name, value in values.items() if value not in (None, "")})
 
 
+def readable(value: object) -> object:
+    r"""Return a text with what hides in it written out, such as `\\u{202E}`; lines stay lines.
+
+    Also half a character, which no page can hold.
+    """
+    return visible(value, keep="\n\r\t") if type(value) is str and not value.isprintable() else value
+
+
 def environment() -> Environment:
-    """Return the templates. A name that a page does not give is an error, never an empty text."""
+    """Return the templates. A name that a page does not give is an error, never an empty text.
+
+    Every text is made readable and escaped. A value that a form sends back is written `{{ value|e }}`, which escapes it
+    and changes nothing else.
+    """
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, extensions=["jinja2.ext.do"],
+        lstrip_blocks=True, extensions=["jinja2.ext.do"], finalize=readable,
     )  # fmt: skip
     made.filters.update(when=when, moment=moment, duration=seconds_text, tokens=tokens_text, usd=usd_text)
     cast("dict[str, Any]", made.globals).update(asset=asset, query=query)
@@ -123,4 +136,5 @@ def page(request: Request, template: str, values: Mapping[str, Any], *, status: 
         "here": request.url.path,
         "waiting": request.app.state.waiting(),
     }
-    return HTMLResponse(render(template, {**shared, **values}), status_code=status)
+    text = render(template, {**shared, **values})
+    return HTMLResponse(text.encode("utf-8", "backslashreplace"), status_code=status)

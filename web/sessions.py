@@ -32,7 +32,7 @@ _ANEW: Final = "`interlock ui` makes a new link."
 class SessionError(InterlockError):
     """The file of the sessions, or a request about it, is refused.
 
-    UI901 unsafe file, UI902 damaged file, UI903 unknown session.
+    WEB901 unsafe file, WEB902 damaged file, WEB903 unknown session.
     """
 
     def __init__(self, code: str, message: str, fix: str) -> None:
@@ -80,14 +80,14 @@ class Sessions:
         self._name = name
         self._clock = clock
         path = root / ".interlock" / "web.json"
-        self._file = PrivateFile(path, partial(SessionError, "UI901"), _ANEW)
+        self._file = PrivateFile(path, partial(SessionError, "WEB901"), _ANEW)
         self._read: tuple[bytes | None, list[Link], list[Session]] = (None, [], [])
 
     def invite(self, rights: Rights) -> str:
         """Return the token of a new link, which works once and for 15 minutes.
 
         Raises:
-            SessionError: UI901, UI902.
+            SessionError: WEB901, WEB902.
         """
         token = secrets.token_urlsafe(32)
         state_dir(self.root)
@@ -100,7 +100,7 @@ class Sessions:
         """Begin the session of a link, and return it with its cookie; None for a link that is unknown, old or used.
 
         Raises:
-            SessionError: UI901, UI902.
+            SessionError: WEB901, WEB902.
         """
         wanted, now = digest(token), int(self._clock())
         with self._file.locked():
@@ -120,7 +120,7 @@ class Sessions:
         """Return the open session of a cookie; takes equally long for every wrong one.
 
         Raises:
-            SessionError: UI901, UI902: then nobody is let in.
+            SessionError: WEB901, WEB902: then nobody is let in.
         """
         wanted = digest(cookie)
         found: Session | None = None
@@ -140,7 +140,7 @@ class Sessions:
         """Return the open sessions, oldest first.
 
         Raises:
-            SessionError: UI901, UI902.
+            SessionError: WEB901, WEB902.
         """
         return tuple(self._load()[1])
 
@@ -148,13 +148,13 @@ class Sessions:
         """End a session; the next request with its cookie is refused.
 
         Raises:
-            SessionError: UI903 when there is none, UI901, UI902.
+            SessionError: WEB903 when there is none, WEB901, WEB902.
         """
         with self._file.locked():
             links, sessions = self._load()
             gone = next((row for row in sessions if row.session_id == session_id), None)
             if gone is None:
-                raise SessionError("UI903", f"there is no open session `{session_id[:40]}`", "Reload the list.")
+                raise SessionError("WEB903", f"there is no open session `{session_id[:40]}`", "Reload the list.")
             self._store(links, [row for row in sessions if row is not gone])
         return gone
 
@@ -186,9 +186,9 @@ def _parse(data: bytes, path: Path) -> tuple[list[Link], list[Session]]:
         links = [_row(Link, row) for row in value["links"]]
         sessions = [_row(Session, row) for row in value["sessions"]]
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise SessionError("UI902", f"{path} is damaged: {error}", f"Remove it; all sessions end. {_ANEW}") from error
+        raise SessionError("WEB902", f"{path} is damaged: {error}", f"Remove it; all sessions end. {_ANEW}") from error
     if schema != SCHEMA:
-        raise SessionError("UI902", f"{path} is of another version", f"Remove it; all sessions end. {_ANEW}")
+        raise SessionError("WEB902", f"{path} is of another version", f"Remove it; all sessions end. {_ANEW}")
     return links, sessions
 
 

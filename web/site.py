@@ -19,7 +19,7 @@ _NOT_IN_KEYS: Final = re.compile(r"[^a-z0-9]+")
 class NotHereError(InterlockError):
     """What an address names is not there; the page says so, with the status 404."""
 
-    code = "UI404"
+    code = "WEB404"
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from interlock.gates.collect.cdp import Connection
 from interlock.gates.collect.errors import collector_error
-from interlock.gates.collect.page import HEIGHTS, MOTIONS, QUIET_SECONDS, Motion, Page, script
+from interlock.gates.collect.page import HEIGHTS, MOTIONS, QUIET_SECONDS, Cookie, Motion, Page, Scheme, script
 
 VARIABLE: Final = "INTERLOCK_LOOK_SECONDS"
 MIN_SECONDS: Final = 0.1
@@ -33,10 +33,15 @@ _PAUSE_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a page is looked at: how long after it has loaded, and with which preferences, each a view of its own."""
+    """How a page is looked at: how long after it has loaded, and with which preferences, each a view of its own.
+
+    `scheme` and `cookie` are for code alone; no key of a task or of the configuration sets them.
+    """
 
     seconds: float = 3.0
     motions: tuple[Motion, ...] = MOTIONS
+    scheme: Scheme = "light"
+    cookie: Cookie | None = None
 
     def chosen(self, environ: Mapping[str, str] = os.environ) -> "Look":
         """Return this look, as long as INTERLOCK_LOOK_SECONDS says where it is set, or raise COL302 for that."""

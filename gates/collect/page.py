@@ -5,7 +5,7 @@ Several pages are open at once, so nothing here waits for one of them that can w
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -30,6 +30,9 @@ MAX_HEIGHT: Final = 10_000
 Motion: TypeAlias = Literal["reduce", "no-preference"]
 MOTIONS: Final[tuple[Motion, ...]] = ("reduce", "no-preference")
 """What a page finds that its user prefers; each width is looked at with both."""
+
+Scheme: TypeAlias = Literal["light", "dark"]
+"""The colours that a page finds preferred."""
 
 QUIET_SECONDS: Final = 0.15
 
@@ -60,6 +63,17 @@ def script(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Cookie:
+    """A cookie that a page on a server is asked with, which lets the collector in where a session is needed.
+
+    Evidence must show what everybody sees, so no key of a task or of the configuration leads here: only code passes it.
+    """
+
+    name: str
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """One document of the page.
 
@@ -81,16 +95,26 @@ class Frame:
 
 
 class Page:
-    """A page in a browser context of its own, in a window so many CSS pixels wide, whose user may want less motion.
+    """A page in a browser context of its own, in a window so many CSS pixels wide, with what its user prefers.
 
     What waits or asks raises `CollectorError` (COL303 to COL308), and `CdpError` for what was refused or threw.
     """
 
-    def __init__(self, connection: Connection, target: Target, width: int, motion: Motion = "reduce") -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        target: Target,
+        width: int,
+        motion: Motion = "reduce",
+        scheme: Scheme = "light",
+        cookie: Cookie | None = None,
+    ) -> None:
         self.recorder = Recorder(width, motion)
         self.traffic = Traffic(connection, target, self.recorder)
         self.width = width
         self.motion: Motion = motion
+        self._scheme: Scheme = scheme
+        self._cookie = cookie
         self._connection = connection
         self._target = target
         self._context = ""
@@ -137,6 +161,9 @@ class Page:
         call("Target.createTarget", {"url": "about:blank", "browserContextId": self._context})
         self._connection.wait(lambda: bool(self._session))
         self._frame = call("Page.getFrameTree", session=self._session)["frameTree"]["frame"]["id"]
+        if self._cookie is not None:
+            sent = {"name": self._cookie.name, "value": self._cookie.value, "url": self._target.url}
+            call("Network.setCookie", {**sent, "httpOnly": True, "sameSite": "Strict"}, self._session)
         self._asked = self._connection.ask("Page.navigate", {"url": self._target.url}, self._session)
 
     def arrive(self) -> None:
@@ -307,11 +334,9 @@ class Page:
             source = f"{script('freeze')}(false)"
             post("Page.addScriptToEvaluateOnNewDocument", {"source": source, "runImmediately": True}, session)
             post("Fetch.enable", {"patterns": [{"urlPattern": "*"}]}, session)
-            post(
-                "Emulation.setEmulatedMedia",
-                {"features": [{"name": "prefers-reduced-motion", "value": self.motion}]},
-                session,
-            )
+            wishes = {"prefers-reduced-motion": self.motion, "prefers-color-scheme": self._scheme}
+            features = [{"name": name, "value": value} for name, value in wishes.items()]
+            post("Emulation.setEmulatedMedia", {"features": features}, session)
             touch = {"enabled": self.width in TOUCHED, "maxTouchPoints": 5}
             post("Emulation.setTouchEmulationEnabled", touch, session)
         elif info["type"] in WORKERS:

@@ -74,6 +74,8 @@ def collect(
     refused = next((bad for key in keys if (bad := path_finding(f"{binding.folder(key)}/{page.slug}.png"))), None)
     if refused is not None:
         raise collector_error("COL302", refused.message, "Choose a task id of printable ASCII without `/`.")
+    if look is not None and look.cookie is not None and page.folder is not None:
+        raise collector_error("COL302", f"{page.text} is on disk, where no cookie is sent.", "Name a URL.")
     if not place.is_dir():
         raise collector_error("COL311", f"There is no folder {place}.")
     program = find_browser(browser)

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from interlock.gates.collect.cdp import CdpError, Connection
 from interlock.gates.collect.engines import load_engines
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.collect.look import Look, between, watch
-from interlock.gates.collect.page import Page
+from interlock.gates.collect.page import Cookie, Page
 from interlock.gates.collect.site import Target
 from interlock.gates.errors import CollectorError
 
@@ -48,7 +49,7 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
         connection.call("Browser.setDownloadBehavior", {"behavior": "deny"})
         wait = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
         connection.call("Target.setAutoAttach", wait)
-        files, tools = _collect(connection, target, set(job["categories"]), folder, Look(**job["look"]))
+        files, tools = _collect(connection, target, set(job["categories"]), folder, _look(job["look"]))
     except CdpError as error:
         raise collector_error("COL310", f"The browser refused a command: {error}.") from error
     finally:
@@ -56,12 +57,21 @@ def work(job: dict[str, Any]) -> dict[str, Any]:
     return {"files": files, "made_with": ", ".join((product, *tools))}
 
 
+def _look(given: dict[str, Any]) -> Look:
+    look = Look(**given)
+    return look if given["cookie"] is None else replace(look, cookie=Cookie(**given["cookie"]))
+
+
 def _collect(
     connection: Connection, target: Target, wanted: set[str], folder: Path, look: Look
 ) -> tuple[list[list[str]], list[str]]:
     """Visit the page at every width, with and without reduced motion, and write the files of the wanted categories."""
     used = load_engines() if "a11y" in wanted else ()
-    views = [Page(connection, target, width, motion) for width in visual.WIDTHS for motion in look.motions]
+    views = [
+        Page(connection, target, width, motion, look.scheme, look.cookie)
+        for width in visual.WIDTHS
+        for motion in look.motions
+    ]
     watch(connection, views, look.seconds)
     files: list[list[str]] = []
     logs: list[list[dict[str, Any]]] = []

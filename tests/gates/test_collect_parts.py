@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.gates.collect import collect
 from interlock.gates.collect.a11y import Audit, AuditedFrame, merge
 from interlock.gates.collect.browser import NAMES, find_browser
 from interlock.gates.collect.cdp import Connection
@@ -25,12 +26,14 @@ from interlock.gates.collect.engines import (
     load_engines,
 )
 from interlock.gates.collect.look import MAX_BETWEEN, Look, widths_between
-from interlock.gates.collect.page import Page
+from interlock.gates.collect.page import Cookie, Page
 from interlock.gates.collect.record import MAX_RECORDS, Recorder, describe_value
 from interlock.gates.collect.site import ORIGIN, Target, read_below, resolve_target
+from interlock.gates.config import load_config
 from interlock.gates.config_tables import EvidenceConfig
-from interlock.gates.errors import CollectorError
-from interlock.graph import Policy
+from interlock.gates.errors import CollectorError, ConfigError
+from interlock.graph import Policy, TaskError, task_from_mapping
+from tests.gates.collecting import BINDING
 from tests.gates.support import put
 from tests.refusals import raises_code
 from tests.table import each_row
@@ -344,3 +347,37 @@ def test_the_widest_spans_of_very_many_are_looked_into() -> None:
     found = widths_between([*range(400, 760, 10), 1000, 1200])
     assert len(found) == MAX_BETWEEN
     assert 1100 in found
+
+
+@each_row("key", ["cookie", "scheme"])
+def test_neither_a_task_nor_the_configuration_says_as_whom_or_in_which_colours_a_page_is_seen(
+    key: str, tmp_path: Path
+) -> None:
+    assert key in {field.name for field in fields(Look)}
+    (tmp_path / "interlock.toml").write_text(f'[evidence]\n{key} = "dark"\n')
+    with pytest.raises(ConfigError) as refused:
+        load_config(tmp_path)
+    assert refused.value.code == "CFG103"
+    task = {"task_id": "PAGE-1", "task": "t", "gates_required": ["GATE-VISUAL-QA"], "scope": ["**"], "page": "a.html"}
+    with pytest.raises(TaskError, match=f"unknown key `{key}`"):
+        task_from_mapping({**task, key: "dark"})
+    assert key not in {field.name for field in (*fields(EvidenceConfig), *fields(Policy))}
+
+
+def test_what_a_run_or_a_command_collects_is_seen_by_nobody_in_particular(root: Path) -> None:
+    users = [path for name in ("graph", "gates", "server", "interlock") for path in (root / name).rglob("*.py")]
+    outside = [path for path in users if "collect" not in path.parent.parts]
+    found = {path.name: re.findall(r"\bLook\((.*)\)", text) for path in outside if "Look" in (text := path.read_text())}
+    assert {name: calls for name, calls in found.items() if name in ("collecting.py", "by_hand.py")} == {
+        "collecting.py": ["context.policy.look_seconds"],
+        "by_hand.py": ["load_config(root).evidence.look_seconds"],
+    }
+    assert {name for name, calls in found.items() if calls} == {"collecting.py", "by_hand.py", "tree.py"}
+
+
+def test_a_cookie_is_for_servers_alone_and_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<p>")
+    wanted = Look(cookie=Cookie("session", "a-secret"))
+    assert "a-secret" not in repr(wanted)
+    with raises_code(CollectorError, "COL302"):
+        collect("GATE-VISUAL-QA", target="page.html", root=tmp_path, binding=BINDING, look=wanted)

@@ -76,8 +76,8 @@ def over() -> Generator[Callable[..., World]]:
     """Return what puts pages over some roots."""
     made: list[World] = []
 
-    def make(*roots: Path) -> World:
-        sessions = Sessions(roots[0], "ada")
+    def make(*roots: Path, name: str = "ada") -> World:
+        sessions = Sessions(roots[0], name)
         pages = make_pages(roots, sessions, hosts=frozenset({HOST}))
         made.append(World(list(roots), sessions, pages))
         return made[-1]

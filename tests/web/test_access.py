@@ -73,7 +73,7 @@ def test_neither_links_nor_cookies_are_kept_and_the_file_is_the_owners_alone(tmp
     path.chmod(0o644)
     with pytest.raises(SessionError) as refused:
         Sessions(tmp_path, "ada").find(entered[1])
-    assert refused.value.code == "UI901"
+    assert refused.value.code == "WEB901"
 
 
 @each_row(
@@ -94,7 +94,7 @@ def test_a_damaged_file_lets_nobody_in(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(SessionError) as refused:
         Sessions(tmp_path, "ada").find("x")
-    assert refused.value.code == "UI902"
+    assert refused.value.code == "WEB902"
 
 
 def test_a_session_outlives_the_server_and_ends_when_it_is_revoked(

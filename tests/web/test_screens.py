@@ -77,7 +77,7 @@ def test_a_session_that_may_only_read_answers_nothing(
     browser = over(project.root).browser("read")
     for path in ("answer/reviewer", "resume", "abandon", "comment", "decide"):
         answer = browser.post(f"/hello/runs/{reviewed}/{path}", sure="yes", answer="waive", number="1", reason="x")
-        assert "UI403" in answer.text, path
+        assert "WEB403" in answer.text, path
     assert view_run(reviewed, root=project.root).phase == "waiting"
 
 
@@ -93,7 +93,7 @@ def test_an_objection_is_answered_and_a_gate_waived_by_a_session_that_may_decide
     where = f"/hello/runs/{run_id}/decide"
     assert WHY in browser.text(where)
     assert "objection" in browser.text("/")
-    assert "UI403" in other.post(where, answer="accept", number="1").text
+    assert "WEB403" in other.post(where, answer="accept", number="1").text
     browser.post(where, answer="accept", number="1", reason="it is so")
     late = browser.post(where, answer="refuse", number="1", reason="no")
     assert "ada answered `accept`" in late.text

@@ -20,13 +20,13 @@ from interlock.web.site import Project
 class NotAllowedError(InterlockError):
     """The session may not do that."""
 
-    code = "UI403"
+    code = "WEB403"
 
 
 class AnsweredError(InterlockError):
     """The run does not wait for this role any more."""
 
-    code = "UI409"
+    code = "WEB409"
 
 
 def allowed(request: Request, wanted: Rights) -> None:

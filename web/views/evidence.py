@@ -1,5 +1,6 @@
 """The evidence of a run: each gate in one attempt beside another, and every file by its digest."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +18,7 @@ from interlock.web.site import NotHereError, Project
 
 SHOWN_BYTES: Final = 256 * 1024
 """So much of a text is shown at once."""
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]")
 _SAFE: Final = {"content-security-policy": "default-src 'none'; sandbox; frame-ancestors 'none'"}
 
 
@@ -111,7 +113,7 @@ def raw(request: Request) -> Response:
     begin = request.query_params.get("from", "0")
     start = int(begin) if begin.isdecimal() and len(begin) < 12 else 0
     part = data[start : start + SHOWN_BYTES]
-    name = file.name.encode("ascii", "replace").decode().replace('"', "")
+    name = _NOT_IN_NAMES.sub("_", file.name)[:100]
     headers = {**_SAFE, "content-disposition": f'inline; filename="{name}.txt"'}
     return Response(part, media_type="text/plain; charset=utf-8", headers=headers)
 

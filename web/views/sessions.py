@@ -25,7 +25,7 @@ def revoke(request: Request) -> Response:
     wanted, mine = request.scope["form"].get("session", ""), session_of(request.scope)
     if wanted != mine.session_id and not mine.may("decide"):
         return page(request, "refused.html", {
-            "code": "UI403", "message": "this session may end itself alone", "problems": [],
+            "code": "WEB403", "message": "this session may end itself alone", "problems": [],
             "fix": "Open the link that `interlock ui` prints in a terminal.",
         }, status=403)  # fmt: skip
     _sessions(request).revoke(wanted)
