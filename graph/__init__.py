@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     )
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
-    from interlock.graph.task.comments import Comment, comment, comments, comments_go_to
+    from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import explain_run, explanation_text, run_summary, status_text, tree_after
     from interlock.graph.task.hand_overs import HandOver, LeftOut, OutsideFile, hand_overs, kept_file
     from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
     from interlock.graph.task.machine import AgentOutcome, Outcome, UNANSWERED, outcome_of, route
+    from interlock.graph.task.persons import answer_question, comment
     from interlock.graph.task.policy import AgentSetting, Policy, key_variables, make_policy
     from interlock.graph.task.preflight import preflight, prepare
     from interlock.graph.task.progress import progress_since
     from interlock.graph.task.questions import (
-        AnswerKind, CODES as QUESTION_RULES, PersonsAnswer, Question, QuestionError, WAYS, answer_question,
+        AnswerKind, CODES as QUESTION_RULES, PersonsAnswer, Question, QuestionError, WAYS,
     )
     from interlock.graph.task.record import policy_changes
     from interlock.graph.task.roster import staffed, vacant_roles

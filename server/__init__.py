@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALL", "InterlockServer", "inspect", "make_server"]
 
-PUBLIC_MODULES: Final = ("access", "app", "http", "rules", "tokens")
+PUBLIC_MODULES: Final = ("access", "app", "http", "private_file", "rules", "tokens")
 """What others import besides the names above."""
 
 __getattr__ = lazy_exports(__name__, __file__)

@@ -94,7 +94,7 @@ CODES: Final = rules({
     "WEB429": ("A caller stays within its share.", "Wait as long as `Retry-After` says."),
     "WEB500": ("A page is made without a defect.", "Report it with what the server printed."),
     "WEB901": ("The file of the pages' sessions is the owner's alone.", "Follow the fix of the message."),
-    "WEB902": ("The file of the pages' sessions is what Interlock wrote.", "Remove it; `interlock ui` makes a new link."),
+    "WEB902": ("The file of the pages' sessions is what Interlock wrote.", "Remove it, and open a new link."),
     "WEB903": ("A session that is ended is open.", "Reload the list."),
     "WEB431": ("The head of a request is bounded.", "Send fewer or shorter headers."),
     "WEB503": ("The server has a place free.", "Wait as long as `Retry-After` says."),

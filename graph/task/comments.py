@@ -44,7 +44,7 @@ MAX_GIVEN: Final = 40
 MAX_GIVEN_BYTES: Final = 5 * 1024 // 2
 
 _FOLDER: Final = "comments"
-_FIX: Final = "Correct the comment, and send it again."
+FIX: Final = "Correct the comment, and send it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,8 @@ class Comment:
         return f"{self.path}{f':{self.line}' if self.line else ''} {self.text}"
 
 
-def comment(root: Path, run_id: str, attempt: int, path: str, line: int, text: str, by: str) -> Comment:
-    """Keep a comment on a line of a hand-over, also while the run is driven. Safe to repeat.
-
-    Line breaks in the text become blanks; keys of the environment are taken out.
+def keep_comment(root: Path, run_id: str, attempt: int, path: str, line: int, text: str, by: str) -> Comment:
+    """Keep a comment of a run that goes on; see `persons.comment`.
 
     Raises:
         UnknownRunError, RunDamagedError: See `graph.errors`.
@@ -87,10 +85,9 @@ def comment(root: Path, run_id: str, attempt: int, path: str, line: int, text: s
     """
     store = RunStore(root, run_id)
     _, policy, _ = store.load()
-    _check_open(root, run_id, attempt)
     redactor = redactor_for(root, key_variables(policy))
     if redactor.name_of_key(path) is not None:
-        raise CommentError("the path holds the value of a key", _FIX)
+        raise CommentError("the path holds the value of a key", FIX)
     text, by = one_line(redactor.text(text)), one_line(redactor.text(by))
     _check(path, line, text, by)
     with (store.folder / "comments.lock").open("ab") as file, locked(file):
@@ -190,29 +187,14 @@ def comment_problems(root: Path, run_id: str) -> Iterator[Finding]:
             )
 
 
-def _check_open(root: Path, run_id: str, attempt: int) -> None:
-    from interlock.graph.task.runs import view_run  # noqa: PLC0415 - it builds the graph, whose nodes use this module
-
-    view = view_run(run_id, root=root)
-    if view.phase == "done" and not view.failed:
-        how = "abandoned" if view.abandoned else view.status
-        raise CommentError(
-            f"run {run_id} is over ({how}), and nobody acts on a comment any more",
-            "Start a new run with the comment in its task.",
-        )
-    last = int(view.values.get("attempt", 0))
-    if not 0 <= attempt <= last:
-        raise CommentError(f"run {run_id} has no attempt {attempt}; the last one is {last}", _FIX)
-
-
 def _check(path: str, line: int, text: str, by: str) -> None:
     if not 0 < len(path) <= MAX_PATH_CHARS or not path.isprintable() or path.startswith("/"):
-        raise CommentError("the path is no relative path of printable characters", _FIX)
+        raise CommentError("the path is no relative path of printable characters", FIX)
     if not 0 <= line <= MAX_LINE:
-        raise CommentError(f"there is no line {line}", _FIX)
+        raise CommentError(f"there is no line {line}", FIX)
     for name, value, limit in (("text", text, MAX_TEXT_CHARS), ("name", by, MAX_NAME_CHARS)):
         if not 0 < len(value) <= limit:
-            raise CommentError(f"the {name} has {len(value)} characters; it must have 1 to {limit}", _FIX)
+            raise CommentError(f"the {name} has {len(value)} characters; it must have 1 to {limit}", FIX)
 
 
 def _record(store: RunStore, rows: list[Comment]) -> None:

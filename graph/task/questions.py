@@ -6,21 +6,13 @@ the first one stays. The journal line that follows holds its digest, so that an 
 
 import hashlib
 import json
-import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from interlock.core.rule import rules
-from interlock.envelope.protocol import Protocol
-from interlock.graph.errors import GraphError, RunAbandonedError, RunDamagedError
-from interlock.graph.task.policy import Policy, key_variables
-from interlock.graph.task.preflight import check_task
-from interlock.graph.task.store import RunStore, decision_key
-from interlock.graph.task.task import Task
-from interlock.redaction import redactor_for
+from interlock.graph.errors import GraphError, RunDamagedError
+from interlock.graph.task.store import RunStore
 
 QuestionKind: TypeAlias = Literal["objection", "waiver"]
 AnswerKind: TypeAlias = Literal["correct", "refuse", "accept", "waive", "decline"]
@@ -128,114 +120,6 @@ def kept_to(store: RunStore, number: int) -> PersonsAnswer | None:
         return PersonsAnswer(**row)
     except TypeError as error:
         raise store.damaged(f"answers/question.{number}.txt", "it is no answer of a person") from error
-
-
-def answer_question(
-    root: Path,
-    run_id: str,
-    kind: AnswerKind,
-    *,
-    by: str,
-    reason: str = "",
-    gate: str = "",
-    task: Task | None = None,
-    number: int | None = None,
-) -> Question:
-    """Answer what a run asks a person; `drive` then takes the run on. The first answer stays.
-
-    Args:
-        root: The project's root.
-        run_id: The run.
-        kind: How; see `WAYS`.
-        by: The login name of who answers.
-        reason: Why; needed but for `correct` and `accept`.
-        gate: The gate that is waived; it may be left out, since a question about a waiver is about one gate.
-        task: The corrected task, for `correct`.
-        number: The number of the question that was read; an answer to another one is not taken.
-
-    Returns:
-        The question that was answered.
-
-    Raises:
-        QuestionError: The answer is not taken.
-        TaskError: The corrected task cannot start.
-        UnknownRunError, RunDamagedError: See `graph.errors`.
-    """
-    from interlock.graph.task.runs import view_run  # noqa: PLC0415 - that module reads the answers kept here
-
-    store = RunStore(root, run_id)
-    view = view_run(run_id, root=root)
-    if view.abandoned:
-        raise RunAbandonedError(run_id)
-    question = view.question
-    if number is not None and (before := kept_to(store, number)) is not None:
-        raise _answered(run_id, before)
-    if question is None or number not in (None, question.number):
-        raise QuestionError(
-            "RUN640",
-            f"run {run_id} asks no person for a decision",
-            f"`interlock explain {run_id}` says what it waits for.",
-        )
-    if kind not in WAYS[question.kind]:
-        ways = " or ".join(WAYS[question.kind])
-        raise QuestionError("RUN642", f"`{kind}` is no answer to this {question.kind}", f"Answer {ways}.")
-    reason = redactor_for(root, key_variables(view.policy)).text(" ".join(reason.split()))[:MAX_REASON_CHARS]
-    if not reason and kind in ("refuse", "waive", "decline"):
-        raise QuestionError("RUN643", f"`{kind}` needs a reason, which the journal keeps", "Say why in a sentence.")
-    meant = gate or next(iter(question.gates))
-    if meant not in question.gates:
-        raise QuestionError("RUN642", f"the question is not about {meant}", f"Name {', '.join(question.gates)}.")
-    if kind == "correct":
-        task = _correction(root, view.task, view.policy, task)
-    now = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="seconds")
-    given = PersonsAnswer(kind, meant, reason, by, now, task.to_json() if kind == "correct" and task else None)
-    if store.keep_first(decision_key(question.number), given.text) != given.text:
-        other = kept_to(store, question.number)
-        assert other is not None, "it was there a moment ago"
-        raise _answered(run_id, other)
-    return question
-
-
-def _answered(run_id: str, before: PersonsAnswer) -> QuestionError:
-    why = f": {before.reason}" if before.reason else ""
-    return QuestionError(
-        "RUN641", f"{before.by} answered `{before.kind}` at {before.at}{why}",
-        f"Nothing was changed by you; `interlock explain {run_id}` says how the run goes on.",
-    )  # fmt: skip
-
-
-def _correction(root: Path, old: Task, policy: Policy, new: Task | None) -> Task:
-    """Return a corrected task as this run can take it.
-
-    Raises:
-        QuestionError: What it changes was frozen when the run began.
-        TaskError: It could not start.
-    """
-    if new is None:
-        raise QuestionError("RUN644", "a correction needs the corrected task", "Give the task file: --task FILE.")
-    kept = replace(new, base=old.base)
-    frozen = ("task_id", "page", "agents", "run", "budget", "commands")
-    changed = [name for name in frozen if getattr(kept, name) != getattr(old, name)]
-    if changed:
-        raise QuestionError(
-            "RUN644", f"the correction changes {', '.join(f'`{name}`' for name in changed)}, which the run froze",
-            "Leave it as it was, or abandon the run and start a new one.",
-        )  # fmt: skip
-    fresh = [gate for gate in kept.gates_required if gate not in old.gates_required]
-    sealed = [gate for gate in fresh if _runs_a_command(policy.protocol, gate)]
-    if sealed:
-        raise QuestionError(
-            "RUN644", f"the run did not freeze what {', '.join(sealed)} would run",
-            "Leave the gate out, or abandon the run and start a new one.",
-        )  # fmt: skip
-    check_task(kept, policy.protocol, root)
-    if kept == old:
-        raise QuestionError("RUN644", "the correction changes nothing", "Change the task, or refuse or accept.")
-    return kept
-
-
-def _runs_a_command(protocol: Protocol, gate: str) -> bool:
-    return bool(protocol.gate(gate).command)
 
 
 def taken(store: RunStore, question: Question, text: object) -> PersonsAnswer:
