@@ -13,19 +13,12 @@ from mcp_types import TextContent
 from interlock.graph import verify_journal
 from tests.clients.scripted import TASK, answer, envelope, make_project
 from tests.server.http_process import connected, new_token, running
+from tests.server.reservation_team import call
 from tests.server.stdio_process import client as over_stdio
 
 MODES: tuple[Literal["auto", "legacy"], ...] = ("auto", "legacy")
 RUN = "HELLO-001.1"
 ROLES = ("builder", "tester", "reviewer")
-
-
-async def call(client: Client, name: str, **arguments: Any) -> dict[str, Any]:
-    """Call a tool and return its structured content."""
-    result = await client.call_tool(name, arguments)
-    assert not result.is_error, result.content
-    assert result.structured_content is not None
-    return result.structured_content
 
 
 async def refused(client: Client, name: str, code: str, **arguments: Any) -> None:

@@ -6,12 +6,15 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event
+from typing import TypeAlias
 
 import pytest
 
 from interlock.reservations import SqliteStore, Transaction
 from interlock.reservations.errors import StoreBusyError
 from tests.conformance.rows import Backend, SharedBackend, agent, lease, message, negotiation, waiter
+
+Start: TypeAlias = Callable[..., "subprocess.Popen[str]"]
 
 COUNT = """
 import sys
@@ -247,7 +250,7 @@ class ProcessesContract:
     """The same between processes, for stores that several may open."""
 
     @pytest.fixture
-    def python(self, backend: SharedBackend) -> Callable[..., "subprocess.Popen[str]"]:
+    def python(self, backend: SharedBackend) -> Start:
         """Give a function that runs a program on the same rows in another process."""
 
         def start(program: str, *arguments: str) -> "subprocess.Popen[str]":
@@ -256,9 +259,7 @@ class ProcessesContract:
 
         return start
 
-    def test_processes_never_get_the_same_number(
-        self, backend: Backend, python: Callable[..., "subprocess.Popen[str]"]
-    ) -> None:
+    def test_processes_never_get_the_same_number(self, backend: Backend, python: Start) -> None:
         workers = [python(COUNT, f"worker-{number}") for number in range(4)]
         for worker in workers:
             assert worker.stdout is not None
@@ -286,9 +287,7 @@ class ProcessesContract:
             holder.kill()
             holder.communicate()
 
-    def test_another_process_is_kept_out_until_the_transaction_ends(
-        self, backend: Backend, python: Callable[..., "subprocess.Popen[str]"]
-    ) -> None:
+    def test_another_process_is_kept_out_until_the_transaction_ends(self, backend: Backend, python: Start) -> None:
         store = backend.open(patience_seconds=0.05)
         holder = python(HOLD)
         with self._held(holder):
@@ -302,17 +301,13 @@ class ProcessesContract:
             with store.transaction() as tx:
                 assert tx.agent_of_process("h", 1, "") == "held"
 
-    def test_what_a_killed_process_had_begun_is_undone_and_blocks_nobody(
-        self, backend: Backend, python: Callable[..., "subprocess.Popen[str]"]
-    ) -> None:
+    def test_what_a_killed_process_had_begun_is_undone_and_blocks_nobody(self, backend: Backend, python: Start) -> None:
         store = backend.open()
         with self._held(python(HOLD)):
             pass
         with store.transaction() as tx:
             assert tx.agent_of_process("h", 1, "") is None
 
-    def test_children_go_on_with_the_store_of_their_parent(
-        self, python: Callable[..., "subprocess.Popen[str]"]
-    ) -> None:
+    def test_children_go_on_with_the_store_of_their_parent(self, python: Start) -> None:
         parent = python(FORK)
         assert parent.communicate(timeout=60)[0].split("\n") == ["[0, 0, 0, 0]", "52", ""]

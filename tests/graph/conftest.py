@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.agents import Ask, Remote
+from interlock.agents import REMOTE, Ask, Remote
 from interlock.envelope import Envelope, render
 from interlock.graph.task.runs import RunView, drive, start_run
 from interlock.graph.task.task import Task, task_from_mapping
@@ -147,6 +147,11 @@ class Project:
         """Start a run and take it as far as it goes."""
         return self.drive(self.start())
 
+    def waiting(self, role: str) -> RunView:
+        """Take a run to a role that answers from outside."""
+        self.runners[role] = REMOTE
+        return self.run()
+
     def entries(self, kind: str | None = None) -> list[Entry]:
         """Return the journal's lines."""
         entries = Journal(self.root / "artifacts/interlock/events.jsonl").entries()
@@ -256,8 +261,8 @@ def spelled(project: Project) -> Project:
     return project
 
 
-def spelling(path: str = "", *, key: str = "reports") -> Answer:
-    """Return a speller that writes its file, or cites another one."""
+def spelling(path: str = "", **more: tuple[str, ...]) -> Answer:
+    """Return a speller that writes its file, or cites another one, and cites more under other keys."""
 
     def answer(ask: Ask) -> str:
         cited = path or f"{ask.reports_dir}/spelling.md"
@@ -266,7 +271,7 @@ def spelling(path: str = "", *, key: str = "reports") -> Answer:
             (Path(ask.root) / cited).write_text("no mistakes\n")
         return envelope(
             ask, "QA_IN_PROGRESS", gates_required=(*GATES, "GATE-SPELLING"),
-            gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"), evidence={**NO_EVIDENCE, key: (cited,)},
+            gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"), evidence={**NO_EVIDENCE, **more, "reports": (cited,)},
         )  # fmt: skip
 
     return answer

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.agents import REMOTE, Ask
+from interlock.agents import Ask
 from interlock.graph import RunBusyError, RunDamagedError, start_run
 from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.runs import drive, view_run
@@ -97,17 +97,27 @@ def test_a_journal_line_that_an_agent_wrote_stops_the_run(project: Project, key:
     assert view_run(run_id, root=project.root).status == "IN_PROGRESS"
 
 
-def test_a_journal_line_written_while_the_run_sleeps_stops_it(project: Project) -> None:
-    project.runners["reviewer"] = REMOTE
-    view = project.run()
-    Journal(journal_path(project.root)).append(view.run_id, "1/status/APPROVED", "status", {"to": "APPROVED"})
+def written_into(project: Project, run_id: str) -> None:
+    Journal(journal_path(project.root)).append(run_id, "1/status/APPROVED", "status", {"to": "APPROVED"})
+
+
+def frozen_file_edited(project: Project, run_id: str) -> None:
+    path = RunStore(project.root, run_id).folder / "run.json"
+    path.write_text(path.read_text().replace('"GATE-LINT",', ""))
+
+
+@pytest.mark.parametrize("harm", [written_into, frozen_file_edited, Project.drop_last_line])
+def test_records_that_were_changed_while_the_run_sleeps_stop_it(
+    project: Project, harm: Callable[[Project, str], None]
+) -> None:
+    view = project.waiting("reviewer")
+    harm(project, view.run_id)
     with pytest.raises(RunDamagedError):
         project.drive(view.run_id, reviewer="nonsense")
 
 
 def test_a_run_does_not_begin_anew_over_its_own_journal(project: Project) -> None:
-    project.runners["reviewer"] = REMOTE
-    view = project.run()
+    view = project.waiting("reviewer")
     (RunStore(project.root, view.run_id).folder / "checkpoints.sqlite").unlink()
     with pytest.raises(RunDamagedError):
         project.drive(view.run_id)
@@ -125,6 +135,7 @@ def test_a_run_never_takes_the_id_of_a_run_that_the_journal_knows(project: Proje
 def test_a_start_that_was_cut_off_leaves_its_run_id_free(project: Project) -> None:
     (project.root / ".interlock/runs/HELLO-001.1").mkdir(parents=True)
     assert [project.start(), project.start()] == ["HELLO-001.1", "HELLO-001.2"]
+    assert project.drive("HELLO-001.2").status == "APPROVED"
 
 
 def test_a_run_id_stands_for_one_task_alone(project: Project) -> None:
@@ -135,8 +146,7 @@ def test_a_run_id_stands_for_one_task_alone(project: Project) -> None:
 
 
 def test_a_task_that_was_swapped_before_the_first_step_does_not_become_another(project: Project) -> None:
-    project.runners["builder"] = REMOTE
-    view = project.run()
+    view = project.waiting("builder")
     folder = RunStore(project.root, view.run_id).folder
     (folder / "checkpoints.sqlite").unlink()
     text = (folder / "run.json").read_text()
@@ -206,26 +216,11 @@ def wrong_build(ask: Ask) -> str:
 
 def test_one_file_cited_under_two_keys_blocks_with_its_name(spelled: Project) -> None:
     path = "artifacts/reports/HELLO-001/1/GATE-TESTS.log"
-    spelled.runners["spelling"] = Scripted(
-        [
-            lambda ask: envelope(
-                ask, "QA_IN_PROGRESS", gates_required=(*GATES, "GATE-SPELLING"),
-                gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"),
-                evidence={**NO_EVIDENCE, "console": (path,), "reports": (write_report(ask),)},
-            )
-        ]
-    )  # fmt: skip
+    spelled.runners["spelling"] = Scripted([spelling(console=(path,))])
     spelled.task = replace(spelled.task, run={"max_rework": 0})
     view = spelled.run()
     assert (view.status, view.values["cause"]) == ("BLOCKED", "evidence")
     assert path in view.values["fail_reasons"][0]
-
-
-def write_report(ask: Ask, name: str = "spelling.md") -> str:
-    path = Path(ask.root) / ask.reports_dir / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("no mistakes\n")
-    return f"{ask.reports_dir}/{name}"
 
 
 def test_collected_evidence_that_was_deleted_is_no_pass(project: Project) -> None:
@@ -318,36 +313,28 @@ def test_a_script_in_scope_is_the_agents_to_change(project: Project) -> None:
 # -- files in scope ----------------------------------------------------------------------------------------------
 
 
+def unreadable(ask: Ask) -> Path:
+    """Return a file in scope whose name is not UTF-8."""
+    return Path(ask.root) / "src" / os.fsdecode(b"\xff")
+
+
+def plant(ask: Ask) -> None:
+    unreadable(ask).write_bytes(b"x")
+
+
 def test_a_scope_that_cannot_be_read_is_no_hand_over_and_no_crash(project: Project) -> None:
-    bad = os.fsencode(project.root / "src") + b"/\xff"
-
-    def plant(ask: Ask) -> None:
-        with open(bad, "wb") as file:  # noqa: PTH123 - a name that is not UTF-8
-            file.write(b"x")
-
-    def mend(ask: Ask) -> None:
-        os.unlink(bad)  # noqa: PTH108
-
-    project.runners["builder"] = Scripted([first(plant, build()), first(mend, build())])
+    remove = first(lambda ask: unreadable(ask).unlink(), build())
+    project.runners["builder"] = Scripted([first(plant, build()), remove])
     assert project.run().status == "APPROVED"
     assert outcomes(project, "builder") == ["invalid", "handover"]
 
 
 @pytest.mark.parametrize("role", ["tester", "reviewer"])
 def test_a_scope_that_becomes_unreadable_after_the_hand_over_goes_stale(project: Project, role: str) -> None:
-    bad = os.fsencode(project.root / "src") + b"/\xff"
-
-    def plant(ask: Ask) -> None:
-        with open(bad, "wb") as file:  # noqa: PTH123 - a name that is not UTF-8
-            file.write(b"x")
-
-    def mend(ask: Ask) -> None:
-        if os.path.lexists(bad):
-            os.unlink(bad)  # noqa: PTH108
-
     answer = judge_log if role == "tester" else reviewing
     project.runners[role] = Scripted([first(plant, answer), answer])
-    project.runners["builder"] = Scripted([build(), first(mend, build("hello\n\n"))])
+    remove = first(lambda ask: unreadable(ask).unlink(missing_ok=True), build("hello\n\n"))
+    project.runners["builder"] = Scripted([build(), remove])
     assert project.run().status == "APPROVED"
     blocked = next(entry for entry in project.entries("status") if entry.data["to"] == "BLOCKED")
     assert blocked.data["cause"] == "stale"

@@ -184,30 +184,33 @@ def test_whatever_is_bounded_fits_into_a_line(data: dict[str, Any], size: int, c
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "word"),
     [
-        {"task": "ring the bell \x07"},
-        {"task": "turn \u202e around"},
-        {"task": "x" * 70_000},
-        {"inputs": ["src"] * 2},
-        {"inputs": ["a" * 5000]},
-        {"inputs": ["src/\x00"]},
-        {"scope": ["../elsewhere/**"]},
-        {"scope": ["/etc/*"]},
-        {"scope": ["artifacts/**"]},
-        {"scope": ["src/{a"]},
-        {"task_id": "A-" + "B" * 200},
-        {"page": "site/index.html"},
-        {"page": "../../etc/passwd"},
-        {"gates_required": [*GATES, "GATE-" + "X" * 100]},
+        ({"gates_required": []}, "TSK701"),
+        ({"inputs": ["docs/none.md"]}, "docs/none.md"),
+        ({"task": "ring the bell \x07"}, ""),
+        ({"task": "turn \u202e around"}, ""),
+        ({"task": "x" * 70_000}, ""),
+        ({"inputs": ["src"] * 2}, ""),
+        ({"inputs": ["a" * 5000]}, ""),
+        ({"inputs": ["src/\x00"]}, ""),
+        ({"scope": ["../elsewhere/**"]}, ""),
+        ({"scope": ["/etc/*"]}, ""),
+        ({"scope": ["artifacts/**"]}, ""),
+        ({"scope": ["src/{a"]}, ""),
+        ({"task_id": "A-" + "B" * 200}, ""),
+        ({"page": "site/index.html"}, ""),
+        ({"page": "../../etc/passwd"}, ""),
+        ({"gates_required": [*GATES, "GATE-" + "X" * 100]}, ""),
     ],
 )
 def test_a_task_that_no_envelope_or_scope_can_carry_is_refused_at_the_start(
-    project: Project, change: dict[str, object]
+    project: Project, change: dict[str, object], word: str
 ) -> None:
     base = {"task_id": "HELLO-001", "task": "x", "gates_required": list(GATES), "scope": ["src/**"]}
-    with pytest.raises(TaskError):
+    with pytest.raises(TaskError) as caught:
         start_run(project.root, task_from_mapping({**base, **change}), roles=tuple(project.runners))
+    assert any(word in problem for problem in caught.value.problems)
     assert not (project.root / ".interlock/runs").exists()
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -132,19 +133,15 @@ def test_an_answer_handed_in_without_waiting_is_not_lost(project: Project) -> No
 def test_one_of_many_callers_hands_in_an_answer_and_the_others_are_refused(project: Project) -> None:
     drives, run_id = Drives(project.root), begin(project)
     text = build()(asks_of(drives.advance(run_id), project.root)["builder"])
-    results: list[str] = []
 
-    def hand_in() -> None:
+    def hand_in(_number: int) -> str:
         try:
-            results.append(drives.advance(run_id, answers={"builder": text}).phase)
+            return drives.advance(run_id, answers={"builder": text}).phase
         except AnswerError as error:
-            results.append(error.code)
+            return error.code
 
-    threads = [threading.Thread(target=hand_in) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with ThreadPoolExecutor(8) as pool:
+        results = pool.map(hand_in, range(8))
     assert sorted(results) == ["RUN605"] * 7 + ["waiting"]
     assert len(project.entries("answer")) == 1
 

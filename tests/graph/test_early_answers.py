@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -100,15 +101,15 @@ def test_an_early_answer_that_is_wrong_again_costs_a_re_ask_when_it_is_judged(pr
 def test_what_is_not_the_one_early_answer_is_refused_and_changes_nothing(project: Project) -> None:
     run_id, asks = refused_once(project)
 
+    def kept() -> dict[str, bytes]:
+        folder = RunStore(project.root, run_id).folder / "answers"
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
+
     def refused(asks: dict[str, str] | None = None, **answers: str) -> str:
-        files = sorted(
-            (path.name, path.read_bytes()) for path in (RunStore(project.root, run_id).folder / "answers").iterdir()
-        )
+        files = kept()
         with pytest.raises(AnswerError) as caught:
             drive(run_id, root=project.root, runners=project.runners, answers=answers, asks=asks)
-        assert files == sorted(
-            (path.name, path.read_bytes()) for path in (RunStore(project.root, run_id).folder / "answers").iterdir()
-        )
+        assert kept() == files
         return caught.value.message
 
     good = in_full(asks["tester"])
@@ -224,21 +225,18 @@ def test_a_role_with_a_runner_at_work_keeps_nobody_from_correcting_an_answer(pro
 
 def test_of_many_early_answers_at_once_one_is_taken(project: Project) -> None:
     run_id, asks = refused_once(project)
-    view, results = view_run(run_id, root=project.root), list[str]()
+    view = view_run(run_id, root=project.root)
 
-    def hand_in(number: int) -> None:
+    def hand_in(number: int) -> str:
         try:
             text = f"{in_full(asks['tester'])}{' ' * number}"
             keep_early(view, RunStore(project.root, run_id), {"tester": text}, {"tester": NEXT})
-            results.append("kept")
         except AnswerError as error:
-            results.append(error.code)
+            return error.code
+        return "kept"
 
-    threads = [threading.Thread(target=hand_in, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with ThreadPoolExecutor(8) as pool:
+        results = pool.map(hand_in, range(8))
     assert sorted(results) == ["RUN605"] * 7 + ["kept"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from interlock.graph import TaskError, task_graph
+from interlock.graph import TaskError, app, task_graph
 from tests.graph.conftest import Project
 
 REPO = Path(__file__).parents[2]
@@ -38,8 +38,6 @@ def test_langgraph_json_names_a_graph_that_compiles(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_graph_without_its_task_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    from interlock.graph import app
-
     monkeypatch.delenv("INTERLOCK_TASK", raising=False)
     with pytest.raises(TaskError) as caught:
         app.task()

@@ -92,8 +92,7 @@ def test_many_runs_are_read_with_one_graph(project: Project, monkeypatch: pytest
 
 
 def test_an_abandoned_run_gives_up_its_files_and_nobody_takes_it_on(project: Project) -> None:
-    project.runners["reviewer"] = REMOTE
-    view = project.run()
+    view = project.waiting("reviewer")
     assert view.phase == "waiting"
     assert open_reservations(str(project.root), name="observer").standing()["leases"]
     assert abandon(project.root, view.run_id)

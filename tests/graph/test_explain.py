@@ -1,40 +1,31 @@
 """Why a run is where it is, as people and agents read it."""
 
-from interlock.agents import REMOTE
 from interlock.graph.task.explain import explain_run
 from interlock.graph.task.runs import drive
 from tests.graph.conftest import Project, Scripted
 
 
-def test_a_gate_that_blocked_the_task_is_not_shown_as_passed(project: Project) -> None:
+def test_what_blocked_the_task_is_not_shown_as_passed_and_what_to_do_fits_it(project: Project) -> None:
     project.runners["builder"] = Scripted(["no envelope"])
     view = project.run()
     assert view.status == "BLOCKED"
     gates = {row["gate"]: row["passed"] for row in explain_run(view, project.root)["gates"]}
     assert gates["GATE-MSG-STRICT"] is False
-
-
-def test_what_to_do_fits_what_blocked_the_task(project: Project) -> None:
-    project.runners["builder"] = Scripted(["no envelope"])
-    view = project.run()
     assert "`max_reasks`" in explain_run(view, project.root)["next"][-1]
-    with (project.root / "interlock.toml").open("a", encoding="utf-8") as file:
-        file.write("[budget]\nusd = 1.0\n")
+    project.configure("[budget]\nusd = 1.0")
     view = project.run()
     assert view.status == "BLOCKED"
     assert "limit" in explain_run(view, project.root)["next"][-1]
 
 
 def test_no_gate_is_passed_before_an_envelope_came(project: Project) -> None:
-    project.runners["builder"] = REMOTE
-    view = project.run()
+    view = project.waiting("builder")
     assert {row["passed"] for row in explain_run(view, project.root)["gates"]} == {False}
 
 
 def test_the_refusal_of_a_qa_role_that_is_asked_again_is_shown_at_once(project: Project) -> None:
     """Its line is in the journal only when every role of the phase has answered."""
-    project.runners["tester"] = REMOTE
-    view = project.run()
+    view = project.waiting("tester")
     view = drive(view.run_id, root=project.root, runners=project.runners, answers={"tester": "looks good to me"})
     refusal = explain_run(view, project.root)["last_refusal"]
     assert (refusal["role"], refusal["reask"]) == ("tester", 0)

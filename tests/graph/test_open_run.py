@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interlock.agents import REMOTE, Ask
+from interlock.agents import Ask
 from interlock.envelope import Report
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.gates import build_protocol
@@ -29,8 +29,7 @@ def seen(report: Report | None) -> list[tuple[str, str, int, str]]:
 
 def waiting(project: Project) -> tuple[str, Ask]:
     """Take a run to the tester, who answers from outside, and return the run and what the tester is asked."""
-    project.runners["tester"] = REMOTE
-    view = project.run()
+    view = project.waiting("tester")
     return view.run_id, asks_of(view, project.root)["tester"]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from interlock.agents import REMOTE, Ask, RunnerError
+from interlock.agents import Ask, RunnerError
 from interlock.agents.ask import agent_of_run
 from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.task.runs import RunView, drive, view_run
@@ -92,8 +92,7 @@ def test_without_reserve_a_run_holds_nothing(project: Project) -> None:
 
 
 def test_a_run_keeps_its_scope_while_it_waits_for_an_answer(project: Project) -> None:
-    project.runners["builder"] = REMOTE
-    view = project.run()
+    view = project.waiting("builder")
     assert view.phase == "waiting"
     assert held(project) == {"src/**": "run:HELLO-001.1"}
     (row,) = other(project).reserve_files(["src/a.txt"])["errors"]

@@ -7,36 +7,29 @@ import pytest
 from interlock.agents import Ask, RunnerError
 from interlock.graph.task.runs import view_run
 from interlock.graph.verify import verify_journal
-from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, reviewing, without_linter
+from tests.graph.conftest import Project, Scripted, build, judge_log, reviewing, without_linter
+from tests.graph.test_progress_stream import passing
+from tests.graph.test_runs import FENCED
 
-FENCED = "Here is my answer:\n```\nSTATUS: READY_FOR_QA\n```\n"
 
-
-def test_a_run_whose_evidence_could_not_be_made_goes_on_at_that_step(project: Project) -> None:
+def test_a_run_whose_evidence_could_not_be_made_goes_on_at_that_step_each_time_it_is_taken_up(
+    project: Project,
+) -> None:
     linter = without_linter(project)
     view = project.run()
     assert (view.status, view.values["cause"], view.failed) == ("BLOCKED", "collector", ("command-gates",))
     assert project.drive(view.run_id).status == "BLOCKED", "nothing goes on by itself"
+    view = project.drive(view.run_id, take_up=True)
+    assert (view.status, view.failed) == ("BLOCKED", ("command-gates",))
     linter.with_name("gone").rename(linter)
     view = project.drive(view.run_id, take_up=True)
     assert (view.status, view.values["attempt"]) == ("APPROVED", 1)
     assert [len(project.asks(role)) for role in ("builder", "tester", "reviewer")] == [1, 1, 1], "nothing is paid twice"
-    (line,) = project.entries("resumed")
-    assert line.key == "1/resumed/1"
-    assert (line.data["roles"], line.data["to"]) == (["command-gates"], "QA_IN_PROGRESS")
+    lines = project.entries("resumed")
+    assert [line.key for line in lines] == ["1/resumed/1", "1/resumed/2"]
+    assert (lines[0].data["roles"], lines[0].data["to"]) == (["command-gates"], "QA_IN_PROGRESS")
     assert verify_journal(project.root).problems == ()
     assert view_run(view.run_id, root=project.root).head == view.head
-
-
-def test_a_step_that_fails_again_can_be_taken_up_again(project: Project) -> None:
-    linter = without_linter(project)
-    view = project.run()
-    view = project.drive(view.run_id, take_up=True)
-    assert (view.status, view.failed) == ("BLOCKED", ("command-gates",))
-    linter.with_name("gone").rename(linter)
-    assert project.drive(view.run_id, take_up=True).status == "APPROVED"
-    assert [entry.key for entry in project.entries("resumed")] == ["1/resumed/1", "1/resumed/2"]
-    assert verify_journal(project.root).problems == ()
 
 
 def test_a_judge_without_a_valid_answer_is_asked_anew_and_the_work_is_not_done_twice(project: Project) -> None:
@@ -86,10 +79,8 @@ def _gone(_ask: Ask) -> str:
     raise RunnerError("gone", "Come back.")
 
 
-def believing(ask: Ask) -> str:
-    """Answer as a tester that passes whatever it is shown."""
-    evidence = {"screenshots": (), "a11y": (), "console": (), "reports": ask.evidence["reports"]}
-    return envelope(ask, "QA_IN_PROGRESS", gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"), evidence=evidence)
+believing = passing("GATE-TESTS")
+"""Answers as a tester that passes whatever it is shown."""
 
 
 def test_a_judge_that_denies_interlocks_own_evidence_counts_as_a_fail_and_the_work_goes_back(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -98,24 +99,23 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "circle", "nothing", "zero byte", "half a pair"])
-def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "task.toml"
-    match kind:
-        case "pipe":
-            os.mkfifo(path)
-        case "folder":
-            path.mkdir()
-        case "device":
-            path = Path("/dev/zero")
-        case "circle":
-            path.symlink_to(path)
-        case "zero byte":
-            path = tmp_path / "a\0b.toml"
-        case "half a pair":
-            path = tmp_path / "a\ud800b.toml"
-        case _:
-            pass
+NO_FILES: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "pipe": ("task.toml", os.mkfifo),
+    "folder": ("task.toml", Path.mkdir),
+    "device": ("/dev/zero", str),
+    "circle": ("task.toml", lambda path: path.symlink_to(path)),
+    "nothing": ("task.toml", str),
+    "zero byte": ("a\0b.toml", str),
+    "half a pair": ("a\ud800b.toml", str),
+}
+
+
+@pytest.mark.parametrize(("name", "make"), NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_regular_file_is_refused_without_waiting(
+    tmp_path: Path, name: str, make: Callable[[Path], object]
+) -> None:
+    path = tmp_path / name
+    make(path)
     before = open_files()
     with pytest.raises(TaskError) as refused:
         load_task(path)

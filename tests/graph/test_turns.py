@@ -51,19 +51,12 @@ def test_an_ask_says_what_its_runner_has_to_know(project: Project) -> None:
 
 def test_a_task_file_replaces_a_command_of_the_project_and_adds_its_own(project: Project) -> None:
     project.configure('[commands]\ntest = ["old"]\nlint = ["ruff"]')
-    seen: list[Ask] = []
-
-    def builder(ask: Ask) -> str:
-        seen.append(ask)
-        return build()(ask)
-
-    project.use("builder", builder)
     project.task = task_from_mapping(
         {"task_id": "A-1", "task": "Write the greeting", "gates_required": list(GATES), "scope": ["src/**"],
          "commands": {"test": ["new", "now"]}}
     )  # fmt: skip
     project.run()
-    own = {name: argv for name, argv in seen[0].commands.items() if not name.startswith("GATE-")}
+    own = {name: argv for name, argv in project.asks("builder")[0].commands.items() if not name.startswith("GATE-")}
     assert own == {"test": ("new", "now"), "lint": ("ruff",)}
 
 
@@ -81,24 +74,25 @@ def test_a_command_that_cannot_be_run_is_refused_in_both_files(tmp_path: Path, c
     assert {problem.code for problem in caught.value.problems} == {"CFG104"}
 
 
-def test_a_hand_over_without_any_work_is_refused_and_after_the_budget_of_re_asks_the_task_is_blocked(
-    project: Project,
+UNCHANGED = '[run]\nunchanged = "warn"\nmax_rework = 0'
+
+
+@pytest.mark.parametrize(
+    ("config", "calls", "codes"),
+    [("", [0], [["RUN612"]] * 3), (UNCHANGED, [0, 2], [["RUN612"], []]), ("", [None], [["RUN610"]] * 3)],
+    ids=["idle", "an unchanged tree is allowed", "tools cannot be counted"],
+)
+def test_a_hand_over_of_an_agent_that_did_nothing_is_refused(
+    project: Project, config: str, calls: list[int | None], codes: list[list[str]]
 ) -> None:
-    project.use("builder", claiming([0]))
-    view = project.run()
-    assert view.status == "BLOCKED"
-    assert project.codes("builder") == [["RUN612"]] * 3
-
-
-def test_an_unchanged_tree_that_is_allowed_still_wants_an_agent_that_looked(project: Project) -> None:
-    project.configure('[run]\nunchanged = "warn"\nmax_rework = 0')
-    project.use("builder", claiming([0, 2]))
-    project.run()
-    assert project.codes("builder") == [["RUN612"], []]
+    project.configure(config)
+    project.use("builder", claiming(calls))
+    assert project.run().status == "BLOCKED"
+    assert project.codes("builder") == codes
 
 
 def test_work_of_an_earlier_answer_in_the_round_counts(project: Project) -> None:
-    project.configure('[run]\nunchanged = "warn"\nmax_rework = 0')
+    project.configure(UNCHANGED)
     texts = ["no envelope at all", ""]
 
     def builder(ask: Ask) -> Answer:
@@ -108,12 +102,6 @@ def test_work_of_an_earlier_answer_in_the_round_counts(project: Project) -> None
     project.use("builder", builder)
     project.run()
     assert project.codes("builder")[1] == []
-
-
-def test_an_agent_whose_tools_cannot_be_counted_is_not_called_idle(project: Project) -> None:
-    project.use("builder", claiming([None]))
-    project.run()
-    assert project.codes("builder") == [["RUN610"]] * 3
 
 
 def test_a_turn_that_a_limit_ended_is_blocked_with_the_figure_and_paid(project: Project) -> None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.agents import REMOTE
 from interlock.graph.ending import abandon
 from interlock.graph.task.runs import RunView, start_run
 from interlock.graph.ticket.tickets import Tickets
@@ -117,8 +116,7 @@ def test_lines_of_other_runs_between_and_behind_are_no_change(project: Project) 
 
 
 def test_an_open_run_says_how_far_it_goes_beyond_the_head(project: Project) -> None:
-    project.runners["tester"] = REMOTE
-    view = project.run()
+    view = project.waiting("tester")
     given = [(view.run_id, Head(entry.seq, entry.hash)) for entry in project.entries() if entry.run == view.run_id][2]
     found = verify_journal(project.root, [given])
     assert found.problems == ()
@@ -127,8 +125,7 @@ def test_an_open_run_says_how_far_it_goes_beyond_the_head(project: Project) -> N
 
 
 def test_a_run_that_was_abandoned_ends_with_the_line_that_says_so(project: Project) -> None:
-    project.runners["tester"] = REMOTE
-    view = project.run()
+    view = project.waiting("tester")
     assert abandon(project.root, view.run_id)
     assert verify_journal(project.root).problems == ()
     last = [entry for entry in project.entries() if entry.run == view.run_id][-1]

@@ -22,6 +22,7 @@ from interlock.journal import (
     JournalUnwritten,
     verify,
 )
+from tests.refusals import raises_code
 
 BATCH: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("call", "tool_call", {"revision": 1}),
@@ -66,7 +67,7 @@ def _head(journal: Journal, run: str) -> Head:
     return head
 
 
-def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
+def started(program: str, *arguments: object) -> "subprocess.Popen[str]":
     command = [sys.executable, "-c", program, *map(str, arguments)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -118,9 +119,8 @@ def test_a_key_may_stand_twice_in_a_batch_for_one_event_only(journal: Journal) -
     one, two, again = journal.extend("R", (BATCH[0], BATCH[1], BATCH[0]))
     assert (one, one.seq, two.seq) == (again, 1, 2)
     before = journal.path.read_bytes()
-    with pytest.raises(JournalConflict) as caught:
+    with raises_code(JournalConflict, "JRN731"):
         journal.extend("R", (("new", "t", {"n": 1}), ("new", "t", {"n": 2})))
-    assert caught.value.code == "JRN731"
     assert journal.path.read_bytes() == before
 
 
@@ -151,9 +151,8 @@ def test_an_event_that_is_refused_anywhere_in_a_batch_leaves_the_file_as_it_was(
     with journal.path.open("ab") as file:
         file.write(torn)
     before = journal.path.read_bytes()
-    with pytest.raises(error) as caught:
+    with raises_code(error, code):
         journal.extend("R", (*BATCH[:place], (key, kind, data), *BATCH[place:]))
-    assert caught.value.code == code
     assert journal.path.read_bytes() == before
     assert not journal.path.with_name("events.jsonl.torn").exists()
     assert [entry.seq for entry in journal.extend("R", BATCH)] == [2, 3, 4]
@@ -196,7 +195,7 @@ def test_a_writer_killed_inside_a_batch_leaves_a_part_of_it_from_its_beginning(t
     length = sample.path.stat().st_size // 4
     for room, whole in ((0, 0), (10, 0), (length - 1, 0), (length, 1), (2 * length + 300, 2), (4 * length - 1, 3)):
         path.unlink(missing_ok=True)
-        writer = _start(KILLED, path, room)
+        writer = started(KILLED, path, room)
         writer.communicate()
         assert writer.returncode == -signal.SIGKILL
         assert [entry.key for entry in Journal(path).entries()] == ["first", *(key for key, *_ in events[:whole])]
@@ -209,7 +208,7 @@ def test_a_writer_killed_inside_a_batch_leaves_a_part_of_it_from_its_beginning(t
 def test_eight_processes_batch_at_once_and_no_batch_is_parted(tmp_path: Path) -> None:
     path = tmp_path / "new" / "events.jsonl"
     names = [f"P{number}" for number in range(8)]
-    writers = [_start(WRITER, path, name, 10) for name in names]
+    writers = [started(WRITER, path, name, 10) for name in names]
     for writer in writers:
         assert writer.stdin is not None
         writer.stdin.write("go\n")
@@ -241,7 +240,7 @@ except JournalUnwritten as error:
     print(error.code)
 """
     for room in (0, 500, 2500):
-        writer = _start(program, journal.path, len(before) + room)
+        writer = started(program, journal.path, len(before) + room)
         assert writer.communicate()[0].split() == ["JRN733"]
         assert journal.path.read_bytes() == before
 

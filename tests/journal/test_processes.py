@@ -2,8 +2,6 @@
 
 import random
 import signal
-import subprocess
-import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.journal import Head, Journal, verify
+from tests.journal.test_batches import started
 
 WRITER = """
 import sys
@@ -34,15 +33,10 @@ for number in itertools.count():
 """
 
 
-def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
 def test_eight_processes_lose_no_line_and_break_no_chain(tmp_path: Path) -> None:
     path = tmp_path / "new" / "events.jsonl"
     names = [f"P{number}" for number in range(8)]
-    writers = [_start(WRITER, path, name, 25) for name in names]
+    writers = [started(WRITER, path, name, 25) for name in names]
     for writer in writers:
         assert writer.stdin is not None
         writer.stdin.write("go\n")
@@ -80,7 +74,7 @@ def _kill_writers(path: Path, rounds: int, seed: int) -> None:
     rng = random.Random(seed)
     acknowledged: dict[int, str] = {}
     for number in range(rounds):
-        writers = [_start(ACKNOWLEDGING, path, f"{number}/{name}") for name in range(3)]
+        writers = [started(ACKNOWLEDGING, path, f"{number}/{name}") for name in range(3)]
         victims = rng.sample(writers, 3)
         for writer in victims:
             assert writer.stdout is not None
@@ -113,7 +107,7 @@ def test_a_repeat_in_another_process_finds_the_line_of_the_first(tmp_path: Path)
     program = (
         "import sys; from interlock.journal import Journal; print(Journal(sys.argv[1]).append('R', 'k', 't', {}).hash)"
     )
-    outputs = [_start(program, path).communicate()[0] for _ in range(3)]
+    outputs = [started(program, path).communicate()[0] for _ in range(3)]
     assert len(set(outputs)) == 1
     assert outputs[0].strip() == Journal(path).append("R", "k", "t", {}).hash
     assert len(list(Journal(path).entries())) == 1

@@ -11,35 +11,25 @@ from tests.table import each_row
 
 
 def test_a_file_that_nobody_holds_is_free_at_once() -> None:
-    world = World()
-    bob = world.join("Bob")
-    answer = bob.negotiate_release(FILE, "need it")
+    answer = World().join("Bob").negotiate_release(FILE, "need it")
     assert (answer["thread_id"], answer["status"], answer["errors"]) == (None, "free", [])
     assert answer.get("next") == {"tool": "reserve_files", "arguments": {"patterns": [FILE], "reason": "need it"}}
 
 
 def test_a_request_reaches_the_holder_pinned_to_its_reservation() -> None:
-    _, ada, bob = two()
+    world, ada, bob = two()
+    world.dirty["src/**"] = True
     [lease] = ada.reserve_files(["src/**"], "refactoring")["reservations"]
-    answer = bob.negotiate_release("./src//app.py", "need it")
+    answer: Any = bob.negotiate_release("./src//app.py", "need it")
     assert answer["status"] == "pending"
-    holder = answer.get("holder")
-    assert holder is not None
-    assert (holder["holder"], holder["held_pattern"], holder["holder_state"]) == ("Ada", "src/**", "alive")
+    told = [answer["holder"][key] for key in ("holder", "held_pattern", "holder_state", "dirty")]
+    assert told == ["Ada", "src/**", "alive", True]
     [message] = ada.fetch_inbox()["messages"]
     assert message["thread_id"] == thread_of(answer)
     assert body(message) == {
         "type": "release-request", "file": FILE, "reason": "need it", "requester": "Bob", "urgency": "normal",
         "thread_id": thread_of(answer), "reservation_id": lease["reservation_id"],
     }  # fmt: skip
-
-
-def test_an_answer_says_whether_the_holder_has_uncommitted_changes() -> None:
-    world, _, bob = holding()
-    world.dirty[FILE] = True
-    holder = bob.negotiate_release(FILE, "need it").get("holder")
-    assert holder is not None
-    assert holder["dirty"] is True
 
 
 def test_asking_again_gives_the_same_thread_and_sends_nothing() -> None:
@@ -109,10 +99,8 @@ def test_a_silent_holder_is_asked_for_what_it_keeps_though_another_request_to_it
     ada.reserve_files(["**/app.py"], ttl_minutes=60, no_force=True)
     first = thread_of(bob.negotiate_release(FILE, "need it", urgency="low"))
     world.minutes(6, bob)
-    answer = bob.negotiate_release(FILE, "need it", urgency="low")
-    holder = answer.get("holder")
-    assert holder is not None
-    assert (answer["status"], holder["held_pattern"]) == ("pending", "**/app.py")
+    answer: Any = bob.negotiate_release(FILE, "need it", urgency="low")
+    assert (answer["status"], answer["holder"]["held_pattern"]) == ("pending", "**/app.py")
     assert thread_of(answer) != first
 
 
@@ -185,21 +173,12 @@ def test_a_pattern_too_long_for_a_message_is_refused_and_a_shorter_one_always_fi
 
 
 def test_asking_an_agent_that_does_not_hold_it_names_who_does() -> None:
-    world = World()
-    ada, bob, _ = world.join("Ada"), world.join("Bob"), world.join("Eve")
+    _, ada, bob, _ = three()
     ada.reserve_files([FILE])
-    answer = bob.negotiate_release(FILE, "need it", agent_name="Eve")
-    assert codes(answer) == ["RSV303"]
+    answer: Any = bob.negotiate_release(FILE, "need it", agent_name="Eve")
     [error] = answer["errors"]
-    assert (error["found"], error["expected"]) == ("Eve", "Ada")
-    call = error.get("next")
-    assert call is not None
-    assert bob.negotiate_release(**call["arguments"])["status"] == "pending"
-
-
-def test_a_holder_is_named_without_regard_to_case() -> None:
-    _, _, bob = holding()
-    assert bob.negotiate_release(FILE, "need it", agent_name="aDA")["status"] == "pending"
+    assert (error["code"], error["found"], error["expected"]) == ("RSV303", "Eve", "Ada")
+    assert bob.negotiate_release(**error["next"]["arguments"])["status"] == "pending"
 
 
 def test_a_file_that_its_named_holder_has_given_up_is_free() -> None:
@@ -209,49 +188,33 @@ def test_a_file_that_its_named_holder_has_given_up_is_free() -> None:
 
 
 def test_asking_oneself_is_refused() -> None:
-    world = World()
-    ada = world.join("Ada")
+    ada = World().join("Ada")
     ada.reserve_files(["src/**"])
     answer = ada.negotiate_release(FILE, "mine")
     assert (answer["status"], codes(answer)) == ("refused", ["RSV303"])
     assert inbox(ada) == []
 
 
-def test_of_several_shared_holders_the_first_is_asked_and_the_others_are_named() -> None:
-    world = World()
+def test_of_several_shared_holders_the_first_is_asked_and_the_others_are_named(world: World) -> None:
     ada, bob, cyd, eve = (world.join(name) for name in ("Ada", "Bob", "Cyd", "Eve"))
     for calls in (ada, bob, cyd):
         calls.reserve_files([FILE], exclusive=False)
         world.now += 1
-    answer = eve.negotiate_release(FILE, "need it")
-    holder = answer.get("holder")
-    assert holder is not None
-    assert (holder["holder"], answer.get("other_holders")) == ("Ada", ["Bob", "Cyd"])
+    answer: Any = eve.negotiate_release(FILE, "need it")
+    assert (answer["holder"]["holder"], answer["other_holders"]) == ("Ada", ["Bob", "Cyd"])
     assert eve.negotiate_release(FILE, "need it", wait_seconds=1).get("other_holders") == ["Bob", "Cyd"]
-    second = eve.negotiate_release(FILE, "need it", agent_name="Cyd")
+    second = eve.negotiate_release(FILE, "need it", agent_name="cYD")
     assert second["thread_id"] != answer["thread_id"]
     assert [len(inbox(calls)) for calls in (ada, bob, cyd)] == [1, 0, 1]
 
 
-def test_a_holder_whose_process_ended_is_not_asked_but_taken_over() -> None:
-    world = World()
+def test_a_holder_whose_process_ended_is_not_asked_but_taken_over(world: World) -> None:
     ada, bob = world.join("Ada", pid=7), world.join("Bob")
     ada.reserve_files([FILE], no_force=True)
     world.ended.add(7)
-    answer = bob.negotiate_release(FILE, "need it", wait_seconds=30)
-    assert answer["status"] == "free"
-    call, holder = answer.get("next"), answer.get("holder")
-    assert call is not None
-    assert holder is not None
-    assert holder["holder_state"] == "gone"
-    assert bob.reserve_files(**call["arguments"])["errors"] == []
-
-
-def test_a_silent_holder_with_no_force_is_asked() -> None:
-    world, ada, bob = two()
-    ada.reserve_files([FILE], no_force=True)
-    world.minutes(6)
-    assert bob.negotiate_release(FILE, "need it")["status"] == "pending"
+    answer: Any = bob.negotiate_release(FILE, "need it", wait_seconds=30)
+    assert (answer["status"], answer["holder"]["holder_state"]) == ("free", "gone")
+    assert bob.reserve_files(**answer["next"]["arguments"])["errors"] == []
 
 
 # -- the old call --------------------------------------------------------------------------------------------------
@@ -280,8 +243,7 @@ def test_the_old_call_sends_a_request_with_its_pattern() -> None:
     ],
 )  # fmt: skip
 def test_the_old_call_is_refused_like_the_new_one(name: Any, pattern: Any, reason: Any, code: str) -> None:
-    world = World()
-    ada, bob, _ = world.join("Ada"), world.join("Bob"), world.join("Eve")
+    _, ada, bob, _ = three()
     ada.reserve_files([FILE])
     answer = bob.request_release(name, pattern, reason)
     assert (answer["sent"], answer["thread_id"], codes(answer)) == (False, None, [code])

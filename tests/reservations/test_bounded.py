@@ -50,8 +50,7 @@ def test_an_answer_that_fits_comes_as_it_is(answer: dict[str, Any]) -> None:
         assert bounded(answer) is answer
 
 
-def test_the_first_refusals_come_in_full_and_the_others_with_pattern_and_holder() -> None:
-    world = World()
+def test_the_first_refusals_come_in_full_and_the_others_with_pattern_and_holder(world: World) -> None:
     patterns = [f"packages/number_{number:03}/{'x' * 150}.py" for number in range(100)]
     world.join("ann").reserve_files(patterns, "refactoring")
     answer = world.join("bob").reserve_files(patterns)
@@ -62,8 +61,7 @@ def test_the_first_refusals_come_in_full_and_the_others_with_pattern_and_holder(
     assert told["rest"]["errors"]["more"] == 100 - FULL  # pyright: ignore[reportTypedDictNotRequiredAccess]
 
 
-def test_of_a_large_grant_every_id_is_told() -> None:
-    world = World()
+def test_of_a_large_grant_every_id_is_told(world: World) -> None:
     answer = world.join("ann").reserve_files([f"src/a_package/module_{number:03}.py" for number in range(100)])
     told: dict[str, Any] = dict(bounded(answer))
     ids = [row["reservation_id"] for row in [*told["reservations"], *told["rest"]["reservations"]["brief"]]]
@@ -91,8 +89,7 @@ def test_pages_of_leases_list_each_once_though_some_are_released_in_between() ->
     assert ann.my_reservations()["reservations"] == []
 
 
-def test_pages_of_agents_list_all_of_them_the_one_seen_last_first() -> None:
-    world = World()
+def test_pages_of_agents_list_all_of_them_the_one_seen_last_first(world: World) -> None:
     for number in range(150):
         world.now += 1
         world.join(f"{number:03}" + "ä" * 97)

@@ -52,21 +52,14 @@ def test_a_long_circle_is_found_and_every_other_member_is_told(world: World, siz
     assert [len(world.messages(name, "deadlock")) for name in names] == [1] * (size - 1) + [0]
 
 
-def test_a_chain_is_no_circle(world: World) -> None:
+def test_the_circle_begins_with_the_caller_and_names_everybody_in_order_and_a_chain_is_none(world: World) -> None:
     hold(world, ann="a", bob="b", cid="c")
     wait(world, "ann", "b")
     wait(world, "bob", "c")
-    with calls.entered(world.agent("dee")) as entry:
-        assert deadlock.circle(entry, ["ann"]) == ()
+    for name, found in (("cid", ("cid", "ann", "bob")), ("dee", ())):
+        with calls.entered(world.agent(name)) as entry:
+            assert deadlock.circle(entry, ["ann"]) == found
     assert codes(world.agent("dee").reserve_files(["a"], wait_seconds=1)) == ["RSV201"]
-
-
-def test_the_circle_begins_with_the_caller_and_names_everybody_in_order(world: World) -> None:
-    hold(world, ann="a", bob="b", cid="c")
-    wait(world, "ann", "b")
-    wait(world, "bob", "c")
-    with calls.entered(world.agent("cid")) as entry:
-        assert deadlock.circle(entry, ["ann"]) == ("cid", "ann", "bob")
 
 
 def test_waiting_behind_somebody_in_the_line_counts_as_waiting_for_them(world: World) -> None:

@@ -107,12 +107,6 @@ def test_a_held_lease_outlives_its_time_and_is_not_taken_by_force_or_from_the_si
     assert [(lease.agent, lease.no_force) for lease in world.leases()] == [("ann", False)]
 
 
-def test_a_lease_that_had_no_force_keeps_it(world: World) -> None:
-    world.agent("ann").reserve_files(["a"], no_force=True)
-    act(world, "ann", "a", hold_seconds=10)
-    assert [lease.no_force for lease in world.leases()] == [True]
-
-
 def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world: World) -> None:
     world.agent("ann").reserve_files(["a"], ttl_minutes=1)
     with guarded(world.agent("ann"), ["a"], hold_seconds=60) as guard:
@@ -124,8 +118,7 @@ def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world:
     assert [(lease.agent, lease.no_force) for lease in world.leases()] == [("bob", False)]
 
 
-def test_only_the_token_of_a_lease_that_stands_is_good(world: World) -> None:
-    ann = world.agent("ann")
+def test_only_the_token_of_a_lease_that_stands_is_good(world: World, ann: Reservations) -> None:
     old = ann.reserve_files(["a"], ttl_minutes=1)["reservations"][0]
     assert check_token(ann, old["reservation_id"], old["token"])
     assert not check_token(ann, old["reservation_id"], old["token"] + 1)
@@ -237,18 +230,18 @@ def test_an_action_that_lengthens_its_lease_is_an_event_and_one_that_does_not_is
     assert (told["held"], told["expires_at"]) == (True, world.now + 600)
 
 
-def test_who_acts_for_longer_than_its_claim_lasts_has_an_ordinary_lease(world: World) -> None:
-    held = ids(world.agent("ann").reserve_files(["a"]))
+def test_who_acts_for_longer_than_its_claim_lasts_has_an_ordinary_lease(world: World, held: list[str]) -> None:
     world.agent("bob").negotiate_release("a", "please")
     world.agent("ann").release_files(held)
     act(world, "bob", "a", hold_seconds=600)
     assert [(lease.claim, lease.expires_at) for lease in world.leases()] == [(False, world.now + 600)]
 
 
-def test_an_action_leaves_no_force_as_its_holder_has_it(world: World) -> None:
-    ann = world.agent("ann")
+def test_an_action_leaves_no_force_as_its_holder_has_it(world: World, ann: Reservations) -> None:
     ann.reserve_files(["a"])
     with guarded(world.agent("ann"), ["a"], hold_seconds=60):
         assert [row["no_force"] for row in ann.my_reservations()["reservations"]] == [False]
         ann.reserve_files(["a"], no_force=True)
     assert [row["no_force"] for row in ann.my_reservations()["reservations"]] == [True]
+    act(world, "ann", "a", hold_seconds=60)
+    assert [lease.no_force for lease in world.leases()] == [True]

@@ -99,24 +99,18 @@ def test_who_gets_a_file_with_unsaved_work_of_another_is_told_whose_and_how_to_s
     assert "unsaved" not in world.agent("bob").reserve_files([FILE])
 
 
-def test_a_claim_tells_when_it_is_read_and_when_it_is_taken() -> None:
-    world = World(unsaved={FILE})
+@each_row("kept", [{FILE}, set[str]()])
+def test_a_claim_tells_of_unsaved_work_when_it_is_read_and_when_it_is_taken(kept: set[str]) -> None:
+    world = World(unsaved=kept)
     world.agent("ann").reserve_files([FILE])
     asked = thread(world, "bob")
     world.agent("ann").respond_to_release(asked, "release")
     [granted] = [row for row in world.agent("bob").fetch_inbox()["messages"] if row["topic"] == "granted"]
-    assert "git status" in granted.get("note", "")
-    answer = world.agent("bob").reserve_files([FILE])
-    assert "ann" in answer.get("unsaved", {})["note"]
-
-
-def test_a_claim_of_what_is_committed_is_read_without_a_warning(world: World) -> None:
-    world.agent("ann").reserve_files([FILE])
-    asked = thread(world, "bob")
-    world.agent("ann").respond_to_release(asked, "release")
-    [granted] = [row for row in world.agent("bob").fetch_inbox()["messages"] if row["topic"] == "granted"]
-    assert "note" not in granted
-    assert "unsaved" not in world.agent("bob").reserve_files([FILE])
+    answer: Any = world.agent("bob").reserve_files([FILE])
+    assert ("note" in granted, "unsaved" in answer) == (bool(kept), bool(kept))
+    if kept:
+        assert "git status" in granted.get("note", "")
+        assert "ann" in answer["unsaved"]["note"]
 
 
 def test_what_was_taken_by_force_tells_too() -> None:
@@ -194,15 +188,10 @@ def test_a_hook_asks_git_only_about_what_another_had(via: str) -> None:
     assert asked == [(FILE,)]
 
 
-def test_a_shared_lease_is_for_reading_and_tells_nothing() -> None:
+def test_a_shared_lease_is_for_reading_and_tells_nothing_nor_does_what_is_refused() -> None:
     world = World(unsaved={FILE})
     assert "unsaved" not in world.agent("bob").reserve_files([FILE], exclusive=False)
-
-
-def test_what_is_refused_tells_nothing() -> None:
-    world = World(unsaved={FILE})
-    world.agent("ann").reserve_files([FILE])
-    answer = world.agent("bob").reserve_files([FILE])
+    answer = world.agent("ann").reserve_files([FILE])
     assert (codes(answer), "unsaved" in answer) == (["RSV201"], False)
 
 

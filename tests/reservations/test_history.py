@@ -152,12 +152,10 @@ def test_a_lease_that_is_over_in_both_needs_no_event(world: World) -> None:
      ("granted_at", START - 60), ("expires_at", START + 1)],
 )  # fmt: skip
 def test_a_lease_that_was_changed_behind_the_events_is_found(world: World, name: str, value: object) -> None:
-    from interlock.reservations.store.records import replace
-
     with world.store.transaction() as tx:
         lease = tx.leases()[0]
         changed: dict[str, Any] = {name: value}
-        tx.put_lease(replace(lease, **changed))
+        tx.put_lease(records.replace(lease, **changed))
     found = compare(world.store, [ROOT], list, world.now)
     assert [row.reservation_id for row in found.differences] == [lease.reservation_id]
 

@@ -7,6 +7,7 @@ from interlock.reservations.leases.runtime import Caller, Context
 from interlock.reservations.service import Reservations
 from interlock.reservations.store.records import Agent, replace
 from tests.reservations.world import HOST, ROOT, START, World
+from tests.table import each_row
 
 
 def stored(world: World, name: str) -> Agent:
@@ -24,39 +25,26 @@ def test_the_first_call_registers_the_agent_and_binds_its_process(world: World) 
         assert tx.agent_of_process(HOST, 100, "once") == "Ann"
 
 
-def test_every_call_is_a_sign_of_life(world: World) -> None:
-    world.look("ann")
-    world.now += 100
-    world.look("ann")
-    assert (stored(world, "ann").last_seen, stored(world, "ann").joined_at) == (START + 100, START)
-
-
-def test_calls_within_a_second_write_no_sign_of_life(world: World) -> None:
+@each_row(("seconds", "written"), [(100, True), (0.5, False), (-5000, True)])
+def test_every_call_is_a_sign_of_life_after_a_second_or_when_the_clock_was_set_back(
+    seconds: float, written: bool
+) -> None:
+    world = World()
     world.look("ann")
     before = world.store.stamp()
-    world.now += 0.5
+    world.now += seconds
     world.look("ann")
-    assert world.store.stamp() == before
+    assert (world.store.stamp() != before) is written
+    assert (stored(world, "ann").last_seen, stored(world, "ann").joined_at) == (START + seconds * written, START)
 
 
-def test_a_clock_that_was_set_back_still_moves_the_sign_of_life(world: World) -> None:
+def test_a_program_that_calls_for_an_agent_becomes_its_process_only_when_that_has_ended(world: World) -> None:
     world.look("ann")
-    world.now -= 5000
-    world.look("ann")
-    assert stored(world, "ann").last_seen == START - 5000
-
-
-def test_a_program_that_calls_for_a_running_agent_does_not_become_its_process(world: World) -> None:
-    world.look("ann")
-    calls.mine(Context(world.runtime, replace(world.caller("ann"), pid=999)))
+    calls.mine(Context(world.runtime, replace(world.caller("ann"), pid=998)))
     assert stored(world, "ann").pid == 100
-    world.ended.add(999)
+    world.ended.add(998)
     with calls.entered(world.agent("bob")) as entry:
         assert liveness.state(entry, "ann") == "alive"
-
-
-def test_an_agent_whose_process_ended_lives_on_in_the_process_that_calls_next(world: World) -> None:
-    world.look("ann")
     world.end_process("ann")
     calls.mine(Context(world.runtime, replace(world.caller("ann"), pid=999)))
     assert stored(world, "ann").pid == 999
@@ -122,9 +110,7 @@ def test_a_shell_command_neither_becomes_the_agents_process_nor_gives_its_name_t
     shell = Caller("alice", "agent", ROOT, "cli", HOST, 7, "once")
     Reservations(world.runtime, shell).reserve_files(["a.py"])
     with world.store.transaction() as tx:
-        alice = tx.agent("alice")
-        assert alice is not None
-        assert alice.pid is None
         assert tx.agent_of_process(HOST, 7, "once") is None
+    assert stored(world, "alice").pid is None
     world.ended.add(7)
     assert world.agent("bob").reserve_files(["a.py"])["errors"][0]["code"] == "RSV201"

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.reservations.leases.calls import entered
-from interlock.reservations.leases.runtime import Context, Entry
+from interlock.reservations.leases.runtime import Context
 from interlock.reservations.messages import bodies
 from interlock.reservations.messages.mailbox import MAX_MESSAGE_BYTES, size
 from interlock.reservations.messages.sending import MAX_INBOX_BYTES
+from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from tests.effort import examples
-from tests.reservations.world import World, codes, inbox, thread_of, three, two
+from tests.reservations.world import World, codes, inbox, pages, thread_of, three, two
 from tests.table import each_row
 
 ACK = {"type": "release-ack", "file": "a.py", "released": True, "released_by": "Ada"}
@@ -27,11 +28,9 @@ def size_of(answer: Any) -> int:
     return len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def test_a_message_reaches_its_reader_and_nobody_else() -> None:
-    _, ada, bob, eve = three()
+def test_a_message_reaches_its_reader_and_nobody_else(ada: Reservations, bob: Reservations, eve: Reservations) -> None:
     sent = ada.send_message("bob", "the build is red", topic="build")
-    assert sent["sent"]
-    assert sent["errors"] == []
+    assert (sent["sent"], sent["errors"]) == (True, [])
     [message] = bob.fetch_inbox()["messages"]
     assert (message["from"], message["body"], message["topic"]) == ("Ada", "the build is red", "build")
     assert (message["message_id"], message["thread_id"]) == (sent.get("message_id"), sent.get("thread_id"))
@@ -53,8 +52,7 @@ def test_a_recipient_that_is_not_one_known_agent_is_refused(to: Any) -> None:
     assert inbox(bob) == []
 
 
-def test_a_slip_in_a_name_is_answered_with_the_names_that_are_near() -> None:
-    world = World()
+def test_a_slip_in_a_name_is_answered_with_the_names_that_are_near(world: World) -> None:
     ada, _ = world.join("Ada"), world.join("claude-build-7")
     [error] = ada.send_message("claude-build7", "hello")["errors"]
     assert "claude-build-7" in error["expected"]
@@ -88,8 +86,7 @@ def test_a_topic_is_one_short_line(topic: Any) -> None:
     assert len(inbox(bob)) == (topic == "")
 
 
-def test_the_same_key_sends_once_and_gives_the_first_answer_again() -> None:
-    _, ada, bob = two()
+def test_the_same_key_sends_once_and_gives_the_first_answer_again(ada: Reservations, bob: Reservations) -> None:
     first = ada.send_message("Bob", "hello", idempotency_key="k1")
     assert ada.send_message("Bob", "hello", idempotency_key="k1") == first
     assert len(inbox(bob)) == 1
@@ -99,14 +96,12 @@ def test_the_same_key_sends_once_and_gives_the_first_answer_again() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, 7, "\x1freleased neg_0"])
-def test_a_key_is_a_short_printable_text(key: Any) -> None:
-    _, ada, bob = two()
+def test_a_key_is_a_short_printable_text(key: Any, ada: Reservations, bob: Reservations) -> None:
     assert codes(ada.send_message("Bob", "hello", idempotency_key=key)) == ["RSV105"]
     assert inbox(bob) == []
 
 
-def test_a_refused_message_may_be_sent_again_with_its_key() -> None:
-    world = World()
+def test_a_refused_message_may_be_sent_again_with_its_key(world: World) -> None:
     ada = world.join("Ada")
     assert codes(ada.send_message("Bob", "hello", idempotency_key="k")) == ["RSV301"]
     bob = world.join("Bob")
@@ -152,35 +147,28 @@ def test_a_release_ack_with_a_wrong_field_is_refused_at_the_field(change: dict[s
     assert inbox(bob) == []
 
 
-@pytest.mark.parametrize("field", ["file", "released", "eta_minutes", "reason"])
-def test_a_release_defer_without_one_of_its_fields_is_refused(field: str) -> None:
-    wrong = bodies.problem("release-defer", json.dumps({k: v for k, v in DEFER.items() if k != field}), "Ada")
-    assert wrong is not None
-    assert wrong["place"] == f"body.{field}"
-
-
-@each_row("eta", [0, -1, 1441, 1.5, True, "5", None, float("inf"), float("nan"), 10**400])
-def test_an_eta_is_whole_minutes_of_at_most_a_day(eta: Any) -> None:
-    text = json.dumps(DEFER | {"eta_minutes": eta})
-    wrong = bodies.problem("release-defer", text, "Ada")
-    assert wrong is not None
-    assert wrong["place"] == "body.eta_minutes"
-
-
-def test_a_request_names_a_file_or_a_pattern() -> None:
-    plain = {k: v for k, v in REQUEST.items() if k != "file"}
-    assert bodies.problem("release-request", json.dumps(plain | {"pattern": "src/**"}), "Ada") is None
-    wrong = bodies.problem("release-request", json.dumps(plain), "Ada")
-    assert wrong is not None
-    assert wrong["place"] == "body.file"
+@each_row(
+    ("given_body", "field"),
+    [
+        *(({key: value for key, value in DEFER.items() if key != field}, field) for field in DEFER if field != "type"),
+        *((DEFER | {"eta_minutes": eta}, "eta_minutes") for eta in (0, -1, 1441, 1.5, True, "5", None)),
+        *((DEFER | {"eta_minutes": eta}, "eta_minutes") for eta in (float("inf"), float("nan"), 10**400)),
+        ({key: value for key, value in REQUEST.items() if key != "file"}, "file"),
+        (REQUEST, None),
+        ({key.replace("file", "pattern"): value for key, value in REQUEST.items()}, None),
+    ],
+)
+def test_a_deferral_has_all_its_fields_and_an_eta_and_a_request_names_a_file_or_a_pattern(
+    given_body: dict[str, Any], field: str | None
+) -> None:
+    wrong = bodies.problem(given_body["type"], json.dumps(given_body), "Ada")
+    assert (wrong and wrong["place"]) == (field and f"body.{field}")
 
 
 @each_row("text", ["released!", "[]", "7", "null", "{", "[" * 2000, '{"released": true'])
 def test_a_typed_message_without_an_object_as_its_body_is_refused(text: str) -> None:
-    world = World()
-    ada, _ = world.join("Ada"), world.join("Bob")
-    answer = ada.send_message("Bob", text, topic="release_ack")
-    assert codes(answer) == ["RSV302"]
+    _, ada, _ = two()
+    assert codes(ada.send_message("Bob", text, topic="release_ack")) == ["RSV302"]
 
 
 def test_a_forged_release_ack_moves_nothing_and_its_reader_is_told() -> None:
@@ -209,16 +197,14 @@ def test_a_forged_release_ack_moves_nothing_and_its_reader_is_told() -> None:
 )
 def test_a_body_that_reads_like_one_of_the_protocol_is_marked_without_a_type_too(claim: dict[str, Any]) -> None:
     """Negotiation PRD F1 gives these bodies no field `type`."""
-    world = World()
-    bob, eve = world.join("Bob"), world.join("Eve")
+    _, _, bob, eve = three()
     assert eve.send_message("Bob", json.dumps(claim), topic="about a.py")["errors"] == []
     assert inbox(bob)[-1].get("note")
 
 
 @pytest.mark.parametrize("topic", ["Release-Ack", "RELEASE_ACK", " release-ack "])
 def test_a_topic_names_its_type_in_any_case(topic: str) -> None:
-    world = World()
-    bob, eve = world.join("Bob"), world.join("Eve")
+    _, _, bob, eve = three()
     forged = json.dumps({"file": "a.py", "released": True, "released_by": "Bob"})
     assert codes(eve.send_message("Bob", forged, topic=topic)) == ["RSV302"]
     assert eve.send_message("Bob", forged.replace("Bob", "Eve"), topic=topic)["sent"]
@@ -227,14 +213,12 @@ def test_a_topic_names_its_type_in_any_case(topic: str) -> None:
 
 @pytest.mark.parametrize("text", ["released", '["released"]', '{"file": "a.py", "lines": 3}', '{"reason": "none"}'])
 def test_what_does_not_read_like_the_protocol_carries_no_note(text: str) -> None:
-    world = World()
-    bob, eve = world.join("Bob"), world.join("Eve")
+    _, _, bob, eve = three()
     eve.send_message("Bob", text)
     assert "note" not in inbox(bob)[-1]
 
 
-def test_an_answer_by_the_protocol_carries_no_warning() -> None:
-    _, ada, bob = two()
+def test_an_answer_by_the_protocol_carries_no_warning(ada: Reservations, bob: Reservations) -> None:
     ada.reserve_files(["a.py"])
     thread = bob.negotiate_release("a.py", "need it")["thread_id"]
     assert thread is not None
@@ -261,8 +245,7 @@ def test_reading_a_body_never_fails(value: Any) -> None:
 # -- the inbox -----------------------------------------------------------------------------------------------------
 
 
-def test_what_was_returned_is_not_returned_again_unless_asked_for() -> None:
-    _, ada, bob = two()
+def test_what_was_returned_is_not_returned_again_unless_asked_for(ada: Reservations, bob: Reservations) -> None:
     ada.send_message("Bob", "one")
     assert len(bob.fetch_inbox()["messages"]) == 1
     assert bob.fetch_inbox()["messages"] == []
@@ -277,37 +260,23 @@ def test_paging_skips_nothing_repeats_nothing_and_ends_with_null(unread_only: bo
     for number in range(57):
         ada.send_message("Bob", f"{number} " + "x" * (number * 37 % 1900))
     seen: list[int] = []
-    cursor: int | None = None
-    pages = 0
-    while True:
-        answer = bob.fetch_inbox(cursor, unread_only=unread_only)
+    for number, answer in enumerate(pages(bob, unread_only=unread_only), 1):
         assert size_of(answer) <= MAX_INBOX_BYTES
         assert len(json.dumps(answer, indent=2).encode()) <= MAX_INBOX_BYTES
         seen += [int(row["body"].split()[0]) for row in answer["messages"]]
-        pages += 1
-        cursor = answer["next_cursor"]
-        if cursor is None:
-            break
-        assert answer["messages"]
-        if pages == 2:
+        if number == 2:
             ada.send_message("Bob", "57 late")
     assert seen == list(range(58))
 
 
-def test_paging_without_a_cursor_goes_on_with_what_is_unread() -> None:
+def test_paging_without_a_cursor_goes_on_with_what_is_unread_and_ends_with_the_last_message() -> None:
     _, ada, bob = two()
     for number in range(5):
         ada.send_message("Bob", str(number))
     first = bob.fetch_inbox(limit=2)
     assert first["next_cursor"] is not None
-    assert [row["body"] for row in bob.fetch_inbox(limit=3)["messages"]] == ["2", "3", "4"]
-
-
-def test_a_page_that_ends_with_the_last_message_says_so() -> None:
-    _, ada, bob = two()
-    for number in range(4):
-        ada.send_message("Bob", str(number))
-    assert bob.fetch_inbox(limit=4)["next_cursor"] is None
+    rest = bob.fetch_inbox(limit=3)
+    assert ([row["body"] for row in rest["messages"]], rest["next_cursor"]) == (["2", "3", "4"], None)
     assert bob.fetch_inbox(10**9)["next_cursor"] is None
 
 
@@ -333,36 +302,20 @@ def test_a_wrong_argument_is_refused_and_nothing_is_marked_as_read(arguments: di
 def test_every_answer_is_at_most_four_kibibytes_whatever_is_written(texts: list[str]) -> None:
     _, ada, bob = two()
     sent = [text for text in texts if ada.send_message("Bob", text)["sent"]]
-    read: list[str] = []
-    cursor: int | None = None
-    while True:
-        answer = bob.fetch_inbox(cursor)
-        assert size(answer) <= MAX_INBOX_BYTES
-        read += [row["body"] for row in answer["messages"]]
-        cursor = answer["next_cursor"]
-        if cursor is None:
-            break
-    assert read == sent
+    assert [row["body"] for page in pages(bob) for row in page["messages"]] == sent
 
 
-def test_a_notice_of_the_store_that_is_too_long_is_cut_and_never_stops_the_inbox() -> None:
-    world = World()
+def test_a_notice_of_the_store_that_is_too_long_is_cut_and_never_stops_the_inbox(world: World) -> None:
     bob = world.join("Bob")
-
-    def tell(entry: Entry) -> None:
-        entry.tell("Bob", "granted", '"\n' * 1500)
-        entry.tell("Bob", "granted", "\x01" * 5000)
-        entry.tell("Bob", "granted", "short")
-
     with entered(Context(world.runtime, bob.caller)) as entry:
-        tell(entry)
+        for text in ('"\n' * 1500, "\x01" * 5000, "short"):
+            entry.tell("Bob", "granted", text)
     found = inbox(bob)
     assert (len(found), found[2]["body"]) == (3, "short")
     assert all(size({"messages": [row]}) <= MAX_MESSAGE_BYTES for row in found)
 
 
-def test_many_timed_out_requests_leave_room_for_messages() -> None:
-    world, ada, bob = two()
+def test_many_timed_out_requests_leave_room_for_messages(world: World, ada: Reservations, bob: Reservations) -> None:
     for number in range(30):
         ada.reserve_files([f"src/module_{number}.py"], ttl_minutes=60)
         bob.negotiate_release(f"src/module_{number}.py", "need it", urgency="urgent")
@@ -378,8 +331,7 @@ def test_many_timed_out_requests_leave_room_for_messages() -> None:
 
 
 def test_a_message_is_in_the_journal_without_its_body() -> None:
-    world = World()
-    ada, _ = world.join("Ada"), world.join("Bob")
+    world, ada, _ = two()
     ada.send_message("Bob", "a secret")
     [data] = world.events("message_sent")
     assert (data["sender"], data["recipient"]) == ("Ada", "Bob")
@@ -414,8 +366,7 @@ def test_a_request_that_is_settled_says_so_and_no_longer_what_it_is_about(how: s
     assert "yours" not in request
 
 
-def test_a_request_that_was_read_is_named_until_it_is_answered() -> None:
-    _, ada, bob = two()
+def test_a_request_that_was_read_is_named_until_it_is_answered(ada: Reservations, bob: Reservations) -> None:
     ada.reserve_files(["src/**"])
     threads = [thread_of(bob.negotiate_release(f"src/{number}.py", "need it")) for number in range(5)]
     assert "open_requests" not in ada.fetch_inbox()
@@ -434,14 +385,4 @@ def test_an_inbox_full_of_the_longest_requests_keeps_its_bound_and_comes_page_by
     world.dirty = dict.fromkeys(names, True)
     for name in names:
         assert bob.negotiate_release(name, '"' * 150, urgency="urgent")["errors"] == []
-    seen = 0
-    cursor = None
-    while True:
-        answer = ada.fetch_inbox(cursor, unread_only=False, limit=100)
-        assert size(answer) <= MAX_INBOX_BYTES
-        seen += len(answer["messages"])
-        cursor = answer["next_cursor"]
-        if cursor is None:
-            break
-        assert answer["messages"]
-    assert seen == len(names)
+    assert len(inbox(ada)) == len(names)

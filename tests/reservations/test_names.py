@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from interlock.cli.main import interlock
 from interlock.core.project import NoProject
+from interlock.reservations.leases.fencing import NotCoveredError, guarded
 from interlock.reservations.leases.runtime import Caller
 from interlock.reservations.opening import open_reservations, open_runtime
 from interlock.reservations.place import Place
@@ -144,10 +145,7 @@ def test_an_event_about_a_name_that_is_no_text_does_not_keep_the_others_from_the
     assert data[0]["paths"] == ["a?.py"]
 
 
-def test_a_path_that_is_no_text_is_refused_by_the_guard_with_a_name_that_can_be_sent() -> None:
-    from interlock.reservations.leases.fencing import NotCoveredError, guarded
-
-    world = World()
+def test_a_path_that_is_no_text_is_refused_by_the_guard_with_a_name_that_can_be_sent(world: World) -> None:
     assert len(ids(world.agent("ann").reserve_files(["a"]))) == 1
     with pytest.raises(NotCoveredError) as caught, guarded(world.agent("ann"), ["a\udc80.py"]):
         pass

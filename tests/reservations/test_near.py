@@ -7,7 +7,8 @@ import pytest
 
 from interlock.reservations import patterns
 from interlock.reservations.leases import granting
-from interlock.reservations.patterns import Pattern, canonical, matches, overlaps, prefix_index
+from interlock.reservations.leases.granting import pattern_of
+from interlock.reservations.patterns import canonical, matches, overlaps, prefix_index
 from interlock.reservations.patterns.prefix_index import Near
 from interlock.reservations.settings import Settings
 from tests.reservations.world import World, codes
@@ -21,13 +22,7 @@ def texts() -> list[str]:
     """Return all patterns of one to three parts, in canonical form, each once."""
     spelled = ("/".join(parts) for size in (1, 2) for parts in product(PARTS, repeat=size))
     more = (f"a/{one}/{two}" for one, two in product(PARTS, repeat=2))
-    return list(dict.fromkeys(read(text).text for text in (*spelled, *more)))
-
-
-def read(text: str) -> Pattern:
-    found = canonical(text)
-    assert isinstance(found, Pattern)
-    return found
+    return list(dict.fromkeys(pattern_of(text).text for text in (*spelled, *more)))
 
 
 TEXTS = texts()
@@ -36,7 +31,7 @@ TEXTS = texts()
 @pytest.fixture
 def every(monkeypatch: pytest.MonkeyPatch) -> Near[str]:
     monkeypatch.setattr(prefix_index, "MAX_COMPARED", len(TEXTS) ** 2)
-    return Near((text, read(text).prefix, text) for text in TEXTS)
+    return Near((text, pattern_of(text).prefix, text) for text in TEXTS)
 
 
 def test_a_path_is_covered_by_what_matches_it(every: Near[str]) -> None:
@@ -60,7 +55,7 @@ def test_what_cannot_be_read_meets_everything(every: Near[str]) -> None:
 def test_of_ten_thousand_patterns_none_is_read_that_is_a_path_or_a_folder(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [(read(form.format(number)), number) for number in range(10_000)]
+    rows = [(pattern_of(form.format(number)), number) for number in range(10_000)]
     many = Near((pattern.text, pattern.prefix, number) for pattern, number in rows)
     calls: list[str] = []
 

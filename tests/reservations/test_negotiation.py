@@ -1,17 +1,11 @@
 """Negotiation: waiting for an answer, circles, places in the line, and what is written down."""
 
+from typing import Any
+
 import pytest
 
-from interlock.reservations import settings
+from interlock.reservations.service import Reservations
 from tests.reservations.world import FILE, START, World, asked, codes, holding, inbox, thread_of, three, two
-
-
-def test_the_time_limits_are_exported() -> None:
-    assert 0 < settings.NEGOTIATION_POLL_SECONDS <= 1
-    assert settings.Settings().urgent_timeout_minutes == settings.URGENT_TIMEOUT_MINUTES
-    assert settings.Settings().normal_timeout_minutes == settings.NORMAL_TIMEOUT_MINUTES
-    assert settings.Settings().low_timeout_minutes is None
-
 
 # -- waiting -------------------------------------------------------------------------------------------------------
 
@@ -76,8 +70,7 @@ def test_a_wait_ends_when_the_reservation_ends_in_any_other_way(how: str) -> Non
     assert world.now - START < 8
 
 
-def test_a_wait_ends_when_the_process_of_the_holder_ends() -> None:
-    world = World()
+def test_a_wait_ends_when_the_process_of_the_holder_ends(world: World) -> None:
     ada, bob = world.join("Ada", pid=7), world.join("Bob")
     ada.reserve_files([FILE])
     world.after(6, lambda: world.ended.add(7))
@@ -99,8 +92,7 @@ def test_a_wait_goes_on_with_the_next_holder_when_somebody_was_in_front() -> Non
 # -- circles -------------------------------------------------------------------------------------------------------
 
 
-def test_two_holders_that_ask_each_other_are_both_told_once() -> None:
-    world, ada, bob = two()
+def test_two_holders_that_ask_each_other_are_both_told_once(world: World, ada: Reservations, bob: Reservations) -> None:
     ada.reserve_files(["a.py"])
     bob.reserve_files(["b.py"])
     assert "deadlock" not in bob.negotiate_release("a.py", "need it")
@@ -142,8 +134,7 @@ def test_a_place_wider_than_what_is_held_ends_with_the_time_limit_of_its_request
     assert codes(eve.reserve_files(["other.py"])) == []
 
 
-def test_a_place_ends_with_a_time_limit_when_the_reservation_that_covered_it_has_ended() -> None:
-    world = World()
+def test_a_place_ends_with_a_time_limit_when_the_reservation_that_covered_it_has_ended(world: World) -> None:
     ada, bob, cid, eve = (world.join(name) for name in ("Ada", "Bob", "Cid", "Eve"))
     ada.reserve_files(["src/**"], exclusive=False)
     cid.reserve_files([FILE], exclusive=False, ttl_minutes=600)
@@ -159,12 +150,10 @@ def test_who_waits_in_the_line_as_a_time_out_suggests_keeps_the_place_of_the_req
     ada.reserve_files([FILE], ttl_minutes=600)
     bob.negotiate_release("src/**", "all of it")
     world.minutes(10, ada, bob, eve)
-    answer = bob.negotiate_release("src/**", "all of it")
+    answer: Any = bob.negotiate_release("src/**", "all of it")
     assert answer["status"] == "timeout"
-    suggested = answer.get("next")
-    assert suggested is not None
     for _ in range(3):
-        bob.reserve_files(**suggested["arguments"])
+        bob.reserve_files(**answer["next"]["arguments"])
         ada.my_reservations()
         assert codes(eve.reserve_files(["src/other.py"])) == ["RSV201"]
 

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,14 +14,6 @@ from interlock.reservations.rules import RULES
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.sqlite import SqliteStore
-
-
-def _nested(depth: int) -> list[Any]:
-    row: list[Any] = []
-    for _ in range(depth):
-        row = [row]
-    return row
-
 
 ODD: Final[dict[str, object]] = {
     "none": None,
@@ -88,7 +81,7 @@ ODD: Final[dict[str, object]] = {
     "list of odd texts": ["\ud800", "\0", "a\0b", ""],
     "list of anything": [None, 1, {}, [], 0.5],
     "long list": ["x"] * 10_000,
-    "deep list": _nested(50_000),
+    "deep list": reduce(lambda row, _: [row], range(50_000), list[Any]()),
     "tuple": ("a",),
     "dict": {"a": "\ud800"},
     "set": {"a"},

@@ -164,7 +164,6 @@ def test_the_command_line_names_it_so_from_any_folder(
 
 
 def test_two_spellings_of_a_name_are_one_agent(project: Path, ann: Reservations) -> None:
-    ann.release_all()
     first = open_reservations(str(project), name=unicodedata.normalize("NFC", "josé"))
     second = open_reservations(str(project), name=unicodedata.normalize("NFD", "JOSÉ"))
     assert codes(first.reserve_files(["a.py"])) == []

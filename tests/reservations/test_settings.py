@@ -1,6 +1,7 @@
 """`[reservations]`: read by the hooks, checked by the configuration, one source."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import run
 
@@ -36,6 +37,7 @@ def test_the_defaults_are_those_of_the_sources() -> None:
     assert (rows.ttl_minutes, rows.dead_after_minutes, rows.escalation) == (15, 5, "advisory")
     assert (rows.urgent_timeout_minutes, rows.normal_timeout_minutes, rows.low_timeout_minutes) == (5, 10, None)
     assert (settings.URGENT_TIMEOUT_MINUTES, settings.NORMAL_TIMEOUT_MINUTES) == (5, 10)
+    assert 0 < settings.NEGOTIATION_POLL_SECONDS <= 1
 
 
 def test_without_a_file_the_defaults_count_and_no_parser_is_loaded(tmp_path: Path) -> None:
@@ -110,24 +112,22 @@ def test_a_number_that_is_none_is_refused(tmp_path: Path, value: str) -> None:
         load_config(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "text", ["[reservations", "reservations = 3", "# reservations \xff", "[reservations]\n" + "#" * 2_000_000]
-)
-def test_a_file_that_cannot_be_understood_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "interlock.toml").write_bytes(text.encode("latin-1"))
-    with pytest.raises(SettingsError):
-        settings.read(str(tmp_path))
+FILES: dict[str, Callable[[Path], object]] = {
+    "open": lambda root: (root / "interlock.toml").write_text("[reservations"),
+    "a number": lambda root: (root / "interlock.toml").write_text("reservations = 3"),
+    "not UTF-8": lambda root: (root / "interlock.toml").write_bytes(b"# reservations \xff"),
+    "large": lambda root: (root / "interlock.toml").write_text("[reservations]\n" + "#" * 2_000_000),
+    "a folder": lambda root: (root / "interlock.toml").mkdir(),
+    "both": lambda root: [
+        (root / "interlock.toml").write_text("[reservations]\nttl_minutes = 3\n"),
+        (root / "pyproject.toml").write_text("[tool.interlock.reservations]\nttl_minutes = 3\n"),
+    ],
+}
 
 
-def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "interlock.toml").mkdir()
-    with pytest.raises(SettingsError):
-        settings.read(str(tmp_path))
-
-
-def test_both_files_are_one_too_many(tmp_path: Path) -> None:
-    (tmp_path / "interlock.toml").write_text("[reservations]\nttl_minutes = 3\n")
-    (tmp_path / "pyproject.toml").write_text("[tool.interlock.reservations]\nttl_minutes = 3\n")
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_cannot_be_understood_is_refused(tmp_path: Path, name: str) -> None:
+    FILES[name](tmp_path)
     with pytest.raises(SettingsError):
         settings.read(str(tmp_path))
 

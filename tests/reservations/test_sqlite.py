@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -105,11 +106,8 @@ def python(program: str, path: Path) -> "subprocess.Popen[str]":
 
 
 def sound(path: Path) -> str:
-    connection = sqlite3.connect(path)
-    try:
+    with closing(sqlite3.connect(path)) as connection:
         return connection.execute("PRAGMA integrity_check").fetchone()[0]
-    finally:
-        connection.close()
 
 
 def refused(store: SqliteStore) -> ReservationError:
@@ -302,17 +300,15 @@ def test_a_file_cut_in_the_middle_is_refused(path: Path, store: SqliteStore) -> 
 
 def test_a_database_of_another_program_is_refused(path: Path, store: SqliteStore) -> None:
     path.parent.mkdir(parents=True)
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE notes (text)")
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE notes (text)")
     assert refused(store).code == StoreDamagedError.code
 
 
 def test_a_store_without_one_of_its_tables_is_refused(path: Path, store: SqliteStore) -> None:
     write(store)
-    connection = sqlite3.connect(path)
-    connection.execute("DROP TABLE lease")
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE lease")
     assert refused(store).code == StoreDamagedError.code
 
 
@@ -385,10 +381,9 @@ def test_a_lease_of_the_first_version_is_held_by_no_action(path: Path) -> None:
 def test_tables_are_strict_where_sqlite_knows_that() -> None:
     assert sum("STRICT" in each for each in migrations.statements(0, (3, 37, 0))) == 10
     assert not any("STRICT" in each or "{" in each for each in migrations.statements(0, (3, 36, 9)))
-    connection = sqlite3.connect(":memory:")
-    for statement in migrations.statements(0, (3, 36, 9)):
-        connection.execute(statement)
-    connection.close()
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in migrations.statements(0, (3, 36, 9)):
+            connection.execute(statement)
 
 
 # -- plans -------------------------------------------------------------------------------------------------------------

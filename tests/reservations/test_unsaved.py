@@ -9,17 +9,14 @@ import pytest
 from interlock.reservations.git.uncommitted import unsaved
 from interlock.reservations.opening import open_reservations
 from interlock.reservations.service import Reservations
-from tests.reservations.hooks.checkout import Checkout, git
-from tests.reservations.hooks.test_projects import make
+from tests.reservations.hooks.checkout import Checkout, git, make, with_library
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """Give a checkout with a worktree `tree` beside it and a submodule `lib`."""
     found = make(tmp_path.resolve() / "project")
-    origin = make(tmp_path.resolve() / "origin")
-    git(found.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin.root), "lib")
-    git(found.root, "commit", "-qm", "lib")
+    with_library(found)
     git(found.root, "worktree", "add", "-q", "../tree")
     return found
 
@@ -34,19 +31,21 @@ def dirty(checkout: Checkout) -> set[str]:
     return {text for text, is_dirty in found.items() if is_dirty}
 
 
-def test_a_clean_project_is_clean(checkout: Checkout) -> None:
+@pytest.mark.parametrize(
+    ("file", "found"),
+    [
+        ("../origin/src/c.py", set[str]()),
+        ("../tree/src/c.py", {"src/c.py", "src/**", "**"}),
+        ("src/c.py", {"src/c.py", "src/**", "**"}),
+        ("lib/src/new.py", {"lib/**", "l*/**", "lib", "**"}),
+    ],
+)
+def test_work_in_any_worktree_counts_and_in_a_submodule_for_the_files_that_it_is_in(
+    checkout: Checkout, file: str, found: set[str]
+) -> None:
     assert dirty(checkout) == set()
-
-
-@pytest.mark.parametrize("place", ["../tree", "."])
-def test_work_in_any_worktree_counts(checkout: Checkout, place: str) -> None:
-    (checkout.root / place / "src" / "c.py").write_text("unsaved\n")
-    assert dirty(checkout) == {"src/c.py", "src/**", "**"}
-
-
-def test_work_in_a_submodule_counts_for_the_files_that_it_is_in(checkout: Checkout) -> None:
-    (checkout.root / "lib" / "src" / "new.py").write_text("unsaved\n")
-    assert dirty(checkout) == {"lib/**", "l*/**", "lib", "**"}
+    (checkout.root / file).write_text("unsaved\n")
+    assert dirty(checkout) == found
 
 
 def test_work_in_a_submodule_counts_though_git_is_told_to_leave_it_out(checkout: Checkout) -> None:

@@ -1,13 +1,15 @@
 """A world for the rules: a clock that moves when a test says so, processes that end so, a store in memory."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.reservations.answers import MessageInfo
+from interlock.reservations.answers import InboxAnswer, MessageInfo
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Runtime
+from interlock.reservations.messages.mailbox import size
+from interlock.reservations.messages.sending import MAX_INBOX_BYTES
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import AgentKind, Event, Lease, Message
@@ -170,13 +172,22 @@ def asked(**settings: Any) -> tuple[World, Reservations, Reservations, str]:
     return world, ada, bob, thread_of(bob.negotiate_release(FILE, "need it"))
 
 
+def pages(calls: Reservations, **arguments: Any) -> Iterator[InboxAnswer]:
+    """Yield the pages of an inbox, each at most as long as an answer may be."""
+    cursor: int | None = None
+    while True:
+        answer = calls.fetch_inbox(cursor, **arguments)
+        assert size(answer) <= MAX_INBOX_BYTES
+        yield answer
+        cursor = answer["next_cursor"]
+        if cursor is None:
+            return
+        assert answer["messages"]
+
+
 def inbox(calls: Reservations, topic: str = "") -> list[MessageInfo]:
     """Return all messages to an agent, read or not, of one topic or of any."""
-    answer = calls.fetch_inbox(unread_only=False, limit=100)
-    found = list(answer["messages"])
-    while answer["next_cursor"] is not None:
-        answer = calls.fetch_inbox(answer["next_cursor"], unread_only=False, limit=100)
-        found += answer["messages"]
+    found = [row for page in pages(calls, unread_only=False, limit=100) for row in page["messages"]]
     return [message for message in found if topic in ("", message["topic"])]
 
 

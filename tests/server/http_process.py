@@ -18,18 +18,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from interlock.server.tokens import TokenStore
+from tests.server import stdio_process
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-INITIALIZE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
-}
+INITIALIZE = {**stdio_process.INITIALIZE, "id": 1}
 
 
 @dataclass

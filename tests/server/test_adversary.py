@@ -4,13 +4,13 @@ import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult
 
 from interlock.graph import Drives, TicketStore
 from interlock.server import make_server
@@ -18,6 +18,7 @@ from interlock.server.rules import CallError
 from interlock.server.tasks import TaskCalls
 from tests.clients.scripted import TASK, make_project
 from tests.refusals import raises_code
+from tests.server.test_app import error_of
 
 pytestmark = pytest.mark.anyio
 
@@ -33,13 +34,6 @@ def root(tmp_path: Path) -> Path:
 async def client(root: Path) -> AsyncIterator[Client]:
     async with Client(make_server(root)) as connected:
         yield connected
-
-
-def error_of(result: CallToolResult) -> dict[str, Any]:
-    """Return what an error result says."""
-    assert result.is_error
-    (content,) = result.content
-    return json.loads(cast("TextContent", content).text)["error"]
 
 
 # -- task files and task objects -----------------------------------------------------------------------------------

@@ -124,10 +124,9 @@ async def test_instructions_say_in_six_lines_how_to_work_a_ticket_and_share_a_ch
     ],
 )
 async def test_a_call_that_does_not_fit_is_an_error_result_with_code_and_fix(
-    tmp_path: Path, name: str, arguments: dict[str, Any], codes: list[str]
+    tmp_path: Path, name: str, arguments: dict[str, Any], codes: list[str], connected: Client
 ) -> None:
-    async with Client(make_server(tmp_path)) as connected:
-        error = error_of(await connected.call_tool(name, arguments))
+    error = error_of(await connected.call_tool(name, arguments))
     assert [error["code"], *(each["code"] for each in error.get("problems", []))] == codes
     assert error["message"]
     assert error["fix"]
@@ -193,10 +192,9 @@ async def test_a_broken_configuration_stops_what_needs_it_with_every_fault_and_n
         assert (await connected.list_prompts()).prompts
 
 
-async def test_the_text_of_a_result_is_its_structured_content(tmp_path: Path) -> None:
-    async with Client(make_server(tmp_path)) as connected:
-        result = await connected.call_tool("interlock_begin_run", {"ticket_id": "Ünïcode-1", "run_id": "r1"})
-        text = text_of(result)
-        assert json.loads(text) == result.structured_content
-        assert "\n" not in text
-        assert "Ünïcode-1" in text
+async def test_the_text_of_a_result_is_its_structured_content(connected: Client) -> None:
+    result = await connected.call_tool("interlock_begin_run", {"ticket_id": "Ünïcode-1", "run_id": "r1"})
+    text = text_of(result)
+    assert json.loads(text) == result.structured_content
+    assert "\n" not in text
+    assert "Ünïcode-1" in text

@@ -9,19 +9,11 @@ from mcp import Client
 
 from interlock.server import make_server
 from tests.clients.scripted import CONFIG, GATES, TASK, answer, envelope, make_project
+from tests.graph.test_early_answers import STYLIST
 from tests.server.test_tasks import RUN, Caller, Host
 
 pytestmark = pytest.mark.anyio
 
-STYLIST = """
-[roles.stylist]
-kind = "qa"
-certifies = "GATE-STYLE"
-[gates.GATE-STYLE]
-title = "the style is kept"
-certifier = "stylist"
-command = ["sh", "check.sh"]
-"""
 TWO = {**TASK, "gates_required": [*GATES[:2], "GATE-STYLE", *GATES[2:]]}
 NEXT = f"{RUN}/HELLO-001/tester/1.1/1"
 

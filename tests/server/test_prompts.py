@@ -26,17 +26,15 @@ async def text_of(connected: Client, name: str, arguments: dict[str, str] | None
     return message.content.text
 
 
-async def test_there_is_one_for_each_role_and_for_the_workflow(tmp_path: Path) -> None:
-    async with Client(make_server(tmp_path)) as connected:
-        listed = (await connected.list_prompts()).prompts
+async def test_there_is_one_for_each_role_and_for_the_workflow(connected: Client) -> None:
+    listed = (await connected.list_prompts()).prompts
     assert [prompt.name for prompt in listed] == [WORKFLOW, WORK, COORDINATE, *ROLES]
     assert all(prompt.description for prompt in listed)
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_the_prompt_of_a_role_holds_its_contract(tmp_path: Path, role: str) -> None:
-    async with Client(make_server(tmp_path)) as connected:
-        assert contract(role, DEFAULT_PROTOCOL) in await text_of(connected, role)
+async def test_the_prompt_of_a_role_holds_its_contract(role: str, connected: Client) -> None:
+    assert contract(role, DEFAULT_PROTOCOL) in await text_of(connected, role)
 
 
 async def test_a_role_of_the_project_has_its_own(tmp_path: Path) -> None:
@@ -61,16 +59,14 @@ async def test_a_role_of_the_project_has_its_own(tmp_path: Path) -> None:
         "reason",
     ],
 )  # fmt: skip
-async def test_the_workflow_names_every_part_of_the_loop(tmp_path: Path, word: str) -> None:
+async def test_the_workflow_names_every_part_of_the_loop(word: str, connected: Client) -> None:
     """Ticket Protocol §Workflow, §Terminal States, §Response Handling."""
-    async with Client(make_server(tmp_path)) as connected:
-        assert word in await text_of(connected, WORKFLOW)
+    assert word in await text_of(connected, WORKFLOW)
 
 
-async def test_work_this_ticket_is_the_workflow_with_the_ticket(tmp_path: Path) -> None:
-    async with Client(make_server(tmp_path)) as connected:
-        workflow = await text_of(connected, WORKFLOW)
-        text = await text_of(connected, WORK, {"ticket_id": "SHOP-17"})
+async def test_work_this_ticket_is_the_workflow_with_the_ticket(connected: Client) -> None:
+    workflow = await text_of(connected, WORKFLOW)
+    text = await text_of(connected, WORK, {"ticket_id": "SHOP-17"})
     assert text.startswith(workflow)
     assert "SHOP-17" in text
 
@@ -89,8 +85,7 @@ async def test_the_one_on_coordination_names_only_tools_that_are_there(tmp_path:
     ("name", "arguments"),
     [("visual-q", {}), ("orchestrator", {}), (WORK, {}), (WORK, {"ticket_id": "A", "x": "y"}), (WORKFLOW, {"x": "y"})],
 )
-async def test_what_does_not_fit_is_refused(tmp_path: Path, name: str, arguments: dict[str, Any]) -> None:
-    async with Client(make_server(tmp_path)) as connected:
-        with pytest.raises(MCPError) as caught:
-            await connected.get_prompt(name, arguments)
+async def test_what_does_not_fit_is_refused(name: str, arguments: dict[str, Any], connected: Client) -> None:
+    with pytest.raises(MCPError) as caught:
+        await connected.get_prompt(name, arguments)
     assert caught.value.error.code == -32602

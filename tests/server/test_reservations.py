@@ -53,60 +53,58 @@ async def test_the_eleven_tools_are_the_ones_that_were_reviewed(tmp_path: Path, 
     assert json.dumps(listed, indent=1) == snapshot
 
 
-async def test_every_answer_has_the_reviewed_shape(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    async with team(tmp_path, "anna", "ben") as (anna, ben):
-        steps: list[tuple[Client, str, Answer]] = [
-            (anna, "reserve_files", {"patterns": ["src/**"], "reason": "new login", "no_force": True}),
-            (ben, "reserve_files", {"patterns": ["src/app.py", "docs/a.md"], "reason": "fix"}),
-            (ben, "reserve_files", {"patterns": ["src/app.py", "docs/a.md"], "partial": True}),
-            (ben, "check_conflicts", {"patterns": ["src/app.py", "README.md"]}),
-            (ben, "negotiate_release", {"file": "src/app.py", "reason": "fix", "urgency": "urgent"}),
-            (anna, "fetch_inbox", {}),
-            (anna, "my_reservations", {}),
-            (ben, "send_message", {"to": "anna", "body": "Please be quick."}),
-            (ben, "request_release", {"agent_name": "anna", "pattern": "src/app.py", "reason": "fix"}),
-            (ben, "list_agents", {}),
-            (anna, "release_files", {"reservation_ids": ["rsv_0000000000000000"]}),
-        ]
-        told: list[Any] = []
-        for client, tool, arguments in steps:
-            answer = await call(client, tool, **arguments)
-            # Who was seen last is a matter of the second.
-            answer.get("agents", []).sort(key=itemgetter("name"))
-            told.append([tool, answer])
-        thread = told[4][1]["thread_id"]
-        told.append(["interlock://reservations", await standing(anna)])
-        for action in ({"action": "defer", "eta_minutes": 5, "reason": "tests"}, {"action": "release"}):
-            answer = await call(anna, "respond_to_release", thread_id=thread, file="src/app.py", **action)
-            told.append(["respond_to_release", answer])
-        told.append(["release_all", await call(ben, "release_all")])
+async def test_every_answer_has_the_reviewed_shape(snapshot: SnapshotAssertion, anna: Client, ben: Client) -> None:
+    steps: list[tuple[Client, str, Answer]] = [
+        (anna, "reserve_files", {"patterns": ["src/**"], "reason": "new login", "no_force": True}),
+        (ben, "reserve_files", {"patterns": ["src/app.py", "docs/a.md"], "reason": "fix"}),
+        (ben, "reserve_files", {"patterns": ["src/app.py", "docs/a.md"], "partial": True}),
+        (ben, "check_conflicts", {"patterns": ["src/app.py", "README.md"]}),
+        (ben, "negotiate_release", {"file": "src/app.py", "reason": "fix", "urgency": "urgent"}),
+        (anna, "fetch_inbox", {}),
+        (anna, "my_reservations", {}),
+        (ben, "send_message", {"to": "anna", "body": "Please be quick."}),
+        (ben, "request_release", {"agent_name": "anna", "pattern": "src/app.py", "reason": "fix"}),
+        (ben, "list_agents", {}),
+        (anna, "release_files", {"reservation_ids": ["rsv_0000000000000000"]}),
+    ]
+    told: list[Any] = []
+    for client, tool, arguments in steps:
+        answer = await call(client, tool, **arguments)
+        # Who was seen last is a matter of the second.
+        answer.get("agents", []).sort(key=itemgetter("name"))
+        told.append([tool, answer])
+    thread = told[4][1]["thread_id"]
+    told.append(["interlock://reservations", await standing(anna)])
+    for action in ({"action": "defer", "eta_minutes": 5, "reason": "tests"}, {"action": "release"}):
+        answer = await call(anna, "respond_to_release", thread_id=thread, file="src/app.py", **action)
+        told.append(["respond_to_release", answer])
+    told.append(["release_all", await call(ben, "release_all")])
     assert masked(json.dumps(told, indent=1)) == snapshot
 
 
-async def test_two_agents_conflict_negotiate_and_hand_over_while_one_waits(tmp_path: Path) -> None:
-    async with team(tmp_path, "anna", "ben") as (anna, ben):
-        assert codes(await call(anna, "reserve_files", patterns=["a.py"], reason="r")) == []
-        refused = await call(ben, "reserve_files", patterns=["a.py"])
-        assert (codes(refused), refused["errors"][0]["conflict"]["holder"]) == (["RSV201"], "anna")
-        assert refused["errors"][0]["next"]["tool"] in TOOLS
-        answers: list[Answer] = []
+async def test_two_agents_conflict_negotiate_and_hand_over_while_one_waits(anna: Client, ben: Client) -> None:
+    assert codes(await call(anna, "reserve_files", patterns=["a.py"], reason="r")) == []
+    refused = await call(ben, "reserve_files", patterns=["a.py"])
+    assert (codes(refused), refused["errors"][0]["conflict"]["holder"]) == (["RSV201"], "anna")
+    assert refused["errors"][0]["next"]["tool"] in TOOLS
+    answers: list[Answer] = []
 
-        async def wait() -> None:
-            answers.append(await call(ben, "negotiate_release", file="a.py", reason="fix", wait_seconds=40))
+    async def wait() -> None:
+        answers.append(await call(ben, "negotiate_release", file="a.py", reason="fix", wait_seconds=40))
 
-        thread = ""
-        with anyio.fail_after(60):
-            async with anyio.create_task_group() as group:
-                group.start_soon(wait)
-                thread = await asked(anna)
-                done = await call(anna, "respond_to_release", thread_id=thread, action="release")
-                assert (done["status"], len(done["released"])) == ("released", 1)
-        assert answers[0]["status"] == "release"
-        (lease,) = (await call(ben, "my_reservations"))["reservations"]
-        assert (lease["pattern"], lease["holder"]) == ("a.py", "ben")
-        (ack,) = [each for each in (await call(ben, "fetch_inbox"))["messages"] if each["topic"] == "release-ack"]
-        assert (ack["thread_id"], json.loads(ack["body"])["released_by"]) == (thread, "anna")
-        assert (await call(anna, "fetch_inbox"))["messages"] == [], "it was read"
+    thread = ""
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            thread = await asked(anna)
+            done = await call(anna, "respond_to_release", thread_id=thread, action="release")
+            assert (done["status"], len(done["released"])) == ("released", 1)
+    assert answers[0]["status"] == "release"
+    (lease,) = (await call(ben, "my_reservations"))["reservations"]
+    assert (lease["pattern"], lease["holder"]) == ("a.py", "ben")
+    (ack,) = [each for each in (await call(ben, "fetch_inbox"))["messages"] if each["topic"] == "release-ack"]
+    assert (ack["thread_id"], json.loads(ack["body"])["released_by"]) == (thread, "anna")
+    assert (await call(anna, "fetch_inbox"))["messages"] == [], "it was read"
 
 
 async def asked(client: Client) -> str:
@@ -124,38 +122,36 @@ async def queued(client: Client, count: int) -> None:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_a_wait_in_line_blocks_nobody_and_ends_with_the_grant(tmp_path: Path) -> None:
-    async with team(tmp_path, "anna", "ben") as (anna, ben):
-        await call(anna, "reserve_files", patterns=["a.py"])
-        answers: list[Answer] = []
+async def test_a_wait_in_line_blocks_nobody_and_ends_with_the_grant(anna: Client, ben: Client) -> None:
+    await call(anna, "reserve_files", patterns=["a.py"])
+    answers: list[Answer] = []
 
-        async def wait() -> None:
-            answers.append(await call(ben, "reserve_files", patterns=["a.py"], wait_seconds=45))
+    async def wait() -> None:
+        answers.append(await call(ben, "reserve_files", patterns=["a.py"], wait_seconds=45))
 
-        with anyio.fail_after(60):
-            async with anyio.create_task_group() as group:
-                group.start_soon(wait)
-                await queued(anna, 1)
-                assert (await call(ben, "my_reservations"))["reservations"] == [], "the waiting agent may call too"
-                assert (await call(anna, "release_files", reservation_ids=await ids(anna)))["released"]
-        assert codes(answers[0]) == []
-        assert await ids(ben) == [answers[0]["reservations"][0]["reservation_id"]]
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await queued(anna, 1)
+            assert (await call(ben, "my_reservations"))["reservations"] == [], "the waiting agent may call too"
+            assert (await call(anna, "release_files", reservation_ids=await ids(anna)))["released"]
+    assert codes(answers[0]) == []
+    assert await ids(ben) == [answers[0]["reservations"][0]["reservation_id"]]
 
 
-async def test_more_waits_than_one_caller_may_have_leave_room_for_every_other_call(tmp_path: Path) -> None:
-    async with team(tmp_path, "anna", "ben") as (anna, ben):
-        await call(anna, "reserve_files", patterns=["**"])
-        with anyio.fail_after(60):
-            async with anyio.create_task_group() as group:
+async def test_more_waits_than_one_caller_may_have_leave_room_for_every_other_call(anna: Client, ben: Client) -> None:
+    await call(anna, "reserve_files", patterns=["**"])
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
 
-                async def wait(number: int) -> None:
-                    await call(ben, "reserve_files", patterns=[f"f{number}"], wait_seconds=45)
+            async def wait(number: int) -> None:
+                await call(ben, "reserve_files", patterns=[f"f{number}"], wait_seconds=45)
 
-                for number in range(WAITING_CALLS + 4):
-                    group.start_soon(wait, number)
-                await queued(anna, WAITING_CALLS)
-                assert codes(await call(ben, "check_conflicts", patterns=["x"])) == []
-                assert (await call(anna, "release_all"))["released_count"] == 1
+            for number in range(WAITING_CALLS + 4):
+                group.start_soon(wait, number)
+            await queued(anna, WAITING_CALLS)
+            assert codes(await call(ben, "check_conflicts", patterns=["x"])) == []
+            assert (await call(anna, "release_all"))["released_count"] == 1
 
 
 def test_a_wait_whose_client_went_away_ends_at_its_next_look(tmp_path: Path) -> None:
@@ -168,18 +164,17 @@ def test_a_wait_whose_client_went_away_ends_at_its_next_look(tmp_path: Path) -> 
 
 
 async def test_a_call_that_its_client_takes_back_leaves_the_line_and_no_trace_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture, anna: Client, ben: Client
 ) -> None:
-    async with team(tmp_path, "anna", "ben") as (anna, ben):
-        await call(anna, "reserve_files", patterns=["a.py"])
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as group:
-                group.start_soon(lambda: call(ben, "reserve_files", patterns=["a.py"], wait_seconds=45))
-                await queued(anna, 1)
-                group.cancel_scope.cancel()
-            while (await standing(anna))["waiters"]:
-                await anyio.lowlevel.checkpoint()
-        assert codes(await call(ben, "reserve_files", patterns=["b.py"])) == []
+    await call(anna, "reserve_files", patterns=["a.py"])
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: call(ben, "reserve_files", patterns=["a.py"], wait_seconds=45))
+            await queued(anna, 1)
+            group.cancel_scope.cancel()
+        while (await standing(anna))["waiters"]:
+            await anyio.lowlevel.checkpoint()
+    assert codes(await call(ben, "reserve_files", patterns=["b.py"])) == []
     gc.collect()
     assert caplog.records == []
 
@@ -268,13 +263,16 @@ async def test_a_broken_configuration_or_store_is_told_with_a_fix_and_the_other_
         assert not (await anna.call_tool("envelope_template", {"role": "visual-qa"})).is_error
 
 
-async def test_reading_the_resource_makes_no_store_and_shows_what_the_calls_made(tmp_path: Path) -> None:
-    async with team(tmp_path, "anna", "ben") as (anna, ben):
-        assert await standing(anna) == {"leases": [], "waiters": [], "negotiations": []}
-        assert list(tmp_path.iterdir()) == []
-        await call(anna, "reserve_files", patterns=["a.py"])
-        await call(ben, "negotiate_release", file="a.py", reason="r", urgency="low")
-        shown = await standing(anna)
+async def test_reading_the_resource_makes_no_store_and_no_agent_and_shows_what_the_calls_made(
+    tmp_path: Path, anna: Client, ben: Client
+) -> None:
+    assert await standing(anna) == {"leases": [], "waiters": [], "negotiations": []}
+    assert list(tmp_path.iterdir()) == []
+    await call(anna, "reserve_files", patterns=["a.py"])
+    assert len((await standing(ben))["leases"]) == 1
+    assert [row["name"] for row in (await call(anna, "list_agents"))["agents"]] == ["anna"]
+    await call(ben, "negotiate_release", file="a.py", reason="r", urgency="low")
+    shown = await standing(anna)
     assert [lease["pattern"] for lease in shown["leases"]] == ["a.py"]
     (row,) = shown["negotiations"]
     assert (row["requester"], row["holder"], row["urgency"], row["state"]) == ("ben", "anna", "low", "pending")
@@ -358,10 +356,3 @@ async def test_the_journal_is_read_once_for_as_long_as_it_stands(
     calls.drain()
     calls.drain()
     assert (len(opened), len(journal.read_text().splitlines())) == (2, 1)
-
-
-async def test_reading_the_resource_registers_nobody(tmp_path: Path) -> None:
-    async with team(tmp_path, "anna", "ben") as (anna, ben):
-        await call(anna, "reserve_files", patterns=["a"])
-        assert len((await standing(ben))["leases"]) == 1
-        assert [row["name"] for row in (await call(anna, "list_agents"))["agents"]] == ["anna"]

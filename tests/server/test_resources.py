@@ -31,41 +31,39 @@ async def read(connected: Client, uri: str) -> Any:
     return json.loads(content.text)
 
 
-async def test_the_ticket_of_a_run_is_the_authoritative_one(tmp_path: Path) -> None:
-    async with Client(make_server(tmp_path)) as connected:
-        await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"})
-        arguments = {"run_id": "r1", "revision": 1, "payload": FETCHED}
-        result = await connected.call_tool("interlock_submit_payload", arguments)
-        assert result.structured_content is not None
-        whole, sent = await read(connected, "interlock://runs/r1/ticket"), result.structured_content["ticket_json"]
-        assert {name for name in whole if whole[name] != sent[name]} == {"agent_role", "history"}
-        assert whole["history"][0]["payload"] == FETCHED
-        # The whole ticket can be sent back too.
-        again = {**whole, "payload": {"acceptance_criteria": ["It works."], "constraints": [], "unknowns": []}}
-        result = await connected.call_tool("interlock_submit_ticket", {"ticket_json": again})
-        assert result.structured_content is not None
-        assert result.structured_content["gate_result"]["status"] == "pass"
+async def test_the_ticket_of_a_run_is_the_authoritative_one(connected: Client) -> None:
+    await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"})
+    arguments = {"run_id": "r1", "revision": 1, "payload": FETCHED}
+    result = await connected.call_tool("interlock_submit_payload", arguments)
+    assert result.structured_content is not None
+    whole, sent = await read(connected, "interlock://runs/r1/ticket"), result.structured_content["ticket_json"]
+    assert {name for name in whole if whole[name] != sent[name]} == {"agent_role", "history"}
+    assert whole["history"][0]["payload"] == FETCHED
+    # The whole ticket can be sent back too.
+    again = {**whole, "payload": {"acceptance_criteria": ["It works."], "constraints": [], "unknowns": []}}
+    result = await connected.call_tool("interlock_submit_ticket", {"ticket_json": again})
+    assert result.structured_content is not None
+    assert result.structured_content["gate_result"]["status"] == "pass"
 
 
-async def test_events_come_in_order_and_in_pages(tmp_path: Path) -> None:
-    async with Client(make_server(tmp_path)) as connected:
-        await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"})
-        await connected.call_tool("interlock_submit_payload", {"run_id": "r1", "revision": 1, "payload": FETCHED})
-        whole = await read(connected, "interlock://runs/r1/events")
-        numbers = [event["seq"] for event in whole["events"]]
-        assert numbers == list(range(1, len(numbers) + 1))
-        assert whole["next_after"] is None
-        assert {"tool_call", "gate_passed", "transition"} <= {event["type"] for event in whole["events"]}
-        paged: list[Any] = []
-        after: int | None = 0
-        while after is not None:
-            page = await read(connected, f"interlock://runs/r1/events?after={after}&limit=2")
-            assert len(page["events"]) <= 2
-            paged += page["events"]
-            after = page["next_after"]
-        assert paged == whole["events"]
-        assert await read(connected, f"interlock://runs/r1/events?limit={MAX_EVENTS * 9}") == whole
-        assert len((await read(connected, "interlock://runs/r1/events?limit=-5"))["events"]) == 1
+async def test_events_come_in_order_and_in_pages(connected: Client) -> None:
+    await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"})
+    await connected.call_tool("interlock_submit_payload", {"run_id": "r1", "revision": 1, "payload": FETCHED})
+    whole = await read(connected, "interlock://runs/r1/events")
+    numbers = [event["seq"] for event in whole["events"]]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert whole["next_after"] is None
+    assert {"tool_call", "gate_passed", "transition"} <= {event["type"] for event in whole["events"]}
+    paged: list[Any] = []
+    after: int | None = 0
+    while after is not None:
+        page = await read(connected, f"interlock://runs/r1/events?after={after}&limit=2")
+        assert len(page["events"]) <= 2
+        paged += page["events"]
+        after = page["next_after"]
+    assert paged == whole["events"]
+    assert await read(connected, f"interlock://runs/r1/events?limit={MAX_EVENTS * 9}") == whole
+    assert len((await read(connected, "interlock://runs/r1/events?limit=-5"))["events"]) == 1
 
 
 async def test_a_task_is_told_as_status_and_explain_tell_it(tmp_path: Path) -> None:
@@ -101,19 +99,17 @@ async def test_protocol_and_gates_are_the_tables_with_the_roster_of_the_project(
         "interlock://runs/../ticket", "interlock://tasks/none", "interlock://tasks/..", "interlock://nothing",
     ],
 )  # fmt: skip
-async def test_what_is_not_there_is_refused_as_such(tmp_path: Path, uri: str) -> None:
-    async with Client(make_server(tmp_path)) as connected:
-        with pytest.raises(MCPError) as caught:
-            await connected.read_resource(uri)
+async def test_what_is_not_there_is_refused_as_such(uri: str, connected: Client) -> None:
+    with pytest.raises(MCPError) as caught:
+        await connected.read_resource(uri)
     assert caught.value.error.code == -32602
 
 
-async def test_run_ids_are_completed(tmp_path: Path) -> None:
-    async with Client(make_server(tmp_path)) as connected:
-        for name in ("alpha", "beta", "alpine"):
-            await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": name})
-        reference = ResourceTemplateReference(type="ref/resource", uri="interlock://runs/{run_id}/ticket")
-        found = await connected.complete(reference, {"name": "run_id", "value": "al"})
+async def test_run_ids_are_completed(connected: Client) -> None:
+    for name in ("alpha", "beta", "alpine"):
+        await connected.call_tool("interlock_begin_run", {"ticket_id": "A-1", "run_id": name})
+    reference = ResourceTemplateReference(type="ref/resource", uri="interlock://runs/{run_id}/ticket")
+    found = await connected.complete(reference, {"name": "run_id", "value": "al"})
     assert found.completion.values == ["alpha", "alpine"]
 
 

@@ -71,60 +71,57 @@ def house() -> House:
     return House()
 
 
+@pytest.fixture
+async def full(house: House) -> House:
+    """Open all sessions that the token `t1` may have."""
+    assert [await house.ask(), await house.ask()] == [200, 200]
+    return house
+
+
 async def test_a_token_opens_so_many_sessions_and_another_token_its_own(house: House) -> None:
     assert [await house.ask() for _ in range(3)] == [200, 200, 429]
     assert house.opened == 2
     assert [await house.ask("t2") for _ in range(3)] == [200, 200, 429]
 
 
-async def test_requests_of_open_sessions_and_of_the_newer_protocol_are_not_counted(house: House) -> None:
-    for _ in range(2):
-        await house.ask()
-    assert await house.ask(mcp_session_id="s1") == 200
-    assert await house.ask(mcp_protocol_version="2026-07-28") == 200
-    assert await house.ask(mcp_protocol_version="2025-06-18") == 429
+async def test_requests_of_open_sessions_and_of_the_newer_protocol_are_not_counted(full: House) -> None:
+    assert await full.ask(mcp_session_id="s1") == 200
+    assert await full.ask(mcp_protocol_version="2026-07-28") == 200
+    assert await full.ask(mcp_protocol_version="2025-06-18") == 429
 
 
-async def test_a_session_that_was_deleted_makes_room(house: House) -> None:
-    for _ in range(2):
-        await house.ask()
-    assert await house.ask("t2", "DELETE", mcp_session_id="s1") == 200
-    assert await house.ask() == 429, "it is another token's"
-    await house.ask(method="DELETE", mcp_session_id="s1")
-    assert [await house.ask(), await house.ask()] == [200, 429]
+async def test_a_session_that_was_deleted_makes_room(full: House) -> None:
+    assert await full.ask("t2", "DELETE", mcp_session_id="s1") == 200
+    assert await full.ask() == 429, "it is another token's"
+    await full.ask(method="DELETE", mcp_session_id="s1")
+    assert [await full.ask(), await full.ask()] == [200, 429]
 
 
-async def test_a_session_that_is_not_found_any_more_makes_room(house: House) -> None:
-    for _ in range(2):
-        await house.ask()
-    house.status = 404
-    await house.ask(mcp_session_id="s2")
-    house.status = 200
-    assert await house.ask() == 200
+async def test_a_session_that_is_not_found_any_more_makes_room(full: House) -> None:
+    full.status = 404
+    await full.ask(mcp_session_id="s2")
+    full.status = 200
+    assert await full.ask() == 200
 
 
-async def test_an_idle_session_makes_room_and_one_in_use_does_not(house: House) -> None:
-    for _ in range(2):
-        await house.ask()
-    house.now = 60
-    await house.ask(mcp_session_id="s1")
-    house.now = 99
-    assert await house.ask() == 429
-    house.now = 100
-    assert [await house.ask(), await house.ask()] == [200, 429]
+async def test_an_idle_session_makes_room_and_one_in_use_does_not(full: House) -> None:
+    full.now = 60
+    await full.ask(mcp_session_id="s1")
+    full.now = 99
+    assert await full.ask() == 429
+    full.now = 100
+    assert [await full.ask(), await full.ask()] == [200, 429]
 
 
-async def test_a_session_with_an_open_stream_is_in_use_however_long(house: House) -> None:
-    for _ in range(2):
-        await house.ask()
-    house.hold = anyio.Event()
+async def test_a_session_with_an_open_stream_is_in_use_however_long(full: House) -> None:
+    full.hold = anyio.Event()
     async with anyio.create_task_group() as group:
-        group.start_soon(lambda: house.ask(method="GET", mcp_session_id="s1"))
-        group.start_soon(lambda: house.ask(method="GET", mcp_session_id="s2"))
+        group.start_soon(lambda: full.ask(method="GET", mcp_session_id="s1"))
+        group.start_soon(lambda: full.ask(method="GET", mcp_session_id="s2"))
         await anyio.wait_all_tasks_blocked()
-        house.now = 1000
-        assert await house.ask() == 429
-        house.hold.set()
+        full.now = 1000
+        assert await full.ask() == 429
+        full.hold.set()
 
 
 async def test_sessions_that_are_being_opened_count(house: House) -> None:

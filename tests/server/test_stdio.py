@@ -29,23 +29,14 @@ def test_each_bad_line_is_answered_and_the_server_lives_on(tmp_path: Path) -> No
 
 
 @pytest.mark.long
-def test_bad_lines_before_the_greeting_are_answered_too(tmp_path: Path) -> None:
+def test_lines_may_be_bad_before_the_greeting_or_blank_or_come_in_pieces(tmp_path: Path) -> None:
     with server(tmp_path, greet=False) as wire:
         assert wire.ask(b"nope")["error"]["data"]["code"] == "MCP101"
         assert wire.ask(INITIALIZE)["result"]["serverInfo"]["name"] == "interlock"
-
-
-@pytest.mark.long
-def test_blank_lines_and_carriage_returns_are_no_messages(tmp_path: Path) -> None:
-    with server(tmp_path) as wire:
+        wire.send(INITIALIZED)
         wire.send(b"")
         wire.send(b"  \r")
         assert wire.ask(json.dumps(PING).encode() + b"\r")["id"] == "alive"
-
-
-@pytest.mark.long
-def test_a_line_may_come_in_pieces(tmp_path: Path) -> None:
-    with server(tmp_path) as wire:
         assert wire.process.stdin is not None
         raw = json.dumps(PING).encode() + b"\n"
         for at in range(len(raw)):

@@ -11,18 +11,19 @@ import jsonschema
 import pytest
 from anyio import to_thread
 from mcp import Client
-from mcp_types import CallToolResult, TextContent
 from syrupy.assertion import SnapshotAssertion
 
 from interlock.graph import RunStore, journal_path
 from interlock.journal import Journal
 from interlock.server import make_server
 from tests.clients.scripted import CONFIG, GATES, TASK, answer, envelope, make_project
+from tests.server.test_app import error_of, tool_list
 
 pytestmark = pytest.mark.anyio
 
 PAGES = Path(__file__).resolve().parent.parent / "fixtures" / "pages"
 RUN = "HELLO-001.1"
+Ask = dict[str, Any]
 
 
 class Host:
@@ -46,7 +47,7 @@ class Host:
         """Call a tool that must refuse; return its error, which says what to do."""
         before = _records(self.root)
         result = await self.client.call_tool(name, arguments)
-        error = _error(result)
+        error = error_of(result)
         assert error["message"]
         assert error["fix"]
         assert _records(self.root) == before, "a refusal changes nothing"
@@ -60,13 +61,6 @@ class Host:
     async def hand_in(self, ask: dict[str, Any], text: str) -> dict[str, Any]:
         """Hand an answer in."""
         return await self.call("task_submit", run_id=RUN, role=ask["role"], envelope=text, ask_id=ask["ask_id"])
-
-
-def _error(result: CallToolResult) -> dict[str, Any]:
-    assert result.is_error
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return json.loads(content.text)["error"]
 
 
 def _records(root: Path) -> dict[str, bytes]:
@@ -104,6 +98,19 @@ async def host(tmp_path: Path, caller: Caller) -> AsyncIterator[Host]:
         yield Host(client, root)
 
 
+@pytest.fixture
+async def begun(host: Host) -> Host:
+    """Begin the task."""
+    await host.call("task_begin", task=TASK)
+    return host
+
+
+@pytest.fixture
+async def ask(begun: Host) -> Ask:
+    """Give what the builder is asked."""
+    return await begun.ask()
+
+
 async def test_a_host_drives_a_task_from_dispatch_to_approved(host: Host) -> None:
     begun = await host.call("task_begin", task=TASK)
     assert (begun["run_id"], begun["status"], begun["waiting"]) == (RUN, "IN_PROGRESS", ["builder"])
@@ -116,75 +123,65 @@ async def test_a_host_drives_a_task_from_dispatch_to_approved(host: Host) -> Non
     assert (last["status"], last["asks"]) == ("APPROVED", [])
 
 
-async def test_a_failed_gate_sends_the_work_back_with_its_reason(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
+async def test_a_failed_gate_sends_the_work_back_with_its_reason(begun: Host) -> None:
     for greeting in ("hallo", "hello"):
         for _ in ("builder", "tester"):
-            ask = await host.ask()
-            done = await host.hand_in(ask, answer(host.root, ask, greeting))
+            ask = await begun.ask()
+            done = await begun.hand_in(ask, answer(begun.root, ask, greeting))
         if greeting == "hallo":
             assert (done["outcome"], done["status"], done["attempt"]) == ("fail", "IN_PROGRESS", 2)
             assert done["fail_reasons"] == ["GATE-TESTS: the greeting is not the one wanted"]
     assert done["status"] == "READY_FOR_REVIEW"
 
 
-async def test_an_ask_holds_everything_that_an_agent_needs(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    ask = await host.ask()
+async def test_an_ask_holds_everything_that_an_agent_needs(begun: Host, ask: Ask) -> None:
     assert ask["role"] == "builder"
     assert "Write the greeting" in ask["prompt"]
     assert "STATUS: READY_FOR_QA" in ask["prompt"]
     assert ask["system"].strip()
-    await host.hand_in(ask, answer(host.root, ask))
-    ask = await host.ask()
+    await begun.hand_in(ask, answer(begun.root, ask))
+    ask = await begun.ask()
     (log,) = ask["evidence"]["reports"]
-    assert (host.root / log).is_file()
+    assert (begun.root / log).is_file()
 
 
-async def test_a_refused_answer_comes_back_with_every_finding_and_its_fixes(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    ask = await host.ask()
+async def test_a_refused_answer_comes_back_with_every_finding_and_its_fixes(begun: Host, ask: Ask) -> None:
     text = envelope(ask, "APPROVED", passed=("GATE-REVIEW",))
-    done = await host.hand_in(ask, text)
+    done = await begun.hand_in(ask, text)
     assert (done["ok"], done["outcome"], done["status"]) == (False, "invalid", "IN_PROGRESS")
     codes = [item["code"] for item in done["findings"]]
     assert {"ENV403", "ENV413"} <= set(codes)
     assert all(code in done["reask"] for code in codes)
-    again = await host.ask()
+    again = await begun.ask()
     assert (again["reask"], again["attempt"]) == (1, 1)
     assert done["reask"].strip() in again["prompt"]
 
 
-async def test_a_repeated_answer_moves_nothing_and_tells_what_came_of_it(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    ask = await host.ask()
-    first = await host.hand_in(ask, "nonsense")
-    before = _records(host.root)
-    again = await host.hand_in(ask, "nonsense")
+async def test_a_repeated_answer_moves_nothing_and_tells_what_came_of_it(begun: Host, ask: Ask) -> None:
+    first = await begun.hand_in(ask, "nonsense")
+    before = _records(begun.root)
+    again = await begun.hand_in(ask, "nonsense")
     assert {**again, "repeated": False} == first
     assert again["repeated"] is True
-    assert _records(host.root) == before
-    assert (await host.ask())["reask"] == 1
+    assert _records(begun.root) == before
+    assert (await begun.ask())["reask"] == 1
 
 
-async def test_an_answer_can_be_repeated_long_after_the_run_went_on(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    first = await host.ask()
-    text = answer(host.root, first)
+async def test_an_answer_can_be_repeated_long_after_the_run_went_on(begun: Host) -> None:
+    first = await begun.ask()
+    text = answer(begun.root, first)
     for _ in ("builder", "tester", "reviewer"):
-        ask = await host.ask()
-        await host.hand_in(ask, answer(host.root, ask))
-    before = _records(host.root)
-    again = await host.hand_in(first, text)
+        ask = await begun.ask()
+        await begun.hand_in(ask, answer(begun.root, ask))
+    before = _records(begun.root)
+    again = await begun.hand_in(first, text)
     assert (again["repeated"], again["outcome"], again["status"]) == (True, "handover", "APPROVED")
-    assert _records(host.root) == before
+    assert _records(begun.root) == before
 
 
-async def test_an_answer_to_an_ask_that_is_over_is_refused(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    ask = await host.ask()
-    await host.hand_in(ask, "nonsense")
-    late = await host.refused(
+async def test_an_answer_to_an_ask_that_is_over_is_refused(begun: Host, ask: Ask) -> None:
+    await begun.hand_in(ask, "nonsense")
+    late = await begun.refused(
         "task_submit", run_id=RUN, role="builder", envelope="other nonsense", ask_id=ask["ask_id"]
     )
     assert late["code"] == "RUN605"
@@ -194,44 +191,38 @@ async def test_an_answer_to_an_ask_that_is_over_is_refused(host: Host) -> None:
 @pytest.mark.parametrize(
     "ask_id", ["", "x", "HELLO-001.1/HELLO-001/builder/1.1/9", "HELLO-001.1/HELLO-001/builder/..", "é"]
 )
-async def test_an_ask_id_that_is_none_is_refused(host: Host, ask_id: str) -> None:
-    await host.call("task_begin", task=TASK)
-    await host.ask()
-    error = await host.refused("task_submit", run_id=RUN, role="builder", envelope="nonsense", ask_id=ask_id)
+async def test_an_ask_id_that_is_none_is_refused(begun: Host, ask_id: str) -> None:
+    await begun.ask()
+    error = await begun.refused("task_submit", run_id=RUN, role="builder", envelope="nonsense", ask_id=ask_id)
     assert error["code"] == "RUN605"
 
 
-async def test_the_same_answer_handed_in_many_times_at_once_counts_once(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    ask = await host.ask()
+async def test_the_same_answer_handed_in_many_times_at_once_counts_once(begun: Host, ask: Ask) -> None:
     results: list[dict[str, Any]] = []
 
     async def hand_in() -> None:
-        results.append(await host.hand_in(ask, "nonsense"))
+        results.append(await begun.hand_in(ask, "nonsense"))
 
     async with anyio.create_task_group() as group:
         for _ in range(6):
             group.start_soon(hand_in)
     assert sorted(result["repeated"] for result in results) == [False] + [True] * 5
     assert [result["outcome"] for result in results] == ["invalid"] * 6
-    assert (await host.ask())["reask"] == 1
+    assert (await begun.ask())["reask"] == 1
 
 
-async def test_an_answer_without_an_ask_id_is_for_what_the_run_asks_now(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    ask = await host.ask()
-    done = await host.call("task_submit", run_id=RUN, role="builder", envelope=answer(host.root, ask))
+async def test_an_answer_without_an_ask_id_is_for_what_the_run_asks_now(begun: Host, ask: Ask) -> None:
+    done = await begun.call("task_submit", run_id=RUN, role="builder", envelope=answer(begun.root, ask))
     assert (done["ok"], done["outcome"], done["waiting"]) == (True, "handover", ["tester"])
-    error = await host.refused("task_submit", run_id=RUN, role="builder", envelope="nonsense")
+    error = await begun.refused("task_submit", run_id=RUN, role="builder", envelope="nonsense")
     assert error["code"] == "RUN605"
 
 
-async def test_an_answer_for_a_role_that_does_not_exist_names_the_nearest(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    error = await host.refused("task_submit", run_id=RUN, role="bilder", envelope="nonsense")
+async def test_an_answer_for_a_role_that_does_not_exist_names_the_nearest(begun: Host) -> None:
+    error = await begun.refused("task_submit", run_id=RUN, role="bilder", envelope="nonsense")
     assert error["code"] == "MCP402"
     assert "`builder`" in error["fix"]
-    assert (await host.refused("task_next", run_id=RUN, role="bilder"))["code"] == "MCP402"
+    assert (await begun.refused("task_next", run_id=RUN, role="bilder"))["code"] == "MCP402"
 
 
 @pytest.mark.parametrize("tool", ["task_next", "task_status", "task_submit"])
@@ -304,87 +295,78 @@ async def test_a_role_with_a_runner_of_its_own_is_not_waited_for(tmp_path: Path)
 # -- identity ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_known_caller_sees_and_answers_its_own_asks_alone(host: Host, caller: Caller) -> None:
-    await host.call("task_begin", task=TASK)
+async def test_a_known_caller_sees_and_answers_its_own_asks_alone(begun: Host, caller: Caller) -> None:
     caller.name = "tester"
-    assert (await host.refused("task_next", run_id=RUN, role="builder"))["code"] == "MCP401"
-    error = await host.refused("task_submit", run_id=RUN, role="builder", envelope="nonsense")
+    assert (await begun.refused("task_next", run_id=RUN, role="builder"))["code"] == "MCP401"
+    error = await begun.refused("task_submit", run_id=RUN, role="builder", envelope="nonsense")
     assert error["code"] == "MCP401"
     assert "tester" in error["message"]
     assert "builder" in error["message"]
-    step = await host.call("task_next", run_id=RUN, wait_seconds=0)
+    step = await begun.call("task_next", run_id=RUN, wait_seconds=0)
     assert (step["asks"], step["waiting"]) == ([], ["builder"])
     caller.name = "builder"
-    assert (await host.ask())["role"] == "builder"
+    assert (await begun.ask())["role"] == "builder"
 
 
-async def test_a_caller_that_no_role_of_the_run_has_is_refused(host: Host, caller: Caller) -> None:
-    await host.call("task_begin", task=TASK)
+async def test_a_caller_that_no_role_of_the_run_has_is_refused(begun: Host, caller: Caller) -> None:
     caller.name = "stranger"
-    assert (await host.refused("task_next", run_id=RUN, wait_seconds=0))["code"] == "MCP402"
+    assert (await begun.refused("task_next", run_id=RUN, wait_seconds=0))["code"] == "MCP402"
 
 
 async def test_an_envelope_in_another_name_is_refused_though_it_is_handed_in_by_the_right_caller(
-    host: Host, caller: Caller
+    begun: Host, caller: Caller
 ) -> None:
-    await host.call("task_begin", task=TASK)
     caller.name = "builder"
-    ask = await host.ask()
-    done = await host.hand_in(ask, envelope({**ask, "role": "reviewer"}, "READY_FOR_QA"))
+    ask = await begun.ask()
+    done = await begun.hand_in(ask, envelope({**ask, "role": "reviewer"}, "READY_FOR_QA"))
     assert (done["ok"], done["outcome"]) == (False, "invalid")
 
 
 # -- waiting -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_call_waits_until_its_role_is_asked(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    ask = await host.ask()
+async def test_a_call_waits_until_its_role_is_asked(begun: Host, ask: Ask) -> None:
     found: list[dict[str, Any]] = []
 
     async def wait() -> None:
-        found.extend((await host.call("task_next", run_id=RUN, role="tester", wait_seconds=40))["asks"])
+        found.extend((await begun.call("task_next", run_id=RUN, role="tester", wait_seconds=40))["asks"])
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
-            await host.hand_in(ask, answer(host.root, ask))
+            await begun.hand_in(ask, answer(begun.root, ask))
     assert [item["role"] for item in found] == ["tester"]
 
 
 @pytest.mark.parametrize("seconds", [-1, 41, 1e300])
-async def test_a_wait_that_no_client_survives_is_refused(host: Host, seconds: float) -> None:
-    await host.call("task_begin", task=TASK)
-    assert (await host.refused("task_next", run_id=RUN, wait_seconds=seconds))["code"] == "MCP404"
+async def test_a_wait_that_no_client_survives_is_refused(begun: Host, seconds: float) -> None:
+    assert (await begun.refused("task_next", run_id=RUN, wait_seconds=seconds))["code"] == "MCP404"
 
 
-async def test_status_tells_a_run_that_is_driven_from_one_that_was_cut_off(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    assert (await host.call("task_status", run_id=RUN))["driven"] is False
+async def test_status_tells_a_run_that_is_driven_from_one_that_was_cut_off(begun: Host) -> None:
+    assert (await begun.call("task_status", run_id=RUN))["driven"] is False
     held, release = threading.Event(), threading.Event()
     status: dict[str, Any] = {}
     step: dict[str, Any] = {}
 
     def hold() -> None:
-        with RunStore(host.root, RUN).locked():
+        with RunStore(begun.root, RUN).locked():
             held.set()
             assert release.wait(60)
 
     async with anyio.create_task_group() as group:
         group.start_soon(to_thread.run_sync, hold)
         await to_thread.run_sync(held.wait)
-        status |= await host.call("task_status", run_id=RUN)
-        step |= await host.call("task_next", run_id=RUN, wait_seconds=0)
+        status |= await begun.call("task_status", run_id=RUN)
+        step |= await begun.call("task_next", run_id=RUN, wait_seconds=0)
         release.set()
     assert (status["driven"], status["phase"], status["waiting"]) == (True, "running", [])
     assert (step["phase"], step["asks"]) == ("running", [])
 
 
-async def test_status_says_why_and_what_is_missing(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    ask = await host.ask()
-    await host.hand_in(ask, "nonsense")
-    status = await host.call("task_status", run_id=RUN)
+async def test_status_says_why_and_what_is_missing(begun: Host, ask: Ask) -> None:
+    await begun.hand_in(ask, "nonsense")
+    status = await begun.call("task_status", run_id=RUN)
     assert status["schema"] == "interlock.explanation/1"
     missing = [row["gate"] for row in status["gates"] if not row["passed"]]
     assert missing == ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"]
@@ -394,15 +376,14 @@ async def test_status_says_why_and_what_is_missing(host: Host) -> None:
 # -- evidence ----------------------------------------------------------------------------------------------------------
 
 
-async def test_the_evidence_that_a_run_collected_is_listed_with_its_digests(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    assert await host.call("collect_evidence", run_id=RUN) == {"ok": False, "collections": []}
-    ask = await host.ask()
-    await host.hand_in(ask, answer(host.root, ask))
-    found = await host.call("collect_evidence", run_id=RUN)
+async def test_the_evidence_that_a_run_collected_is_listed_with_its_digests(begun: Host) -> None:
+    assert await begun.call("collect_evidence", run_id=RUN) == {"ok": False, "collections": []}
+    ask = await begun.ask()
+    await begun.hand_in(ask, answer(begun.root, ask))
+    found = await begun.call("collect_evidence", run_id=RUN)
     (made,) = found["collections"]
     assert (found["ok"], made["gate"], made["attempt"], made["findings"]) == (True, "GATE-TESTS", 1, [])
-    assert [row["path"] for row in made["files"]] == (await host.ask())["evidence"]["reports"]
+    assert [row["path"] for row in made["files"]] == (await begun.ask())["evidence"]["reports"]
     assert all(len(row["sha256"]) == 64 for row in made["files"])
 
 
@@ -430,9 +411,8 @@ async def test_evidence_is_asked_for_by_page_or_by_run(host: Host, arguments: di
     assert (await host.refused("collect_evidence", **arguments))["code"] == "MCP405"
 
 
-async def test_evidence_by_hand_does_not_take_the_place_of_a_runs(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    error = await host.refused("collect_evidence", page="a.html", task_id="HELLO-001")
+async def test_evidence_by_hand_does_not_take_the_place_of_a_runs(begun: Host) -> None:
+    error = await begun.refused("collect_evidence", page="a.html", task_id="HELLO-001")
     assert error["code"] == "MCP406"
 
 
@@ -446,9 +426,7 @@ async def test_a_page_that_is_none_of_the_project_is_refused(host: Host, page: s
 
 
 async def test_the_tools_are_those_that_were_reviewed(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    tools = await make_server(tmp_path, toolsets=["tasks"]).list_tools()
-    listed = [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in tools]
-    assert json.dumps(listed, indent=1) == snapshot
+    assert json.dumps(await tool_list(tmp_path, "tasks"), indent=1) == snapshot
 
 
 async def test_every_response_has_the_shape_that_was_reviewed(host: Host, snapshot: SnapshotAssertion) -> None:
@@ -473,8 +451,7 @@ async def test_a_caller_with_a_token_sends_the_browser_nowhere_else(host: Host, 
         assert (await host.refused(tool, **given))["code"] == "MCP407"
 
 
-async def test_the_resource_of_a_task_says_who_is_asked_and_not_what(host: Host) -> None:
-    await host.call("task_begin", task=TASK)
-    text = getattr((await host.client.read_resource("interlock://tasks/HELLO-001")).contents[0], "text", "")
+async def test_the_resource_of_a_task_says_who_is_asked_and_not_what(begun: Host) -> None:
+    text = getattr((await begun.client.read_resource("interlock://tasks/HELLO-001")).contents[0], "text", "")
     assert json.loads(text)["status"]["waiting"] == ["builder"]
     assert "ASSIGNED_AGENT" not in text

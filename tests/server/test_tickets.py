@@ -38,31 +38,23 @@ async def begun(connected: Client, run_id: str = "r1") -> dict[str, Any]:
     return (await called(connected, "interlock_begin_run", ticket_id="A-1", run_id=run_id))["ticket_json"]
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Any:
-    """Make a server of an empty project."""
-    return make_server(tmp_path)
-
-
 @pytest.mark.parametrize("form", ["object", "text"])
-async def test_a_ticket_is_taken_as_an_object_and_as_text(server: Any, form: str) -> None:
-    async with Client(server) as connected:
-        ticket = {**await begun(connected), "payload": FETCHED}
-        given = ticket if form == "object" else json.dumps(ticket, indent=2)
-        answer = await called(connected, "interlock_submit_ticket", ticket_json=given)
+async def test_a_ticket_is_taken_as_an_object_and_as_text(form: str, connected: Client) -> None:
+    ticket = {**await begun(connected), "payload": FETCHED}
+    given = ticket if form == "object" else json.dumps(ticket, indent=2)
+    answer = await called(connected, "interlock_submit_ticket", ticket_json=given)
     assert (answer["gate_result"]["status"], answer["next_state"]) == ("pass", "extract_requirements")
     assert answer["continue"] is True
     assert "payload" not in answer["ticket_json"]["history"][0]
 
 
 @pytest.mark.parametrize("form", ["object", "text"])
-async def test_a_payload_can_be_sent_alone(server: Any, form: str) -> None:
-    async with Client(server) as connected:
-        ticket = await begun(connected)
-        payload = FETCHED if form == "object" else json.dumps(FETCHED)
-        answer = await called(
-            connected, "interlock_submit_payload", run_id="r1", revision=ticket["revision"], payload=payload
-        )
+async def test_a_payload_can_be_sent_alone(form: str, connected: Client) -> None:
+    ticket = await begun(connected)
+    payload = FETCHED if form == "object" else json.dumps(FETCHED)
+    answer = await called(
+        connected, "interlock_submit_payload", run_id="r1", revision=ticket["revision"], payload=payload
+    )
     assert answer["gate_result"]["status"] == "pass"
 
 
@@ -76,34 +68,33 @@ async def test_a_payload_can_be_sent_alone(server: Any, form: str) -> None:
     ],
     ids=lambda text: repr(text)[:30],
 )  # fmt: skip
-async def test_a_text_reaches_the_judge_unparsed_and_is_refused_as_a_result(server: Any, name: str, text: str) -> None:
+async def test_a_text_reaches_the_judge_unparsed_and_is_refused_as_a_result(
+    connected: Client, name: str, text: str
+) -> None:
     """A lenient reader on the way would hide the second key, the NaN and the depth."""
-    async with Client(server) as connected:
-        before = await begun(connected)
-        answer = await called(connected, name, ticket_json=text)
-        assert answer["gate_result"]["status"] in {"retry", "stop"}
-        assert answer["gate_result"]["issues"]
-        assert (await begun(connected)) == before
+    before = await begun(connected)
+    answer = await called(connected, name, ticket_json=text)
+    assert answer["gate_result"]["status"] in {"retry", "stop"}
+    assert answer["gate_result"]["issues"]
+    assert (await begun(connected)) == before
 
 
-async def test_a_payload_with_a_key_twice_is_refused(server: Any) -> None:
-    async with Client(server) as connected:
-        await begun(connected)
-        text = json.dumps(FETCHED)[:-1] + ',"title":"Another"}'
-        answer = await called(connected, "interlock_submit_payload", run_id="r1", revision=1, payload=text)
-        assert answer["gate_result"]["status"] == "retry"
-        assert (await called(connected, "interlock_run_status", run_id="r1"))["revision"] == 1
+async def test_a_payload_with_a_key_twice_is_refused(connected: Client) -> None:
+    await begun(connected)
+    text = json.dumps(FETCHED)[:-1] + ',"title":"Another"}'
+    answer = await called(connected, "interlock_submit_payload", run_id="r1", revision=1, payload=text)
+    assert answer["gate_result"]["status"] == "retry"
+    assert (await called(connected, "interlock_run_status", run_id="r1"))["revision"] == 1
 
 
-async def test_refusals_are_results_with_a_gate_result(server: Any) -> None:
-    async with Client(server) as connected:
-        ticket = await begun(connected)
-        tampered = await called(
-            connected, "interlock_submit_ticket", ticket_json={**ticket, "state": "complete", "payload": FETCHED}
-        )
-        unknown = await called(connected, "interlock_submit_payload", run_id="none", revision=1, payload={})
-        status = await called(connected, "interlock_run_status", run_id="none")
-        empty = await called(connected, "interlock_submit_payload", run_id="r1", revision=1, payload={})
+async def test_refusals_are_results_with_a_gate_result(connected: Client) -> None:
+    ticket = await begun(connected)
+    tampered = await called(
+        connected, "interlock_submit_ticket", ticket_json={**ticket, "state": "complete", "payload": FETCHED}
+    )
+    unknown = await called(connected, "interlock_submit_payload", run_id="none", revision=1, payload={})
+    status = await called(connected, "interlock_run_status", run_id="none")
+    empty = await called(connected, "interlock_submit_payload", run_id="r1", revision=1, payload={})
     assert tampered["ticket_json"]["state"] == "fetch_ticket"
     for answer in (tampered, unknown, status, empty):
         assert answer["gate_result"]["status"] in {"retry", "stop"}
@@ -131,22 +122,21 @@ def stable(answer: dict[str, Any]) -> str:
     return CHANGING.sub("…", json.dumps(shown, indent=1, sort_keys=True, ensure_ascii=False))
 
 
-async def test_every_answer_has_the_shape_that_was_reviewed(server: Any, snapshot: SnapshotAssertion) -> None:
-    async with Client(server) as connected:
-        ticket = await begun(connected)
-        passed = await called(connected, "interlock_submit_ticket", ticket_json={**ticket, "payload": FETCHED})
-        retry = await called(connected, "interlock_submit_payload", run_id="r1", revision=2, payload={})
-        stale = await called(connected, "interlock_submit_ticket", ticket_json={**ticket, "payload": FETCHED})
-        minimal = {"ticket_id": "A-2", "title": "Sign-up", "state": "intake", "run_id": "poc-1"}
-        answers = {
-            "begin_run": {**await called(connected, "interlock_begin_run", ticket_id="A-1", run_id="r1")},
-            "submit pass": passed,
-            "submit retry": retry,
-            "submit again": stale,
-            "next_step minimal": await called(connected, "interlock_next_step", ticket_json=minimal),
-            "run_status": await called(connected, "interlock_run_status", run_id="r1"),
-            "run_status unknown": await called(connected, "interlock_run_status", run_id="none"),
-        }
+async def test_every_answer_has_the_shape_that_was_reviewed(connected: Client, snapshot: SnapshotAssertion) -> None:
+    ticket = await begun(connected)
+    passed = await called(connected, "interlock_submit_ticket", ticket_json={**ticket, "payload": FETCHED})
+    retry = await called(connected, "interlock_submit_payload", run_id="r1", revision=2, payload={})
+    stale = await called(connected, "interlock_submit_ticket", ticket_json={**ticket, "payload": FETCHED})
+    minimal = {"ticket_id": "A-2", "title": "Sign-up", "state": "intake", "run_id": "poc-1"}
+    answers = {
+        "begin_run": {**await called(connected, "interlock_begin_run", ticket_id="A-1", run_id="r1")},
+        "submit pass": passed,
+        "submit retry": retry,
+        "submit again": stale,
+        "next_step minimal": await called(connected, "interlock_next_step", ticket_json=minimal),
+        "run_status": await called(connected, "interlock_run_status", run_id="r1"),
+        "run_status unknown": await called(connected, "interlock_run_status", run_id="none"),
+    }
     for name, answer in answers.items():
         assert stable(answer) == snapshot(name=name)
 

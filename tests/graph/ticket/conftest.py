@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.graph.ticket.contract import SentTicket
 from interlock.graph.ticket.tickets import Tickets
-from tests.graph.ticket.walk import make_project
+from tests.graph.ticket.walk import make_project, ticket_of
 
 
 @pytest.fixture
@@ -16,3 +17,9 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def tickets(root: Path) -> Tickets:
     return Tickets(root)
+
+
+@pytest.fixture
+def ticket(tickets: Tickets) -> SentTicket:
+    """Return the ticket of the run `run-1`, which has begun."""
+    return ticket_of(tickets.begin("SHOP-7", "run-1"))

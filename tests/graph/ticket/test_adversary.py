@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from interlock.agents import Ask
 from interlock.gates.stages import Surroundings, judge_stage
 from interlock.graph.task.background import Drives
 from interlock.graph.task.runs import drive, start_run, view_run
@@ -18,25 +19,17 @@ from interlock.graph.ticket.contract import SentTicket
 from interlock.graph.ticket.spec import TICKET
 from interlock.graph.ticket.store import TicketStore
 from interlock.graph.ticket.tickets import Tickets
-from tests.graph.ticket import ticket_team
+from tests.graph.ticket import ticket_team, walk
 from tests.graph.ticket.walk import PAYLOADS, SOURCE, codes, do_the_work, filled, team, ticket_of
 
 REPOSITORY = Path(__file__).parents[3]
 
 
-def walk_to(tickets: Tickets, state: str, run_id: str = "run-1", **payloads: dict[str, Any]) -> SentTicket:
+def walk_to(tickets: Tickets, state: str, **payloads: dict[str, Any]) -> SentTicket:
     """Take a new run to a state, with some payloads replaced; without a configuration, in a checkout of one agent."""
     if not (config := tickets.root / "interlock.toml").exists():
         config.write_text('[tickets]\nunattributed = "error"\n')
-    ticket = ticket_of(tickets.begin("SHOP-7", run_id))
-    while ticket["state"] != state:
-        if ticket["state"] == "act_via_tools":
-            do_the_work(tickets.root)
-        payload = payloads.get(ticket["state"], PAYLOADS[ticket["state"]])
-        answer = tickets.submit({**ticket, "payload": deepcopy(payload)})
-        assert answer["gate_result"]["status"] == "pass", answer["gate_result"]
-        ticket = ticket_of(answer)
-    return ticket
+    return walk.walk_to(tickets, state, "run-1", **payloads)
 
 
 def evidence(**item: str) -> dict[str, Any]:
@@ -276,13 +269,9 @@ def build(root: Path, greeting: str = "hello") -> None:
     waiting = view_run("run-1.s1", root=root).waiting[0]
     (root / "wanted").write_text(greeting)
     (root / "src" / "greeting.txt").unlink(missing_ok=True)
-    drive("run-1.s1", root=root, answers={"builder": ticket_team.builder(_ask(waiting.request, root))})
-
-
-def _ask(request: Any, root: Path) -> Any:
-    from interlock.agents import Ask
-
-    return Ask("run-1.s1", "SHOP-7-S1", "builder", 1, 0, "build", request["prompt"], str(root), "", {}, "", "")
+    prompt = waiting.request["prompt"]
+    ask = Ask("run-1.s1", "SHOP-7-S1", "builder", 1, 0, "build", prompt, str(root), "", {}, "", "")
+    drive("run-1.s1", root=root, answers={"builder": ticket_team.builder(ask)})
 
 
 def begin_own(root: Path, task_id: str, scope: str) -> None:

@@ -306,7 +306,7 @@ def test_files_of_others_are_not_written_and_own_ones_are_given_up_at_the_end(ti
 
 
 def test_the_prompt_is_bounded_and_quotes_what_others_wrote_as_data(tickets: Tickets, root: Path) -> None:
-    state = tickets.state(walk_to(tickets, root, "propose_plan")["run_id"])
+    state = tickets.state(walk_to(tickets, "propose_plan")["run_id"])
     prompt = stage_prompt(TICKET, state)
     assert prompt == stage_prompt(TICKET, state)
     quoted = [line for line in prompt.splitlines() if "exclamation mark" in line]

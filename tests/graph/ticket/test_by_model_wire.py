@@ -1,5 +1,6 @@
 """A ticket worked over the providers' own wire protocols, with the model that `[tickets.agent]` names."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,6 @@ def test_a_ticket_is_worked_over_the_wire(root: Path, provider: str, server: typ
 
 @pytest.mark.long
 def test_a_model_without_tools_is_held_to_the_schema_by_its_provider(root: Path) -> None:
-    import json
-
     wanted = [stage for stage in PAYLOADS if stage not in ("fetch_ticket", "act_via_tools", "record_and_finalize")]
     with OpenAI([Reply(text=json.dumps(PAYLOADS[stage])) for stage in wanted]) as served:
         configure(root, served.url, "openai", "tools = false\n[tickets.agent.budget]\ncalls = 4\n")

@@ -10,16 +10,20 @@ import pytest
 
 from interlock.graph.engine.folder import copies_dir, journal_path, journal_run, snapshots_path
 from interlock.graph.ticket.answers import sent
-from interlock.graph.ticket.contract import MinimalResponse, RunStatus
+from interlock.graph.ticket.contract import MinimalResponse, RunStatus, SentTicket
 from interlock.graph.ticket.tickets import Tickets
-from tests.graph.ticket.walk import MINIMAL, PAYLOADS, STATES, codes, do_the_work, filled, make_project, ticket_of
+from tests.graph.ticket.walk import (
+    MINIMAL,
+    MINIMAL_TICKET,
+    PAYLOADS,
+    STATES,
+    codes,
+    do_the_work,
+    filled,
+    make_project,
+    ticket_of,
+)
 
-INTAKE: dict[str, Any] = {
-    "ticket_id": "DEMO-001",
-    "title": "Add authentication",
-    "state": "intake",
-    "run_id": "run-123",
-}
 EVERY_STATE = dict.fromkeys((*STATES, "fail_closed", "intake", "act", "finalize"))
 
 
@@ -38,7 +42,7 @@ def walked(tickets: Tickets, root: Path, run_id: str = "run-1") -> list[dict[str
 
 def step(tickets: Tickets, **fields: Any) -> MinimalResponse:
     """Submit the minimal ticket with some fields changed."""
-    answer = cast("MinimalResponse", tickets.next_step({**INTAKE, **fields}))
+    answer = cast("MinimalResponse", tickets.next_step({**MINIMAL_TICKET, **fields}))
     assert set(answer) == set(MinimalResponse.__annotations__)
     return answer
 
@@ -71,9 +75,8 @@ def test_the_payload_of_another_stage_does_not_pass(tickets: Tickets) -> None:
         assert answer["next_state"] == ("extract_requirements" if name == "fetch_ticket" else "fetch_ticket")
 
 
-def test_no_file_that_an_agent_can_write_moves_a_run(tickets: Tickets, root: Path) -> None:
+def test_no_file_that_an_agent_can_write_moves_a_run(tickets: Tickets, root: Path, ticket: SentTicket) -> None:
     """Ticket Protocol §Non-Negotiable Constraints: No state transition without Interlock response."""
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
     forged = {**ticket, "state": "complete", "required_fields": []}
     for folder in (root / "tickets", copies_dir(root, "run-1")):
         folder.mkdir(parents=True, exist_ok=True)
@@ -145,9 +148,8 @@ def test_the_journal_holds_what_was_submitted_by_whom_and_with_which_tool(ticket
     }  # fmt: skip
 
 
-def test_created_at_stands_and_updated_at_is_the_time_of_the_last_attempt(tickets: Tickets) -> None:
+def test_created_at_stands_and_updated_at_is_the_time_of_the_last_attempt(tickets: Tickets, ticket: SentTicket) -> None:
     """Governance Design §Ticket Schema: `created_at` / `updated_at`: Timestamps."""
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
     created = ticket["created_at"]
     assert created == tickets.events("run-1")[0].at
     for payload in ({}, PAYLOADS["fetch_ticket"]):
@@ -199,7 +201,7 @@ def test_a_state_that_is_none_of_the_seven_is_refused(tickets: Tickets, state: s
 
 def test_a_minimal_step_that_cannot_be_read_is_to_be_sent_again_with_a_fix(tickets: Tickets) -> None:
     """Governance Design §Complete Flow: Invalid JSON/Schema: {status: "retry", reason, fixes}."""
-    for given in ("{", "[]", json.dumps(INTAKE)[:-1], {**INTAKE, "title": ""}):
+    for given in ("{", "[]", json.dumps(MINIMAL_TICKET)[:-1], {**MINIMAL_TICKET, "title": ""}):
         answer = cast("MinimalResponse", tickets.next_step(given))
         assert answer["status"] == answer["gate_result"]["status"] == "retry"
         assert answer["reason"]

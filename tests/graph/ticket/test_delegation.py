@@ -1,33 +1,24 @@
 """A plan that is carried out by tasks of the status machine: their outcomes become the payload of the acting stage."""
 
-from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from interlock.graph.engine.folder import journal_run
-from interlock.graph.task.runs import RunView, drive, start_run, view_run
+from interlock.graph.task.runs import RunView, start_run, view_run
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.ticket.contract import SentTicket
 from interlock.graph.ticket.tickets import Tickets
-from tests.graph.ticket import ticket_team
-from tests.graph.ticket.walk import PAYLOADS, codes, filled, team, ticket_of
+from tests.graph.ticket.test_adversary import build
+from tests.graph.ticket.walk import PAYLOADS, codes, filled, team, ticket_of, walk_to
 
 
 def _to_acting(tickets: Tickets, steps: int = 2) -> SentTicket:
     """Take a run to its acting stage with a plan of some steps."""
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
-    while ticket["state"] != "act_via_tools":
-        given = filled(ticket)
-        if ticket["state"] == "propose_plan":
-            first = PAYLOADS["propose_plan"]["plan_steps"][0]
-            plan = [{**deepcopy(first), "step_id": f"step_{number}"} for number in range(1, steps + 1)]
-            given["payload"] = {"plan_steps": plan}
-        answer = tickets.submit(given)
-        assert answer["gate_result"]["status"] == "pass", answer["gate_result"]
-        ticket = ticket_of(answer)
-    return ticket
+    first = PAYLOADS["propose_plan"]["plan_steps"][0]
+    plan = [{**first, "step_id": f"step_{number}"} for number in range(1, steps + 1)]
+    return walk_to(tickets, "act_via_tools", propose_plan={"plan_steps": plan})
 
 
 def test_each_plan_step_becomes_a_task_and_their_outcomes_fill_the_payload(tmp_path: Path) -> None:
@@ -85,19 +76,8 @@ def test_a_task_that_waits_for_a_remote_agent_lets_the_ticket_wait(tmp_path: Pat
     status = tickets.status("run-1")
     assert "waiting" in status
     assert status["waiting"] == ["step_1: task run run-1.s1 waits for builder"]
-    waiting = view_run("run-1.s1", root=tickets.root).waiting[0]
-    root = tickets.root
-    (root / "src" / "greeting.txt").write_text("hello\n")
-    text = next(iter(_envelopes(waiting.request, root)))
-    drive("run-1.s1", root=root, answers={"builder": text})
+    build(tickets.root)
     assert tickets.submit({**ticket, "payload": {}})["next_state"] == "record_and_finalize"
-
-
-def _envelopes(request: object, root: Path) -> list[str]:
-    from interlock.agents import Ask
-
-    ask = Ask("run-1.s1", "SHOP-7-S1", "builder", 1, 0, "build", "- Task: Add the mark", str(root), "", {}, "", "")
-    return [ticket_team.builder(ask)]
 
 
 def test_a_task_run_that_somebody_else_began_under_the_steps_name_is_not_taken_over(tmp_path: Path) -> None:

@@ -10,9 +10,7 @@ from interlock.graph.engine.folder import journal_beside
 from interlock.graph.ticket.contract import MinimalResponse, TicketResponse
 from interlock.graph.ticket.spec import POC, TICKET
 from interlock.graph.ticket.tickets import Tickets
-from tests.graph.ticket.walk import MINIMAL, PAYLOADS, codes, do_the_work
-
-MINIMAL_TICKET = {"ticket_id": "DEMO-001", "title": "Add authentication", "state": "intake", "run_id": "run-123"}
+from tests.graph.ticket.walk import MINIMAL, MINIMAL_TICKET, PAYLOADS, codes, do_the_work
 
 
 def test_a_minimal_ticket_begins_a_run_and_walks_to_finalize(tickets: Tickets, root: Path) -> None:

@@ -23,7 +23,7 @@ from interlock.graph.ticket.answers import sent
 from interlock.graph.ticket.explain import all_summaries
 from interlock.graph.ticket.tickets import Tickets
 from interlock.graph.verify import verify_journal
-from tests.graph.ticket.walk import do_the_work, filled, ticket_of
+from tests.graph.ticket.walk import STATES, do_the_work, filled, ticket_of, walk_to
 
 
 class CutOffError(Exception):
@@ -32,14 +32,6 @@ class CutOffError(Exception):
 
 def _cut(*_args: object, **_kwargs: object) -> None:
     raise CutOffError
-
-
-def _walk(tickets: Tickets, root: Path, steps: int) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
-    for _ in range(steps):
-        if ticket["state"] == "act_via_tools":
-            do_the_work(root)
-        ticket = ticket_of(tickets.submit(filled(ticket)))
 
 
 PLACES: dict[str, Callable[[Tickets, pytest.MonkeyPatch], None]] = {
@@ -58,7 +50,7 @@ def test_a_call_that_was_cut_off_is_finished_by_the_next(
     root: Path, place: str, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tickets = Tickets(root)
-    _walk(tickets, root, step)
+    walk_to(tickets, STATES[step])
     given = filled(tickets.ticket("run-1"))
     if given["state"] == "act_via_tools":
         do_the_work(root)
@@ -95,7 +87,7 @@ def test_a_begin_that_was_cut_off_is_finished_by_the_next(
 def test_the_journal_alone_says_where_a_run_is(root: Path, steps: int) -> None:
     """What was kept beside it is lost, or stands in a database of checkpoints that an older version wrote."""
     tickets = Tickets(root)
-    _walk(tickets, root, steps)
+    walk_to(tickets, STATES[steps])
     state = tickets.state("run-1")
     (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
     shutil.copy(__file__, root / ".interlock" / "tickets.sqlite")
@@ -106,7 +98,7 @@ def test_the_journal_alone_says_where_a_run_is(root: Path, steps: int) -> None:
 
 def test_a_journal_that_lost_the_last_line_is_refused(root: Path) -> None:
     tickets = Tickets(root)
-    _walk(tickets, root, 2)
+    walk_to(tickets, "scope_context")
     given = filled(tickets.ticket("run-1"))
     path = tickets.journal.path
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
@@ -116,7 +108,7 @@ def test_a_journal_that_lost_the_last_line_is_refused(root: Path) -> None:
 
 def test_a_listing_that_was_changed_is_refused(root: Path) -> None:
     tickets = Tickets(root)
-    _walk(tickets, root, 5)
+    walk_to(tickets, "act_via_tools")
     for path in (root / ".interlock" / "tickets" / "run-1" / "trees").iterdir():
         path.write_text(json.dumps({}))
     with pytest.raises(RunDamagedError):
@@ -129,7 +121,7 @@ def test_what_a_failed_call_handed_in_is_not_judged_in_place_of_the_next(
 ) -> None:
     """LangGraph keeps the answer to an interrupt even when the node fails, and would hand it out once more."""
     tickets = Tickets(root)
-    _walk(tickets, root, 1)
+    walk_to(tickets, "extract_requirements")
     given = filled(tickets.ticket("run-1"))
     with monkeypatch.context() as patch:
         patch.setattr(tickets.journal, "extend", _cut)
@@ -157,7 +149,7 @@ def test_a_run_that_cannot_be_opened_is_not_begun(root: Path) -> None:
 
 def test_a_run_of_the_journal_does_not_go_on_under_another_pipeline(root: Path) -> None:
     tickets = Tickets(root)
-    _walk(tickets, root, 1)
+    walk_to(tickets, "extract_requirements")
     shutil.rmtree(root / ".interlock")
     with pytest.raises(RunDamagedError):
         Tickets(root).begin("SHOP-7", "run-1", pipeline="poc")
@@ -192,13 +184,13 @@ def test_a_pipeline_that_changed_since_a_run_began_is_reported_once(root: Path) 
 
 
 def test_a_step_keeps_no_checkpoint(root: Path) -> None:
-    _walk(Tickets(root), root, 6)
+    walk_to(Tickets(root), "record_and_finalize")
     assert [path.name for path in (root / ".interlock").glob("**/*.sqlite")] == []
 
 
 def test_a_journal_that_lost_the_end_of_a_run_is_refused_by_its_snapshots(root: Path) -> None:
     tickets = Tickets(root)
-    _walk(tickets, root, 2)
+    walk_to(tickets, "scope_context")
     (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
     path = tickets.journal.path
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-3]))

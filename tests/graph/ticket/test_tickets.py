@@ -10,7 +10,7 @@ import pytest
 
 from interlock.graph.engine.folder import copies_dir, journal_run
 from interlock.graph.ticket.answers import SAME_ENDS
-from interlock.graph.ticket.contract import TicketResponse
+from interlock.graph.ticket.contract import SentTicket, TicketResponse
 from interlock.graph.ticket.explain import explain_ticket, summary_text, ticket_summary
 from interlock.graph.ticket.tickets import Tickets
 from interlock.journal import MAX_LINE_BYTES
@@ -49,8 +49,7 @@ def test_a_begun_run_returns_a_clean_ticket_at_fetch_ticket(tickets: Tickets) ->
     assert set(answer["gate_result"]) == {"status", "missing_or_invalid_fields", "issues"}
 
 
-def test_a_ticket_walks_every_stage_in_order_to_complete(tickets: Tickets, root: Path) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_a_ticket_walks_every_stage_in_order_to_complete(tickets: Tickets, root: Path, ticket: SentTicket) -> None:
     seen = [ticket["state"]]
     while ticket["state"] != "complete":
         if ticket["state"] == "act_via_tools":
@@ -69,7 +68,7 @@ def test_a_ticket_walks_every_stage_in_order_to_complete(tickets: Tickets, root:
 
 
 def test_each_stage_asks_for_the_fields_of_the_table(tickets: Tickets, root: Path) -> None:
-    walk_to(tickets, root, "complete")
+    walk_to(tickets, "complete")
     shown = [tickets.snapshots.find(journal_run("run-1"), str(number)) for number in range(1, 9)]
     asked = {entry.data["state"]: entry.data["required_fields"] for entry in shown if entry is not None}
     assert asked == {**{name: list(payload) for name, payload in PAYLOADS.items()}, "complete": []}
@@ -98,8 +97,7 @@ def test_a_payload_alone_may_be_submitted_for_a_revision(tickets: Tickets) -> No
     assert codes(tickets.submit_payload("run-1", 9, PAYLOADS["extract_requirements"])) == ["TKT122"]
 
 
-def test_beginning_with_a_known_id_returns_the_present_ticket(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_beginning_with_a_known_id_returns_the_present_ticket(tickets: Tickets, ticket: SentTicket) -> None:
     after = ticket_of(tickets.submit(filled(ticket)))
     assert ticket_of(tickets.begin("SHOP-7", "run-1")) == after
     assert codes(tickets.begin("SHOP-8", "run-1")) == ["TKT112"]
@@ -143,8 +141,7 @@ def test_a_retry_names_the_fields_and_the_mended_ticket_passes(tickets: Tickets)
     assert tickets.submit(filled(again))["gate_result"]["status"] == "pass"
 
 
-def test_the_third_identical_failure_fails_closed(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_the_third_identical_failure_fails_closed(tickets: Tickets, ticket: SentTicket) -> None:
     for _ in range(2):
         answer = tickets.submit({**ticket, "payload": {}})
         assert answer["gate_result"]["status"] == "retry"
@@ -188,7 +185,7 @@ def test_the_retries_of_a_run_are_bounded(root: Path) -> None:
 
 @pytest.mark.parametrize("end", ["complete", "fail_closed"])
 def test_a_run_that_is_over_takes_nothing_more(tickets: Tickets, root: Path, end: str) -> None:
-    ticket = walk_to(tickets, root, "complete" if end == "complete" else "fetch_ticket")
+    ticket = walk_to(tickets, "complete" if end == "complete" else "fetch_ticket")
     if end == "fail_closed":
         ticket = ticket_of(tickets.submit({**ticket, "schema_version": "9.9.9"}))
     assert ticket["state"] == end
@@ -215,7 +212,7 @@ def test_every_attempt_is_in_the_journal_and_every_ticket_in_the_snapshots(ticke
 
 
 def test_each_passed_payload_and_the_last_ticket_are_files_for_people(tickets: Tickets, root: Path) -> None:
-    walk_to(tickets, root, "complete")
+    walk_to(tickets, "complete")
     kept = {
         name: json.loads((copies_dir(root, "run-1") / f"{name}.json").read_text()) for name in (*PAYLOADS, "ticket")
     }
@@ -223,7 +220,7 @@ def test_each_passed_payload_and_the_last_ticket_are_files_for_people(tickets: T
 
 
 def test_a_plan_is_told_the_ids_that_it_may_use(tickets: Tickets, root: Path) -> None:
-    walk_to(tickets, root, "propose_plan")
+    walk_to(tickets, "propose_plan")
     ticket = tickets.ticket("run-1")
     assert "Requirement ids: ac_001, ac_002, con_001. Evidence ids: ev_1, ev_2." in ticket["agent_role"]
     assert ticket["history"][1].get("assigned") == {
@@ -234,7 +231,7 @@ def test_a_plan_is_told_the_ids_that_it_may_use(tickets: Tickets, root: Path) ->
 
 
 def test_a_status_says_where_a_run_stands(tickets: Tickets, root: Path) -> None:
-    walk_to(tickets, root, "scope_context")
+    walk_to(tickets, "scope_context")
     status = cast("dict[str, Any]", tickets.status("run-1"))
     assert (status["state"], status["revision"], status["terminal"]) == ("scope_context", 3, False)
     assert status["path"] == ["fetch_ticket", "extract_requirements", "scope_context"]
@@ -245,7 +242,7 @@ def test_a_status_says_where_a_run_stands(tickets: Tickets, root: Path) -> None:
 
 
 def test_conflicting_evidence_stops_the_run_with_both_shown(tickets: Tickets, root: Path) -> None:
-    ticket = walk_to(tickets, root, "gather_evidence")
+    ticket = walk_to(tickets, "gather_evidence")
     items = deepcopy(PAYLOADS["gather_evidence"]["evidence_items"])
     items.append({"source_id": "ev_3", "source_type": "web", "locator": "the style guide", "snippet": "Be rude."})
     answer = tickets.submit({**ticket, "payload": {"evidence_items": items}})
@@ -256,7 +253,7 @@ def test_conflicting_evidence_stops_the_run_with_both_shown(tickets: Tickets, ro
 
 
 def test_edits_before_the_plan_are_reported(tickets: Tickets, root: Path) -> None:
-    ticket = walk_to(tickets, root, "propose_plan")
+    ticket = walk_to(tickets, "propose_plan")
     (root / "README.md").write_text("# Changed too early\n")
     answer = tickets.submit(filled(ticket))
     assert answer["next_state"] == "act_via_tools"
@@ -265,7 +262,7 @@ def test_edits_before_the_plan_are_reported(tickets: Tickets, root: Path) -> Non
 
 
 def test_the_agents_own_ticket_file_is_no_edit(tickets: Tickets, root: Path) -> None:
-    ticket = walk_to(tickets, root, "act_via_tools")
+    ticket = walk_to(tickets, "act_via_tools")
     do_the_work(root)
     (root / "tickets").mkdir()
     (root / "tickets" / "ticket.json").write_text(json.dumps(ticket))
@@ -275,16 +272,14 @@ def test_the_agents_own_ticket_file_is_no_edit(tickets: Tickets, root: Path) -> 
 # -- bounds ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_ticket_with_thousands_of_unknown_fields_gets_a_bounded_answer(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_a_ticket_with_thousands_of_unknown_fields_gets_a_bounded_answer(tickets: Tickets, ticket: SentTicket) -> None:
     answer = tickets.submit({**filled(ticket), **{f"field_{number}": 1 for number in range(5000)}})
     assert codes(answer) == ["TKT105"] * 21
     assert "4980" in answer["gate_result"]["issues"][-1]["message"]
     assert len(json.dumps(answer)) < 20_000
 
 
-def test_a_text_that_quotes_the_escape_of_nul_holds_no_nul(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_a_text_that_quotes_the_escape_of_nul_holds_no_nul(tickets: Tickets, ticket: SentTicket) -> None:
     payload = {**PAYLOADS["fetch_ticket"], "description": r"It writes \\u0000 and \u0000 into the file."}
     assert tickets.submit(json.dumps({**ticket, "payload": payload}))["next_state"] == "extract_requirements"
 
@@ -346,7 +341,7 @@ def _large(state: str, size: int) -> dict[str, Any]:
 
 
 def test_a_plan_is_told_whole_ids_however_many_there_are(tickets: Tickets, root: Path) -> None:
-    ticket = walk_to(tickets, root, "extract_requirements")
+    ticket = walk_to(tickets, "extract_requirements")
     many = {"acceptance_criteria": [f"It holds {at}." for at in range(100)], "constraints": [], "unknowns": []}
     ticket = ticket_of(tickets.submit({**ticket, "payload": many}))
     for _ in range(2):
@@ -360,8 +355,7 @@ def test_a_plan_is_told_whole_ids_however_many_there_are(tickets: Tickets, root:
 # -- what makes a refusal enough to go on ------------------------------------------------------------------------------
 
 
-def test_a_retry_says_how_many_are_left(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_a_retry_says_how_many_are_left(tickets: Tickets, ticket: SentTicket) -> None:
     left: list[int] = []
     for number in range(5):
         ticket = ticket_of(tickets.submit({**ticket, "payload": {f"wrong{number}": "x"}}))
@@ -435,8 +429,7 @@ def test_a_wrong_run_id_names_the_run_that_may_be_meant(tickets: Tickets) -> Non
     assert run_id not in json.dumps(tickets.submit_payload("SHOP-7", 1, {}, caller="bob"))
 
 
-def test_a_bad_payload_for_a_known_run_brings_its_ticket_back(tickets: Tickets) -> None:
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+def test_a_bad_payload_for_a_known_run_brings_its_ticket_back(tickets: Tickets, ticket: SentTicket) -> None:
     bad: tuple[tuple[Any, str], ...] = (("{", "TKT101"), ([], "TKT102"))
     for payload, code in bad:
         refused = tickets.submit_payload("run-1", 1, payload)
@@ -446,7 +439,7 @@ def test_a_bad_payload_for_a_known_run_brings_its_ticket_back(tickets: Tickets) 
 def test_an_agent_is_told_what_each_field_holds_and_the_files_that_may_change(tickets: Tickets, root: Path) -> None:
     def told(state: str, run_id: str) -> Any:
         make_project(root)
-        return tickets.begin("SHOP-7", walk_to(tickets, root, state, run_id)["run_id"])
+        return tickets.begin("SHOP-7", walk_to(tickets, state, run_id)["run_id"])
 
     items = (
         "list of {source_id: text, source_type: text, locator: text, snippet: text, "

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from interlock.agents import Ask
-from interlock.envelope import Envelope, render
+from tests.graph.conftest import NO_EVIDENCE, envelope
 
 GATES = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW")
 
@@ -35,19 +35,7 @@ def reviewer(ask: Ask) -> str:
 
 def _answer(ask: Ask, status: str, gate: str = "", reports: tuple[str, ...] = (), reasons: tuple[str, ...] = ()) -> str:
     task = next(line for line in ask.prompt.splitlines() if line.startswith("- Task: ")).removeprefix("- Task: ")
-    return render(
-        Envelope(
-            status=status,
-            task_id=ask.task_id,
-            task=task,
-            assigned_agent=ask.role,
-            reports_to="orchestrator",
-            inputs_used=(),
-            gates_required=GATES,
-            gates_passed=("GATE-MSG-STRICT", gate) if gate else ("GATE-MSG-STRICT",),
-            evidence={"screenshots": (), "a11y": (), "console": (), "reports": reports},
-            fail_reasons=reasons,
-            output="as asked",
-            next_actions=("orchestrator to go on",),
-        )
-    )
+    passed = ("GATE-MSG-STRICT", gate) if gate else ("GATE-MSG-STRICT",)
+    evidence = {**NO_EVIDENCE, "reports": reports}
+    fields = {"gates_required": GATES, "gates_passed": passed, "evidence": evidence, "fail_reasons": reasons}
+    return envelope(ask, status, task=task, **fields)

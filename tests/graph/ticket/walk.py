@@ -51,6 +51,10 @@ PAYLOADS: Final[Mapping[str, dict[str, Any]]] = {
 
 STATES: Final = (*PAYLOADS, "complete")
 
+MINIMAL_TICKET: Final[Mapping[str, Any]] = {
+    "ticket_id": "DEMO-001", "title": "Add authentication", "state": "intake", "run_id": "run-123",
+}  # fmt: skip
+
 MINIMAL: Final[Mapping[str, dict[str, Any]]] = {
     "extract_requirements": PAYLOADS["extract_requirements"],
     "scope_context": PAYLOADS["scope_context"],
@@ -91,13 +95,14 @@ def codes(answer: Any) -> list[str]:
     return [item["code"] for item in answer["gate_result"]["issues"]]
 
 
-def walk_to(tickets: Tickets, root: Path, state: str, run_id: str = "run-1") -> SentTicket:
-    """Take a new run to a state and return its ticket."""
+def walk_to(tickets: Tickets, state: str, run_id: str = "run-1", **payloads: dict[str, Any]) -> SentTicket:
+    """Take a new run to a state, with some payloads replaced, and return its ticket."""
     ticket = ticket_of(tickets.begin("SHOP-7", run_id))
     while ticket["state"] != state:
         if ticket["state"] == "act_via_tools":
-            do_the_work(root)
-        answer = tickets.submit(filled(ticket))
+            do_the_work(tickets.root)
+        given = filled(ticket)
+        answer = tickets.submit(given | {"payload": deepcopy(payloads.get(ticket["state"], given["payload"]))})
         assert answer["gate_result"]["status"] == "pass", answer["gate_result"]
         ticket = ticket_of(answer)
     return ticket

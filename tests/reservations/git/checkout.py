@@ -1,5 +1,6 @@
 """A real repository with two agents in it: `ann` holds files, `bob` is the one who might hurt her."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from interlock.reservations import place, settings
 from interlock.reservations.answers import ReserveAnswer
@@ -51,6 +53,11 @@ class Checkout:
         answer = calls.reserve(self.agent(name), list(patterns), reason=reason, exclusive=exclusive)
         assert answer["errors"] == []
         return answer
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """Return the data of the queued events of a kind."""
+        with self.runtime.store.transaction() as tx:
+            return [json.loads(row.data) for row in tx.events(str(self.root), 500) if row.type == kind]
 
     def release(self, name: str) -> None:
         calls.release_all(self.agent(name))
@@ -102,6 +109,14 @@ class Checkout:
     def read(self, path: str) -> str:
         """Read a file of the working tree."""
         return (self.root / path).read_text()
+
+    def branch(self) -> None:
+        """Make the branches `theirs`, which changes ann.py, and `ours`, which changes bob.py."""
+        for name, path in (("theirs", "ann.py"), ("ours", "bob.py")):
+            self.must("bob", "switch", "-q", "-c", name, "main")
+            self.write(path, f"{name}\n")
+            self.must("bob", "commit", "-q", "-a", "-m", name)
+        self.must("bob", "switch", "-q", "main")
 
     def install(self, command: Sequence[str] = COMMAND) -> None:
         """Install git's hooks, as they are installed for users."""

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.reservations.git.checkout import Checkout
-from tests.reservations.git.test_commit import committed, events
+from tests.reservations.git.test_commit import committed
 
 
 def test_commit_is_an_event(shared: Checkout) -> None:
     answer = committed(shared, "bob")
-    assert [(row["agent"], row["commit"]) for row in events(shared, "committed")] == [("bob", answer["commit"])]
+    assert [(row["agent"], row["commit"]) for row in shared.events("committed")] == [("bob", answer["commit"])]
 
 
 def cli(checkout: Checkout, *arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":

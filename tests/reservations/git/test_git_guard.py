@@ -57,13 +57,10 @@ def guarded(standing: Checkout, tmp_path: Path) -> Checkout:
 
 def arranged(checkout: Checkout) -> Checkout:
     """`theirs` changes ann.py, `ours` changes bob.py, a stash holds ann.py; patches of both lie outside."""
-    for name, path in (("theirs", "ann.py"), ("ours", "bob.py")):
-        checkout.must("bob", "switch", "-q", "-c", name, "main")
-        checkout.write(path, f"{name}\n")
-        checkout.must("bob", "commit", "-q", "-a", "-m", name)
-        patch = checkout.must("bob", "format-patch", "-1", "--stdout") + "\n"
+    checkout.branch()
+    for name in ("theirs", "ours"):
+        patch = checkout.must("bob", "format-patch", "-1", "--stdout", name) + "\n"
         (checkout.root.parent / f"{name}.patch").write_text(patch)
-    checkout.must("bob", "switch", "-q", "main")
     checkout.write("ann.py", "stashed\n")
     checkout.must("bob", "stash", "-q")
     checkout.must("bob", "config", "alias.nuke", "reset --hard")
@@ -307,20 +304,13 @@ def test_dead_store_is_an_error_for_what_it_would_have_judged_and_none_for_the_r
         guarded.guard("bob", "git reset --hard")
 
 
-def test_refused_command_is_recorded_by_its_first_words(guarded: Checkout) -> None:
+def test_refused_command_is_recorded_by_its_first_words_and_without_the_value_of_a_variable(guarded: Checkout) -> None:
     guarded.guard("bob", "git stash push -m 'token s3cret'")
-    with guarded.runtime.store.transaction() as tx:
-        events = [row.data for row in tx.events(str(guarded.root), 500) if row.type == "guard_refused"]
-    assert len(events) == 1
-    assert "s3cret" not in events[0]
-
-
-def test_value_of_a_variable_is_not_recorded(guarded: Checkout) -> None:
     guarded.guard("bob", "INTERLOCK_AGENT_ID=s3cret git status")
     guarded.guard("bob", "sed -i s/a/s3cret/ ann.py")
-    with guarded.runtime.store.transaction() as tx:
-        events = [json.loads(row.data) for row in tx.events(str(guarded.root), 500) if row.type == "guard_refused"]
-    assert [row["action"] for row in events] == ["INTERLOCK_AGENT_ID", "sed"]
+    events = guarded.events("guard_refused")
+    assert [row["action"] for row in events][1:] == ["INTERLOCK_AGENT_ID", "sed"]
+    assert (len(events), "s3cret" in json.dumps(events)) == (3, False)
 
 
 def test_command_too_long_or_too_deep_to_be_read_is_refused(standing: Checkout) -> None:

@@ -13,11 +13,7 @@ from tests.reservations.git.checkout import Checkout, make
 @pytest.fixture
 def branches(bare: Checkout) -> Checkout:
     """`theirs` changes ann.py, `ours` changes bob.py, and `main` has gone on with src/bob.py; ann holds ann.py."""
-    for name, path in (("theirs", "ann.py"), ("ours", "bob.py")):
-        bare.must("bob", "switch", "-q", "-c", name, "main")
-        bare.write(path, f"{name}\n")
-        bare.must("bob", "commit", "-q", "-a", "-m", name)
-    bare.must("bob", "switch", "-q", "main")
+    bare.branch()
     bare.write("src/bob.py", "main\n")
     bare.must("bob", "commit", "-q", "-a", "-m", "main")
     bare.install()

@@ -120,11 +120,7 @@ WAYS: Final = (
 
 def prepare(checkout: Checkout) -> None:
     """Make branches, a patch and a script: what all ways begin with."""
-    for name, path in (("theirs", "ann.py"), ("ours", "bob.py")):
-        checkout.must("bob", "switch", "-q", "-c", name, "main")
-        checkout.write(path, f"{name}\n")
-        checkout.must("bob", "commit", "-q", "-a", "-m", name)
-    checkout.must("bob", "switch", "-q", "main")
+    checkout.branch()
     outside = checkout.root.parent
     (outside / "theirs.patch").write_text(checkout.must("bob", "format-patch", "-1", "--stdout", "theirs") + "\n")
     (outside / "other").mkdir()

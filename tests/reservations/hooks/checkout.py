@@ -108,3 +108,21 @@ class Checkout:
     def events(self, kind: str) -> list[Event]:
         with self.runtime.store.transaction() as tx:
             return [row for row in tx.events(str(self.root), 1000) if row.type == kind]
+
+
+def make(root: Path) -> Checkout:
+    """Make a git checkout with one commit."""
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "c.py").write_text("first\n")
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "first")
+    return Checkout(root)
+
+
+def with_library(checkout: Checkout) -> Checkout:
+    """Make a submodule `lib` of a checkout, and return it."""
+    origin = make(checkout.root.parent / "origin")
+    git(checkout.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin.root), "lib")
+    git(checkout.root, "commit", "-qm", "lib")
+    return Checkout(checkout.root / "lib")

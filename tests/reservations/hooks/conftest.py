@@ -4,17 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.reservations.hooks.checkout import Checkout, git
+from tests.reservations.hooks.checkout import Checkout, make, with_library
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """Give a git checkout with one commit: `a.py`, `b.py`, `src/c.py`."""
     root = tmp_path.resolve() / "project"
-    (root / "src").mkdir(parents=True)
-    for name in ("a.py", "b.py", "src/c.py"):
+    root.mkdir()
+    for name in ("a.py", "b.py"):
         (root / name).write_text("first\n")
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "first")
-    return Checkout(root)
+    return make(root)
+
+
+@pytest.fixture
+def library(checkout: Checkout) -> Checkout:
+    """Give a submodule `lib` of the checkout."""
+    return with_library(checkout)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.reservations.store.records import replace
 from tests.reservations.hooks.checkout import Checkout, Ran
 
 NOTHING = Ran(0, "", "")
@@ -19,15 +20,18 @@ def run_tool(checkout: Checkout, session: str = "one", use: str = "toolu_1", too
     return checkout.hook("post-tool", call | {"hook_event_name": "PostToolUse"})
 
 
+def an_hour_later(checkout: Checkout) -> None:
+    """Let every lease be an hour older."""
+    with checkout.runtime.store.transaction() as tx:
+        for lease in tx.leases():
+            tx.put_lease(replace(lease, granted_at=lease.granted_at - 3600, renewed_at=lease.renewed_at - 3600))
+
+
 @pytest.fixture
 def held(checkout: Checkout) -> Checkout:
     """Give a checkout in which alice has held `a.py` and `src/**` for an hour, and has touched nothing since."""
     checkout.agent("alice").reserve_files(["a.py", "src/**"], ttl_minutes=240)
-    from interlock.reservations.store.records import replace
-
-    with checkout.runtime.store.transaction() as tx:
-        for lease in tx.leases():
-            tx.put_lease(replace(lease, granted_at=lease.granted_at - 3600, renewed_at=lease.renewed_at - 3600))
+    an_hour_later(checkout)
     return checkout
 
 
@@ -100,12 +104,8 @@ def test_without_git_single_files_are_watched(tmp_path: Path) -> None:
     (tmp_path / "interlock.toml").write_text("")
     (tmp_path / "a.py").write_text("first\n")
     checkout = Checkout(tmp_path.resolve())
-    checkout.agent("alice").reserve_files(["a.py"])
-    from interlock.reservations.store.records import replace
-
-    with checkout.runtime.store.transaction() as tx:
-        (lease,) = tx.leases()
-        tx.put_lease(replace(lease, granted_at=lease.granted_at - 60, renewed_at=lease.renewed_at - 60))
+    checkout.agent("alice").reserve_files(["a.py"], ttl_minutes=240)
+    an_hour_later(checkout)
     assert "a.py: held by alice" in run_tool(checkout, a_py="second\n").context
 
 

@@ -8,28 +8,9 @@ from pathlib import Path
 import pytest
 
 from interlock.reservations.opening import open_reservations
-from tests.reservations.hooks.checkout import HOOK, Checkout, environment, git
+from tests.reservations.hooks.checkout import HOOK, Checkout, environment, make
 
 PATCH = "*** Begin Patch\n*** Update File: c.py\n@@\n-one\n+two\n*** End Patch"
-
-
-def make(root: Path) -> Checkout:
-    """Make a git checkout with one commit."""
-    (root / "src").mkdir(parents=True)
-    (root / "src" / "c.py").write_text("first\n")
-    git(root, "init", "-q", "-b", "main")
-    git(root, "add", ".")
-    git(root, "commit", "-qm", "first")
-    return Checkout(root)
-
-
-@pytest.fixture
-def library(checkout: Checkout, tmp_path: Path) -> Checkout:
-    """Give a submodule `lib` of the checkout."""
-    origin = make(tmp_path.resolve() / "origin")
-    git(checkout.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin.root), "lib")
-    git(checkout.root, "commit", "-qm", "lib")
-    return Checkout(checkout.root / "lib")
 
 
 @pytest.mark.parametrize("first", ["above", "inside"])

@@ -2,14 +2,13 @@
 
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interlock.reservations.hooks.release_requests import handle, look, mode_of
+from interlock.reservations.store.records import replace
 from tests.reservations.hooks.checkout import Checkout, Ran, git
-from tests.reservations.hooks.test_projects import make
 from tests.table import each_row
 
 HOLDER = "claude-one"
@@ -26,8 +25,6 @@ def asked(checkout: Checkout, file: str = "a.py", *, holds: str = "", **argument
 
 def make_overdue(checkout: Checkout, thread: str) -> None:
     """Move the time limit of a request into the past."""
-    from interlock.reservations.store.records import replace
-
     with checkout.runtime.store.transaction() as tx:
         row = tx.negotiation(thread)
         assert row is not None
@@ -43,15 +40,11 @@ def test_a_new_request_is_mentioned_once_with_the_number_that_waits(checkout: Ch
     assert "2 release requests wait" in checkout.edit("one", "b.py").context
 
 
-def test_without_a_request_nothing_is_said(checkout: Checkout) -> None:
-    for mode in ("", "1", "clean"):
-        assert checkout.edit("one", "a.py", INTERLOCK_AUTO_RELEASE=mode) == Ran(0, "", "")
-
-
-def test_other_messages_are_no_requests(checkout: Checkout) -> None:
+def test_without_a_request_nothing_is_said_of_other_messages_neither(checkout: Checkout) -> None:
     checkout.edit("one", "a.py")
     checkout.agent("bob").send_message(HOLDER, "please hurry", "hello")
-    assert checkout.edit("one", "a.py", INTERLOCK_AUTO_RELEASE="1") == Ran(0, "", "")
+    for mode in ("", "1", "clean"):
+        assert checkout.edit("one", "a.py", INTERLOCK_AUTO_RELEASE=mode) == Ran(0, "", "")
 
 
 def test_the_advisory_mode_shows_each_request_once_with_the_calls_to_make(checkout: Checkout) -> None:
@@ -148,28 +141,22 @@ def test_the_switch_has_three_positions(value: str, mode: str) -> None:
     assert mode_of({"INTERLOCK_AUTO_RELEASE": value}) == mode
 
 
-def test_unsaved_work_in_another_worktree_is_not_handed_over_as_clean(checkout: Checkout) -> None:
-    """PRD F2: with uncommitted changes the agent retains the reservation, in whichever worktree it has them."""
+@pytest.mark.parametrize(("place", "pattern"), [(".worktrees/one", "src/c.py"), ("lib", "lib/src/c.py")])
+@pytest.mark.usefixtures("library")
+def test_unsaved_work_in_another_worktree_or_a_submodule_is_not_handed_over_as_clean(
+    checkout: Checkout, place: str, pattern: str
+) -> None:
+    """PRD F2: with uncommitted changes the agent retains the reservation, in whichever worktree it has them.
+
+    Of a submodule git says only that `lib` has changed content, which is no reason to call `lib/src/c.py` clean.
+    """
     git(checkout.root, "worktree", "add", "-q", ".worktrees/one")
-    file = checkout.root / ".worktrees" / "one" / "src" / "c.py"
+    file = checkout.root / place / "src" / "c.py"
     assert checkout.edit("one", file).status == 0
     file.write_text("unsaved\n")
-    assert checkout.agent("bob").negotiate_release("src/c.py", "mine next")["status"] == "pending"
+    assert checkout.agent("bob").negotiate_release(pattern, "mine next")["status"] == "pending"
     assert checkout.edit("one", "b.py", INTERLOCK_AUTO_RELEASE="clean").status == 0
-    assert checkout.leases["src/c.py"] == HOLDER
-
-
-def test_unsaved_work_in_a_submodule_is_not_handed_over_as_clean(checkout: Checkout, tmp_path: Path) -> None:
-    """PRD F2: git says only that `lib` has changed content, which is no reason to call `lib/src/c.py` clean."""
-    origin = make(tmp_path.resolve() / "origin")
-    git(checkout.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin.root), "lib")
-    git(checkout.root, "commit", "-qm", "lib")
-    file = checkout.root / "lib" / "src" / "c.py"
-    assert checkout.edit("one", file).status == 0
-    file.write_text("unsaved\n")
-    assert checkout.agent("bob").negotiate_release("lib/src/c.py", "mine next")["status"] == "pending"
-    assert checkout.edit("one", "b.py", INTERLOCK_AUTO_RELEASE="clean").status == 0
-    assert checkout.leases["lib/src/c.py"] == HOLDER
+    assert checkout.leases[pattern] == HOLDER
 
 
 def test_a_release_that_would_end_a_lease_with_changes_is_not_made_for_a_clean_one(checkout: Checkout) -> None:

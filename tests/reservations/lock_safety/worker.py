@@ -17,11 +17,11 @@ from interlock.reservations import patterns, process
 from interlock.reservations.errors import StoreBusyError
 from interlock.reservations.leases.fencing import Guard, NotCoveredError, check_token, guarded
 from interlock.reservations.leases.runtime import Caller, Runtime
-from interlock.reservations.patterns import Pattern, canonical
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.lock_safety import bugs
+from tests.reservations.lock_safety.history import parsed
 
 END: Final = "end"
 ROOT: Final = "/checkout"
@@ -116,11 +116,11 @@ class Worker:
     def _merged(self, rows: list[dict[str, Any]]) -> list[str]:
         """Return the own leases that may have fallen into those of an answer."""
         ids = {row["reservation_id"] for row in rows}
-        wide = [_pattern(row["pattern"]) for row in rows]
+        wide = [parsed(row["pattern"]) for row in rows]
         return [
             key
             for key, held in self.held.items()
-            if key not in ids and any(patterns.covers(each, _pattern(held["pattern"])) for each in wide)
+            if key not in ids and any(patterns.covers(each, parsed(held["pattern"])) for each in wide)
         ]
 
     def release(self) -> None:
@@ -137,7 +137,7 @@ class Worker:
 
     def use(self) -> None:
         """Write under the guard, in the store's transaction or under a lease that is kept for a while."""
-        own = [_pattern(row["pattern"]) for row in self.held.values()]
+        own = [parsed(row["pattern"]) for row in self.held.values()]
         covered = [path for path in self.paths if any(patterns.matches(each, path) for each in own)]
         if not covered and self.rng.random() < 0.8:
             return
@@ -173,12 +173,6 @@ class Worker:
             start = self.note("call", call="check", reservation_id=row["reservation_id"])
             valid = check_token(self.calls, row["reservation_id"], row["token"])
             self.note("checked", start=start, valid=valid, reservation_id=row["reservation_id"], token=row["token"])
-
-
-def _pattern(text: str) -> Pattern:
-    found = canonical(text)
-    assert isinstance(found, Pattern)
-    return found
 
 
 def main() -> None:
