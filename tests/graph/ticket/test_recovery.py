@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,23 +97,25 @@ def test_the_journal_alone_says_where_a_run_is(root: Path, steps: int) -> None:
     assert verify_journal(root).problems == ()
 
 
-def test_a_journal_that_lost_the_last_line_is_refused(root: Path) -> None:
-    tickets = Tickets(root)
-    walk_to(tickets, "scope_context")
-    given = filled(tickets.ticket("run-1"))
-    path = tickets.journal.path
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
-    with pytest.raises(RunDamagedError):
-        Tickets(root).submit(given)
+def _without_end(root: Path, lines: int) -> None:
+    path = Tickets(root).journal.path
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-lines]))
 
 
-def test_a_listing_that_was_changed_is_refused(root: Path) -> None:
-    tickets = Tickets(root)
-    walk_to(tickets, "act_via_tools")
+def _other_listing(root: Path) -> None:
     for path in (root / ".interlock" / "tickets" / "run-1" / "trees").iterdir():
         path.write_text(json.dumps({}))
+
+
+@pytest.mark.parametrize("harm", [partial(_without_end, lines=1), _other_listing], ids=["last line", "listing"])
+def test_a_journal_that_lost_its_last_line_and_a_listing_that_was_changed_are_refused(
+    root: Path, harm: Callable[[Path], None]
+) -> None:
+    walk_to(Tickets(root), "act_via_tools")
+    given = filled(Tickets(root).ticket("run-1"))
+    harm(root)
     with pytest.raises(RunDamagedError):
-        Tickets(root).submit(filled(tickets.ticket("run-1")))
+        Tickets(root).submit(given)
 
 
 @pytest.mark.parametrize("again", ["same process", "another process"])
@@ -192,8 +195,7 @@ def test_a_journal_that_lost_the_end_of_a_run_is_refused_by_its_snapshots(root: 
     tickets = Tickets(root)
     walk_to(tickets, "scope_context")
     (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
-    path = tickets.journal.path
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-3]))
+    _without_end(root, 3)
     with pytest.raises(RunDamagedError):
         Tickets(root).begin("SHOP-7", "run-1")
     assert [problem.code for problem in verify_journal(root).problems] == ["RUN604"]
