@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from interlock.catalog import CODE, catalog
 from interlock.cli.main import interlock
 from tests import warm
+from tests.conftest import ROOT
 from tests.table import each_row
 
 ROWS = catalog()
@@ -16,8 +17,8 @@ KINDS = "AGT|CFG|CLI|COL|ENV|EVD|HELD|INI|JRN|KEY|MAN|MCP|RSV|RUN|SEAL|STG|TKT|T
 PACKAGES = ("agents", "core", "envelope", "gates", "graph", "interlock", "journal", "reservations", "server")
 
 
-def test_every_code_in_the_source_has_a_row(root: Path) -> None:
-    texts = (path.read_text(encoding="utf-8") for name in PACKAGES for path in (root / name).rglob("*.py"))
+def test_every_code_in_the_source_has_a_row() -> None:
+    texts = (path.read_text(encoding="utf-8") for name in PACKAGES for path in (ROOT / name).rglob("*.py"))
     found = {code for text in texts for code in re.findall(rf"\b(?:{KINDS})\d{{3}}\b", text)}
     assert len(found) > 400
     assert found - set(ROWS) == set()

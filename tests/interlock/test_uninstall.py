@@ -3,15 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-
-from tests.interlock.checkout import git, install, interlock_command, make, tree, write_hook
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return the root of a git checkout with one commit."""
-    return make(tmp_path / "project")
+from tests.interlock.checkout import git, install, interlock_command, tree, write_hook
 
 
 def test_init_installs_all_and_uninstall_leaves_every_file_as_it_was(root: Path) -> None:
