@@ -1,8 +1,18 @@
-"""Programs in processes of their own, to which a test talks line by line."""
+"""Programs in processes of their own: what they did, and those to which a test talks line by line."""
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a program did that has ended."""
+
+    status: int
+    out: str
+    err: str
 
 
 class Child(subprocess.Popen[str]):

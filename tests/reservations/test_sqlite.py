@@ -290,17 +290,15 @@ def test_a_file_cut_in_the_middle_is_refused(path: Path, store: SqliteStore) -> 
         tokens(store)
 
 
-def test_a_database_of_another_program_is_refused(path: Path, store: SqliteStore) -> None:
+@pytest.mark.parametrize("statement", ["CREATE TABLE notes (text)", "DROP TABLE lease"])
+def test_a_database_of_another_program_and_a_store_without_one_of_its_tables_are_refused(
+    path: Path, store: SqliteStore, statement: str
+) -> None:
     path.parent.mkdir(parents=True)
+    if statement.startswith("DROP"):
+        write(store)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE notes (text)")
-    assert refused(store).code == StoreDamagedError.code
-
-
-def test_a_store_without_one_of_its_tables_is_refused(path: Path, store: SqliteStore) -> None:
-    write(store)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE lease")
+        connection.execute(statement)
     assert refused(store).code == StoreDamagedError.code
 
 
