@@ -107,7 +107,8 @@ def test_pages_of_agents_list_all_of_them_the_one_seen_last_first(world: World) 
 
 
 @pytest.mark.parametrize("cursor", [-1, 10**15])
-def test_a_cursor_from_nowhere_is_answered_with_what_is_after_it(cursor: int, world: World) -> None:
+def test_a_cursor_from_nowhere_is_answered_with_what_is_after_it(cursor: int) -> None:
+    world = World()
     ann = world.join("ann")
     ann.reserve_files(["a"])
     expected = 1 if cursor < 0 else 0

@@ -36,14 +36,16 @@ def missed(world: World, name: str, path: str = FILE) -> Missed | None:
     [("ann", FILE), ("bob", "src/app/b.py"), ("bob", "docs/**")],
     [("ann", "src/app/b.py"), ("bob", FILE)],
 ])  # fmt: skip
-def test_who_missed_nothing_is_told_nothing(rows: Sequence[tuple[str, str]], world: World) -> None:
+def test_who_missed_nothing_is_told_nothing(rows: Sequence[tuple[str, str]]) -> None:
+    world = World()
     turns(world, *rows)
     assert missed(world, "ann") is None
 
 
 @each_row("mine", [FILE, "src/app/**", "src/**", "**"])
 @each_row("theirs", [FILE, "src/app/**", "**"])
-def test_who_held_it_since_is_named_whether_by_its_name_or_by_a_folder(mine: str, theirs: str, world: World) -> None:
+def test_who_held_it_since_is_named_whether_by_its_name_or_by_a_folder(mine: str, theirs: str) -> None:
+    world = World()
     turns(world, ("ann", mine), ("bob", theirs))
     assert missed(world, "ann") == Missed(("bob",), START + 60, None)
     assert missed(world, "bob") is None

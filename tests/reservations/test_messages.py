@@ -45,7 +45,8 @@ def test_a_note_to_oneself_is_kept() -> None:
 
 
 @each_row("to", ["", "  ", [], ["Bob"], ["Bob", "Eve"], None, 7, True, {}, "Bobb", "ghost", "interlock", "B\ud800"])
-def test_a_recipient_that_is_not_one_known_agent_is_refused(to: Any, ada: Reservations, bob: Reservations) -> None:
+def test_a_recipient_that_is_not_one_known_agent_is_refused(to: Any) -> None:
+    _, ada, bob = two()
     answer = ada.send_message(to, "hello")
     assert (answer["sent"], codes(answer), answer["errors"][0]["place"]) == (False, ["RSV301"], "to")
     assert inbox(bob) == []
@@ -58,7 +59,8 @@ def test_a_slip_in_a_name_is_answered_with_the_names_that_are_near(world: World)
 
 
 @each_row("text", ["", "   ", None, 7, b"hello", ["hello"], "x" * 2001, "é" * 1001, "\ud800", "\x01" * 900], ids=str)
-def test_a_body_that_is_no_short_text_is_refused(text: Any, ada: Reservations, bob: Reservations) -> None:
+def test_a_body_that_is_no_short_text_is_refused(text: Any) -> None:
+    _, ada, bob = two()
     answer = ada.send_message("Bob", text)
     assert (answer["sent"], codes(answer)) == (False, ["RSV302"])
     assert ("Shorten" in answer["errors"][0]["fix"]) == (isinstance(text, str) and text.strip() != "")
@@ -66,7 +68,8 @@ def test_a_body_that_is_no_short_text_is_refused(text: Any, ada: Reservations, b
 
 
 @pytest.mark.parametrize("text", ["x" * 2000, "é" * 1000, "\n" * 400 + "x" * 1600], ids=["ascii", "wide", "lines"])
-def test_a_body_of_two_thousand_bytes_is_sent_and_fits_into_an_answer(text: str, world: World) -> None:
+def test_a_body_of_two_thousand_bytes_is_sent_and_fits_into_an_answer(text: str) -> None:
+    world = World()
     ada, bob = world.join("Ada" + "ö" * 97), world.join("Bob")
     assert ada.send_message("Bob", text, topic="t" * 100)["sent"]
     answer = bob.fetch_inbox()
@@ -75,7 +78,8 @@ def test_a_body_of_two_thousand_bytes_is_sent_and_fits_into_an_answer(text: str,
 
 
 @each_row("topic", ["", "x" * 101, "two\nlines", 7, ["a"], "\ud800"])
-def test_a_topic_is_one_short_line(topic: Any, ada: Reservations, bob: Reservations) -> None:
+def test_a_topic_is_one_short_line(topic: Any) -> None:
+    _, ada, bob = two()
     answer = ada.send_message("Bob", "hello", topic=topic)
     assert answer["sent"] is (topic == "")
     assert codes(answer) == ([] if topic == "" else ["RSV302"])
@@ -97,7 +101,8 @@ def test_a_key_is_a_short_printable_text(key: Any, ada: Reservations, bob: Reser
     assert inbox(bob) == []
 
 
-def test_a_refused_message_may_be_sent_again_with_its_key(world: World, ada: Reservations) -> None:
+def test_a_refused_message_may_be_sent_again_with_its_key(world: World) -> None:
+    ada = world.join("Ada")
     assert codes(ada.send_message("Bob", "hello", idempotency_key="k")) == ["RSV301"]
     bob = world.join("Bob")
     assert ada.send_message("Bob", "hello", idempotency_key="k")["sent"]

@@ -47,7 +47,8 @@ def test_without_events_no_journal_is_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_journal_of_the_checkout_is_the_default(tmp_path: Path, world: World) -> None:
+def test_the_journal_of_the_checkout_is_the_default(tmp_path: Path) -> None:
+    world = World()
     with world.store.transaction() as tx:
         tx.add_event(str(tmp_path), "lease_granted", "{}", 0)
         tx.add_event("/another", "lease_granted", "{}", 0)
