@@ -4,7 +4,6 @@ import json
 import os
 import select
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from interlock.envelope import parse
 from interlock.envelope.export.language import Bounds
 from interlock.envelope.template import example
 from tests.agents.conftest import AskMaker
+from tests.child import python
 from tests.refusals import raises_told
 
 pytest.importorskip("xllamacpp", reason="needs the extra `local`")
@@ -151,17 +151,12 @@ if sys.argv[1] == "killed":
 @pytest.mark.long
 def test_servers_are_gone_with_the_processes_that_started_them_and_write_nothing_on_their_terminals(cache: Path):
     ends = {"ended": 0, "killed": -9}
-    owners = [
-        subprocess.Popen(
-            [sys.executable, "-c", OWNER, end], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        for end in ends
-    ]
-    pids = [int(owner.stdout.readline()) for owner in owners if owner.stdout]
+    owners = [python(OWNER, end, stderr=subprocess.PIPE) for end in ends]
+    pids = [int(owner.line()) for owner in owners]
     assert len(set(pids)) == len(ends)
     servers = [os.pidfd_open(pid) for pid in pids] if hasattr(os, "pidfd_open") else []
     # What is read of an error stream is whole when neither the owner nor its server holds it any more.
-    assert [owner.communicate(timeout=30) for owner in owners] == [(b"", b"")] * len(ends)
+    assert [owner.communicate(timeout=30) for owner in owners] == [("", "")] * len(ends)
     assert [owner.returncode for owner in owners] == [*ends.values()]
     for server in servers:
         assert select.select([server], [], [], 30)[0]

@@ -3,8 +3,6 @@
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Timer
@@ -12,6 +10,7 @@ from threading import Timer
 import pytest
 
 from interlock.reservations import SqliteStore, journal_mode
+from tests.child import Child, python
 
 MAX_SECONDS = 0.03
 """A kill comes at a random moment of so long after an acknowledgement; one transaction takes a millisecond."""
@@ -37,18 +36,13 @@ while True:
 """
 
 
-def start(path: Path, name: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(path), name], stdout=subprocess.PIPE, text=True)
-
-
-def kill_after(writer: "subprocess.Popen[str]", acknowledged: int, seconds: float) -> list[int]:
+def kill_after(writer: Child, acknowledged: int, seconds: float) -> list[int]:
     """Kill a writer some moment after so many acknowledgements, and return all that it gave."""
-    assert writer.stdout is not None
-    first = [int(writer.stdout.readline()) for _ in range(acknowledged)]
+    first = [int(writer.line()) for _ in range(acknowledged)]
     timer = Timer(seconds, writer.kill)
     timer.start()
     # Half a line is no acknowledgement.
-    rest = [int(line) for line in writer.communicate()[0].splitlines(keepends=True) if line.endswith("\n")]
+    rest = [int(line) for line in writer.rest().splitlines(keepends=True) if line.endswith("\n")]
     timer.join()
     assert writer.returncode == -signal.SIGKILL
     return first + rest
@@ -81,7 +75,7 @@ def kill(path: Path, rounds: int, writers: int, seed: int) -> int:
     acknowledged: list[int] = []
     undone = 0
     for number in range(rounds):
-        running = [start(path, f"writer-{number}-{each}") for each in range(writers)]
+        running = [python(WRITER, path, f"writer-{number}-{each}") for each in range(writers)]
         for writer in running:
             acknowledged += kill_after(writer, rng.randint(1, 4), rng.random() * MAX_SECONDS)
         journal = path.with_name(f"{path.name}-journal")

@@ -20,6 +20,7 @@ from interlock.journal import Journal
 from interlock.reservations import SqliteStore, place
 from interlock.reservations.hooks.main import HOOKS
 from tests import warm
+from tests.child import Child
 from tests.interlock.test_cli import data
 from tests.server.reservation_team import masked
 
@@ -36,12 +37,10 @@ def run(folder: Path, agent: str, *arguments: str) -> subprocess.CompletedProces
     return warm.interlock(folder, *arguments, env=environment(agent))
 
 
-def start(folder: Path, agent: str, *arguments: str) -> subprocess.Popen[str]:
+def start(folder: Path, agent: str, *arguments: str) -> Child:
     """Start the command as an agent."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "interlock", *arguments],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(agent),
-    )  # fmt: skip
+    command = (sys.executable, "-m", "interlock", *arguments)
+    return Child(*command, cwd=folder, stderr=subprocess.PIPE, env=environment(agent))
 
 
 @pytest.fixture

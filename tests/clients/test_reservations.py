@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from mcp import Client, StdioServerParameters
 
 from interlock.graph import verify_journal
 from interlock.journal import Journal
+from tests.child import python
 from tests.clients.test_sdk import MODES, call
 from tests.server.stdio_process import COMMAND
 
@@ -131,12 +131,9 @@ def test_a_client_that_dies_is_taken_over_with_a_word(project: Path) -> None:
         "anyio.run(main)\n"
     )
     environment = {**os.environ, "PYTHONPATH": HOUSE, "INTERLOCK_AGENT_ID": "anna"}
-    with subprocess.Popen(
-        [sys.executable, "-c", holder], cwd=project, env=environment, stdout=subprocess.PIPE
-    ) as client:
+    with python(holder, cwd=project, env=environment) as client:
         try:
-            assert client.stdout is not None
-            assert client.stdout.readline() == b"held\n"
+            assert client.line() == "held\n"
         finally:
             client.kill()
 

@@ -1,7 +1,5 @@
 """The turns of a store as tests: who may write when, what is undone, and what others see of it."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,9 +10,10 @@ import pytest
 
 from interlock.reservations import SqliteStore, Transaction
 from interlock.reservations.errors import StoreBusyError
+from tests.child import Child, python
 from tests.conformance.rows import Backend, SharedBackend, agent, lease, message, negotiation, waiter
 
-Start: TypeAlias = Callable[..., "subprocess.Popen[str]"]
+Start: TypeAlias = Callable[..., Child]
 
 COUNT = """
 import sys
@@ -253,22 +252,17 @@ class ProcessesContract:
     def python(self, backend: SharedBackend) -> Start:
         """Give a function that runs a program on the same rows in another process."""
 
-        def start(program: str, *arguments: str) -> "subprocess.Popen[str]":
-            command = [sys.executable, "-c", backend.program() + program, *arguments]
-            return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        def start(program: str, *arguments: str) -> Child:
+            return python(backend.program() + program, *arguments)
 
         return start
 
     def test_processes_never_get_the_same_number(self, backend: Backend, python: Start) -> None:
         workers = [python(COUNT, f"worker-{number}") for number in range(4)]
-        for worker in workers:
-            assert worker.stdout is not None
-            assert worker.stdout.readline() == "ready\n"
+        assert {worker.line() for worker in workers} == {"ready\n"}
         given: list[int] = []
         for worker in workers:
-            assert worker.stdin is not None
-            worker.stdin.write("go\n")
-            worker.stdin.flush()
+            worker.say("go")
         for worker in workers:
             given += map(int, worker.communicate()[0].split())
             assert worker.returncode == 0
@@ -278,9 +272,8 @@ class ProcessesContract:
         assert [list(owners.values()).count(f"worker-{number}") for number in range(4)] == [50] * 4
 
     @contextmanager
-    def _held(self, holder: "subprocess.Popen[str]") -> Generator[None]:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
+    def _held(self, holder: Child) -> Generator[None]:
+        assert holder.line() == "held\n"
         try:
             yield
         finally:
@@ -293,11 +286,8 @@ class ProcessesContract:
         with self._held(holder):
             with pytest.raises(StoreBusyError), store.transaction():
                 pass
-            assert holder.stdin is not None
-            assert holder.stdout is not None
-            holder.stdin.write("\n")
-            holder.stdin.flush()
-            assert holder.stdout.readline() == "done\n"
+            holder.say("")
+            assert holder.line() == "done\n"
             with store.transaction() as tx:
                 assert tx.agent_of_process("h", 1, "") == "held"
 

@@ -1,4 +1,7 @@
-"""Every rule can be looked up, and says why it is there and what right and wrong look like."""
+"""Every rule can be looked up, cites a clause that stands, and says what right and wrong look like."""
+
+import re
+from pathlib import Path
 
 from syrupy.assertion import SnapshotAssertion
 
@@ -31,3 +34,26 @@ def test_a_page_reads_as_reviewed(snapshot: SnapshotAssertion):
     assert explain(RULES, "ENV203") == snapshot
     assert explain(RULES, "env203") == explain(RULES, "ENV203")
     assert explain(RULES, "ENV999") is None
+
+
+SECTION = re.compile(r"^## §([1-6]) (.*)$", re.MULTILINE)
+
+
+def test_every_clause_that_a_rule_cites_stands_under_its_section(root: Path) -> None:
+    _, *parts = SECTION.split((root / "docs" / "strict-envelope.md").read_text("utf-8"))
+    text = {
+        number: " ".join(f"{title} {body}".partition("\n## ")[0].replace("*", "").split())
+        for number, title, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    }
+    assert list(text) == list("123456")
+    missing = list[str]()
+    for source in sorted({rule.source for rule in RULES}):
+        cited = re.fullmatch(r"Strict Envelope §([1-6]):? ?(.*)", source)
+        if cited is None:
+            assert source.startswith("Interlock: "), source
+            continue
+        section = text[cited[1]]
+        for part in re.split(r": |, (?=Status)", cited[2]):
+            words = [part] if part in section else part.split(" ", 1)
+            missing += [f"§{cited[1]} {word}" for word in words if word not in section]
+    assert missing == []

@@ -1,13 +1,14 @@
-"""An agent that gets the re-ask fixes its response in one turn."""
+"""An agent fixes its response in one turn: a mistake by the re-ask, and several at once as long as all is known."""
 
-from typing import Any
+import random
+from typing import Any, Final
 
 import pytest
 
-from interlock.envelope import validate
+from interlock.envelope import DEFAULT_PROTOCOL, Status, validate
 from tests.envelope.broken import BROKEN, Broken, named
 from tests.envelope.fixes import apply, apply_fixes, stated
-from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, QA
+from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, NO_EVIDENCE, QA, change
 from tests.table import each_row
 
 
@@ -56,3 +57,100 @@ def test_every_finding_says_what_where_and_why(case: Broken) -> None:
         assert all((finding.message, finding.fix, finding.source, finding.found, finding.expected)), finding
         assert 1 <= finding.line <= len(lines)
         assert 1 <= finding.column <= len(lines[finding.line - 1]) + 1
+
+
+# -- several mistakes at once ----------------------------------------------------------------------------------------
+
+GATES: Final = ["GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW"]
+CURRENT: Final = ("IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "BLOCKED")
+WRONG: Final[dict[str, tuple[str | None, ...]]] = {
+    "STATUS": (*(f"STATUS: {word}" for word in (*CURRENT, "APPROVED", "approved", "DONE", "PASS")), None),
+    "TASK_ID": ("TASK_ID: OTHER-1", "TASK_ID: x", None),
+    "ASSIGNED_AGENT": (*(f"ASSIGNED_AGENT: {name}" for name in (*DEFAULT_PROTOCOL.roles, "nobody")), None),
+    "REPORTS_TO": ("REPORTS_TO: me", None),
+    "INPUTS_USED": ("INPUTS_USED: []", "INPUTS_USED: NONE", "INPUTS_USED: [docs/no.md, docs/no.md]", None),
+    "GATES_REQUIRED": (
+        "GATES_REQUIRED: []", f"GATES_REQUIRED: [{', '.join(GATES)}]", "GATES_REQUIRED:\n- GATE-X", None,
+    ),
+    "GATES_PASSED": (
+        "GATES_PASSED: []", "GATES_PASSED: [GATE-MSG-STRICT, GATE-VISUAL-QA]",
+        "GATES_PASSED:\n- GATE-MSG-STRICT\n- GATE-A11Y-BASELINE (self-assessed)",
+        "GATES_PASSED:\n- GATE-CODE-REVIEW\n- GATE-CODE-REVIEW", "GATES_PASSED: [GATE-X]", None,
+    ),
+    "EVIDENCE": (NO_EVIDENCE, "EVIDENCE: NONE", NO_EVIDENCE.replace("a11y: []", "a11y: [a.json]"), None),
+    "FAIL_REASONS": (
+        *("FAIL_REASONS: NONE", "FAIL_REASONS:\n- it fails", "FAIL_REASONS:\n- GATE-X: x"),
+        *("FAIL_REASONS:\n- GATE-VISUAL-QA: overlap", "FAIL_REASONS:\n- GATE-A11Y-BASELINE: contrast\n- broken"),
+        None,
+    ),
+    "NEXT_ACTIONS": ("NEXT_ACTIONS: NONE", "NEXT_ACTIONS:\n- do", None),
+}  # fmt: skip
+"""Lines to put in place of a whole field, most of them wrong in some context; None takes the field out."""
+
+KNOWN: Final[dict[str, tuple[str, dict[str, str | None], dict[str, Any]]]] = {
+    "a gate that a reason is given to was claimed": (
+        BUILD, {"FAIL_REASONS": "FAIL_REASONS:\n- it fails"}, {"gates": ["GATE-MSG-STRICT"]},
+    ),
+    "approval of what failed": (
+        APPROVAL, {}, {"gates": GATES[::3], "current_status": "READY_FOR_REVIEW", "failed": ["GATE-CODE-REVIEW"]},
+    ),
+    "approval in QA, of which nothing is there": (APPROVAL, {}, {"gates": GATES, "current_status": "QA_IN_PROGRESS"}),
+    "no reasons beside a failed gate": (
+        BUILD, {"FAIL_REASONS": None}, {"current_status": "READY_FOR_REVIEW", "failed": ["GATE-CODE-REVIEW"]},
+    ),
+    "no required gates and a claim of another's": (
+        BUILD, {"GATES_REQUIRED": "GATES_REQUIRED: []", "GATES_PASSED": "GATES_PASSED: [GATE-CODE-REVIEW]"}, {},
+    ),
+    "a judge without verdict and reasons": (
+        QA, {"GATES_PASSED": "GATES_PASSED: []", "FAIL_REASONS": None}, {"current_status": "QA_IN_PROGRESS"},
+    ),
+}  # fmt: skip
+
+
+def again(text: str, context: dict[str, Any]) -> list[str]:
+    """Return the codes of the errors that are left when every fix of a text is made."""
+    report = validate(text, **context)
+    left = validate(apply_fixes(text, report.as_reask()), **context) if not report.ok else report
+    return [finding.code for finding in left.findings if finding.level == "error"]
+
+
+@pytest.mark.parametrize(("text", "fields", "context"), KNOWN.values(), ids=KNOWN.keys())
+def test_a_fix_takes_the_rules_of_the_other_fields_with_it(
+    text: str, fields: dict[str, str | None], context: dict[str, Any]
+) -> None:
+    context = {"current_status": "IN_PROGRESS", **context}
+    assert not validate(change(text, **fields), **context).ok
+    assert again(change(text, **fields), context) == []
+
+
+@pytest.mark.sample("0")
+@pytest.mark.parametrize("seed", range(4))
+def test_the_fixes_of_any_mistakes_together_end_well_in_one_turn(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(300):
+        fields = {label: draw.choice(WRONG[label]) for label in draw.sample(list(WRONG), draw.randint(1, 5))}
+        text = change(draw.choice((BUILD, QA, APPROVAL)), **fields)
+        context: dict[str, Any] = {
+            "agent": draw.choice(list(DEFAULT_PROTOCOL.roles)),
+            "current_status": draw.choice(CURRENT),
+            "gates": GATES,
+            "task_id": "HOME-UI-001",
+            "failed": draw.choice([[], [], [], GATES[1:2], GATES[2:3], GATES[3:]]),
+            "certified": draw.choice([[], [], [], GATES[:1], GATES[1:2]]),
+            "input_exists": "docs/no.md".__ne__,
+        }
+        assert again(text, context) == [], (text, context)
+
+
+def test_no_fix_for_missing_evidence_names_a_file_that_nobody_made() -> None:
+    claims: dict[str, tuple[str, Status]] = {
+        "visual-qa": ("GATE-VISUAL-QA", "QA_IN_PROGRESS"),
+        "code-reviewer": (GATES[3], "READY_FOR_REVIEW"),
+    }
+    for agent, (gate, status) in claims.items():
+        text = change(
+            QA, STATUS=f"STATUS: {status}", ASSIGNED_AGENT=f"ASSIGNED_AGENT: {agent}", EVIDENCE=NO_EVIDENCE,
+            GATES_REQUIRED=f"GATES_REQUIRED: [{gate}]", GATES_PASSED=f"GATES_PASSED: [{gate}]",
+        )  # fmt: skip
+        (finding,) = validate(text, current_status=status).findings
+        assert (finding.code, "artifacts/" in finding.fix, "BLOCKED" in finding.fix) == ("ENV412", False, True)

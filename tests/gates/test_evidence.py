@@ -3,8 +3,6 @@
 import hashlib
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 from interlock.core.finding import Finding
 from interlock.gates import evidence
 from interlock.gates.evidence import EvidenceFile, path_finding, read_evidence, write_evidence
+from tests.child import python
 from tests.gates.support import put, read
 
 GOOD = "artifacts/reports/HOME-UI-001/1/review.md"
@@ -202,11 +201,9 @@ def test_a_swap_race_never_leaks_a_file_from_outside(tmp_path: Path, swapper: st
     secret = tmp_path / "outside/shot.md"
     put(tmp_path, "outside/shot.md", b"secret")
     put(tmp_path, "root/artifacts/reports/shot.md", b"honest")
-    command = [sys.executable, "-c", swapper, str(tmp_path / "root/artifacts/reports"), str(secret)]
     seen = {"honest": 0, "refused": 0}
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
+    with python(swapper, tmp_path / "root/artifacts/reports", secret) as process:
+        assert process.line() == "ready\n"
         # On a busy machine the swapper may stand still for all of these reads, so both ends must have been seen too.
         while sum(seen.values()) < reads or not all(seen.values()):
             file = read_evidence(tmp_path / "root", "artifacts/reports/shot.md")

@@ -13,29 +13,9 @@ from interlock.envelope import Envelope, render
 from interlock.graph.task.runs import RunView, drive, start_run
 from interlock.graph.task.task import Task, task_from_mapping
 from interlock.journal import Entry, Journal
+from tests.clients import scripted
 
-CONFIG = """
-roster = "replace"
-[roles.orchestrator]
-kind = "orchestrator"
-[roles.builder]
-kind = "build"
-hands_over = true
-[roles.tester]
-kind = "qa"
-certifies = "GATE-TESTS"
-[roles.reviewer]
-kind = "review"
-certifies = "GATE-REVIEW"
-[gates.GATE-TESTS]
-title = "the tests pass"
-certifier = "tester"
-command = ["sh", "check.sh"]
-[gates.GATE-REVIEW]
-title = "a reviewer read the present tree"
-certifier = "reviewer"
-evidence = ["reports"]
-check = "report"
+CONFIG = f"""{scripted.CONFIG}
 [gates.GATE-LINT]
 title = "no tabs"
 command = ["sh", "lint.sh"]
@@ -230,15 +210,13 @@ def project(tmp_path: Path) -> Project:
     return make_project(tmp_path)
 
 
-SPELLING = """
-[roles.spelling]
-kind = "qa"
-certifies = "GATE-SPELLING"
-[gates.GATE-SPELLING]
-title = "words"
-certifier = "spelling"
-evidence = ["reports"]
-"""
+def qa_role(name: str, gate: str, rest: str) -> str:
+    """Return the configuration of one more QA role and of the gate that it certifies."""
+    role = f'[roles.{name}]\nkind = "qa"\ncertifies = "{gate}"\n'
+    return f'\n{role}[gates.{gate}]\ntitle = "what {name} looks at"\ncertifier = "{name}"\n{rest}\n'
+
+
+SPELLING = qa_role("spelling", "GATE-SPELLING", 'evidence = ["reports"]')
 
 
 def widened(answer: Answer) -> Answer:

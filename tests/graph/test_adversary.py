@@ -106,21 +106,32 @@ def frozen_file_edited(project: Project, run_id: str) -> None:
     path.write_text(path.read_text().replace('"GATE-LINT",', ""))
 
 
-@pytest.mark.parametrize("harm", [written_into, frozen_file_edited, Project.drop_last_line])
+def checkpoints_removed(project: Project, run_id: str) -> None:
+    """The run does not begin anew over its own journal."""
+    (RunStore(project.root, run_id).folder / "checkpoints.sqlite").unlink()
+
+
+def task_swapped(project: Project, run_id: str) -> None:
+    checkpoints_removed(project, run_id)
+    path = RunStore(project.root, run_id).folder / "run.json"
+    path.write_text(path.read_text().replace("Write the greeting", "Write nothing"))
+
+
+@pytest.mark.parametrize(
+    ("role", "harm"),
+    [
+        ("reviewer", written_into), ("reviewer", frozen_file_edited), ("reviewer", Project.drop_last_line),
+        ("reviewer", checkpoints_removed), ("builder", task_swapped),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("answer", ["", "nonsense"])
 def test_records_that_were_changed_while_the_run_sleeps_stop_it(
-    project: Project, harm: Callable[[Project, str], None]
+    project: Project, role: str, harm: Callable[[Project, str], None], answer: str
 ) -> None:
-    view = project.waiting("reviewer")
+    view = project.waiting(role)
     harm(project, view.run_id)
     with pytest.raises(RunDamagedError):
-        project.drive(view.run_id, reviewer="nonsense")
-
-
-def test_a_run_does_not_begin_anew_over_its_own_journal(project: Project) -> None:
-    view = project.waiting("reviewer")
-    (RunStore(project.root, view.run_id).folder / "checkpoints.sqlite").unlink()
-    with pytest.raises(RunDamagedError):
-        project.drive(view.run_id)
+        drive(view.run_id, root=project.root, runners=project.runners, answers={role: answer} if answer else {})
 
 
 def test_a_run_never_takes_the_id_of_a_run_that_the_journal_knows(project: Project) -> None:
@@ -143,16 +154,6 @@ def test_a_run_id_stands_for_one_task_alone(project: Project) -> None:
     start_run(project.root, project.task, run_id="mine", roles=tuple(project.runners))
     with pytest.raises(RunBusyError):
         start_run(project.root, replace(project.task, task="Other"), run_id="mine", roles=tuple(project.runners))
-
-
-def test_a_task_that_was_swapped_before_the_first_step_does_not_become_another(project: Project) -> None:
-    view = project.waiting("builder")
-    folder = RunStore(project.root, view.run_id).folder
-    (folder / "checkpoints.sqlite").unlink()
-    text = (folder / "run.json").read_text()
-    (folder / "run.json").write_text(text.replace("Write the greeting", "Write nothing"))
-    with pytest.raises(RunDamagedError):
-        project.drive(view.run_id)
 
 
 # -- evidence ----------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from interlock.graph.task.background import Drives
 from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import task_from_mapping
+from tests.child import python
 from tests.graph.conftest import GATES, Project, asks_of, build, judge_log, reviewing
 
 REPO = Path(__file__).parents[2]
@@ -194,17 +195,13 @@ def test_a_run_that_another_process_drives_is_running_and_takes_no_answer(projec
     text = build()(asks_of(drives.advance(run_id), project.root)["builder"])
     lock = RunStore(project.root, run_id).folder / "lock"
     script = "import fcntl,sys;f=open(sys.argv[1]);fcntl.flock(f,fcntl.LOCK_EX);print('held',flush=True);input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", script, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
-        assert other.stdin is not None
-        assert other.stdout is not None
-        assert other.stdout.readline() == "held\n"
+    with python(script, lock) as other:
+        assert other.line() == "held\n"
         view = drives.advance(run_id, wait_seconds=0)
         assert (view.phase, view.waiting) == ("running", ())
         with pytest.raises(RunBusyError):
             drives.advance(run_id, answers={"builder": text}, wait_seconds=0)
-        other.stdin.close()
+        other.communicate()
     assert [item.role for item in drives.advance(run_id, answers={"builder": text}).waiting] == ["tester"]
 
 

@@ -18,17 +18,9 @@ from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.task.view import keep_early
-from tests.graph.conftest import CONFIG, GATES, Project, Scripted, asks_of, build, judge_log, reviewing
+from tests.graph.conftest import CONFIG, GATES, Project, Scripted, asks_of, build, judge_log, qa_role, reviewing
 
-STYLIST = """
-[roles.stylist]
-kind = "qa"
-certifies = "GATE-STYLE"
-[gates.GATE-STYLE]
-title = "the style is kept"
-certifier = "stylist"
-command = ["sh", "check.sh"]
-"""
+STYLIST = qa_role("stylist", "GATE-STYLE", 'command = ["sh", "check.sh"]')
 ALL = (*GATES[:2], "GATE-STYLE", *GATES[2:])
 NEXT = "HELLO-001.1/HELLO-001/tester/1.1/1"
 

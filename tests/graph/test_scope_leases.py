@@ -17,6 +17,7 @@ from interlock.graph.errors import LeasesError, ScopeHeldError
 from interlock.graph.task.runs import RunView, drive, view_run
 from interlock.graph.task.scope_leases import SLICE_SECONDS, ScopeLeases
 from interlock.reservations import Caller, Reservations, open_reservations
+from tests import warm
 from tests.campaign.test_kills import greeting_project
 from tests.graph.conftest import Project, Scripted, build, envelope
 from tests.reservations.world import ROOT, World, codes
@@ -371,9 +372,6 @@ def test_a_command_that_waits_says_for_whom_and_an_interrupt_gives_up_its_place(
     holder.release_all()
     standing = holder.standing()
     assert (standing["leases"], standing["waiters"]) == ([], [])
-    done = subprocess.run(
-        [sys.executable, "-m", "interlock", "resume", "HELLO-001.1", "--root", str(root)], cwd=REPO, check=False,
-        capture_output=True, timeout=120,
-    )  # fmt: skip
+    done = warm.interlock(REPO, "resume", "HELLO-001.1", "--root", str(root))
     assert done.returncode == 0, done.stderr
     assert holder.standing()["leases"] == []

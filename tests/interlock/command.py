@@ -5,24 +5,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import interlock
-from tests import warm
+from tests import child, warm
 
 HOUSE = Path(interlock.__file__).parent.parent
 MAIN = "import sys; from interlock.validate_envelope import main; sys.exit(main())"
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(child.Ran):
     """What one call did."""
-
-    status: int
-    out: str
-    err: str
 
     @property
     def files(self) -> list[dict[str, Any]]:

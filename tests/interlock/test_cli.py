@@ -49,19 +49,13 @@ def test_run_ends_with_status_path_and_head_on_stdout_and_progress_on_stderr(tmp
     assert "refused (" in done.stderr
 
 
-def test_a_waiting_run_exits_with_3_and_says_how_to_answer(tmp_path: Path) -> None:
-    root = tmp_path / "project"
-    task = greeting_project(root)
-    task.write_text(task.read_text().replace('"python:team:reviewer"', '"remote"'))
-    done = interlock(root, "run", "task.toml")
-    assert done.returncode == 3
-    assert "interlock resume HELLO-001.1 --answer reviewer=FILE" in done.stdout
-    again = interlock(root, "resume", "HELLO-001", "--answer", "reviewer=-", stdin="no envelope")
+def test_a_waiting_run_exits_with_3_and_says_how_to_answer(waiting: Path) -> None:
+    again = interlock(waiting, "resume", "HELLO-001", "--answer", "reviewer=-", stdin="no envelope")
     assert (again.returncode, "reviewer: refused" in again.stderr) == (3, True)
-    status = data(interlock(root, "status", "HELLO-001", "--json"))
+    status = data(interlock(waiting, "status", "HELLO-001", "--json"))
     assert (status["phase"], status["waiting"][0]["request"]["reask"]) == ("waiting", 1)
-    assert interlock(root, "resume", "HELLO-001", "--answer", "tester=-").returncode == 2
-    explained = interlock(root, "explain", "HELLO-001")
+    assert interlock(waiting, "resume", "HELLO-001", "--answer", "tester=-").returncode == 2
+    explained = interlock(waiting, "explain", "HELLO-001")
     assert "missing  GATE-REVIEW: certified by reviewer" in explained.stdout
 
 

@@ -23,15 +23,6 @@ LAUNCH = Launch("interlock", ("mcp",), "for a test")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """Return the root of a small project."""
-    root = tmp_path / "project"
-    (root / "src").mkdir(parents=True)
-    (root / "interlock.toml").write_text("")
-    return root
-
-
-@pytest.fixture
 def path_with_interlock(tmp_path: Path) -> str:
     """Return a PATH on which `interlock` is found."""
     write_hook(tmp_path / "bin/interlock", "#!/bin/sh\n")

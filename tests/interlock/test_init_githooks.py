@@ -11,14 +11,8 @@ import pytest
 import interlock
 from interlock.install import InstallError, githooks, pick, plan, plan_undo
 from interlock.reservations import GIT_HOOKS
-from tests.interlock.checkout import LAUNCH, attempt, git, install, make, make_store, tree, uninstall, write_hook
+from tests.interlock.checkout import LAUNCH, attempt, git, install, make_store, tree, uninstall, write_hook
 from tests.refusals import raises_code
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return the root of a git checkout with one commit."""
-    return make(tmp_path / "project")
 
 
 def test_git_starts_each_hook_by_the_whole_path_of_this_installation(root: Path) -> None:

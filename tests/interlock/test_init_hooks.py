@@ -2,6 +2,8 @@
 
 import json
 import shlex
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,6 @@ from tests.interlock.checkout import (
     LAUNCH,
     install,
     interlock_command,
-    make,
     tree,
     uninstall,
 )
@@ -26,15 +27,30 @@ EVENTS = {"claude": CLAUDE, "codex": CODEX, "gemini": GEMINI}
 CALL = shlex.join(LAUNCH.program)
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return the root of a git checkout with one commit."""
-    return make(tmp_path / "project")
+def settings_of(root: Path, client: str) -> dict[str, Any]:
+    """Return the settings that a client reads."""
+    return json.loads((root / PATHS[client]).read_text())
 
 
 def hooks_of(root: Path, client: str) -> dict[str, list[dict[str, Any]]]:
     """Return the hooks that a client reads."""
-    return json.loads((root / PATHS[client]).read_text())["hooks"]
+    return settings_of(root, client)["hooks"]
+
+
+def given(root: Path, client: str, text: str) -> Path:
+    """Write the settings that somebody has, byte for byte."""
+    path = root / PATHS[client]
+    path.parent.mkdir()
+    path.write_bytes(text.encode())
+    return path
+
+
+@contextmanager
+def edited(root: Path, client: str) -> Generator[dict[str, Any]]:
+    """Give a client's settings to be changed, and write them in another layout."""
+    data = settings_of(root, client)
+    yield data
+    (root / PATHS[client]).write_text(json.dumps(data, indent=3))
 
 
 # -- the clients ------------------------------------------------------------------------------------------------------
@@ -109,9 +125,7 @@ def test_other_settings_stay_and_the_undo_restores_every_byte_and_mode(root: Pat
     path = root / PATHS[client]
     text = SETTINGS[name]
     if text is not None:
-        path.parent.mkdir()
-        path.write_bytes(text.encode())
-        path.chmod(0o640)
+        given(root, client, text).chmod(0o640)
     before = tree(root)
     install(root, client)
     if text is not None:
@@ -130,20 +144,18 @@ def test_other_settings_stay_and_the_undo_restores_every_byte_and_mode(root: Pat
 @pytest.mark.parametrize("client", PATHS)
 def test_an_undo_after_an_edit_takes_our_groups_alone(root: Path, client: str) -> None:
     install(root, client)
-    path = root / PATHS[client]
-    data = json.loads(path.read_text())
-    event = next(iter(data["hooks"]))
     mine = {"matcher": "Read", "hooks": [{"type": "command", "command": "mine"}]}
-    data["hooks"][event].append(mine)
-    path.write_text(json.dumps(data, indent=3))
+    with edited(root, client) as data:
+        event = next(iter(data["hooks"]))
+        data["hooks"][event].append(mine)
     uninstall(root)
-    assert json.loads(path.read_text()) == {"hooks": {event: [mine]}}
+    assert settings_of(root, client) == {"hooks": {event: [mine]}}
 
 
 def test_a_hook_that_runs_another_installation_is_left_and_told_apart(root: Path) -> None:
-    path = root / PATHS["claude"]
-    path.parent.mkdir()
-    path.write_text('{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/interlock hook stop"}]}]}}')
+    path = given(
+        root, "claude", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/interlock hook stop"}]}]}}'
+    )
     before = path.read_text()
     (change,) = (row for row in plan(root, pick(["claude"]), LAUNCH) if row.name == "claude-hooks")
     assert change.differs == ("/opt/interlock hook stop",)
@@ -154,10 +166,8 @@ def test_a_hook_that_runs_another_installation_is_left_and_told_apart(root: Path
 
 def test_events_that_are_missing_are_added_to_those_that_stand(root: Path) -> None:
     install(root, "claude")
-    path = root / PATHS["claude"]
-    data = json.loads(path.read_text())
-    del data["hooks"]["Stop"]
-    path.write_text(json.dumps(data))
+    with edited(root, "claude") as data:
+        del data["hooks"]["Stop"]
     install(root, "claude")
     hooks = hooks_of(root, "claude")
     assert {name: len(groups) for name, groups in hooks.items()} == {event.name: 1 for event in CLAUDE}
@@ -174,53 +184,44 @@ def test_a_group_of_ours_that_was_changed_by_hand_goes_with_the_others(root: Pat
 
 def test_a_hook_that_somebody_put_into_a_group_of_ours_stays(root: Path) -> None:
     install(root, "claude")
-    path = root / PATHS["claude"]
     mine = {"type": "command", "command": "mine"}
-    data = json.loads(path.read_text())
-    data["hooks"]["Stop"][0]["hooks"].append(mine)
-    path.write_text(json.dumps(data, indent=2))
+    with edited(root, "claude") as data:
+        data["hooks"]["Stop"][0]["hooks"].append(mine)
     uninstall(root)
-    assert json.loads(path.read_text()) == {"hooks": {"Stop": [{"hooks": [mine]}]}}
+    assert settings_of(root, "claude") == {"hooks": {"Stop": [{"hooks": [mine]}]}}
 
 
 @pytest.mark.parametrize("client", PATHS)
 @pytest.mark.parametrize("text", ['{"model":"x"}', "{}\n", None])
 def test_an_uninstall_after_a_second_init_restores_every_byte(root: Path, client: str, text: str | None) -> None:
-    path = root / PATHS[client]
     if text is not None:
-        path.parent.mkdir()
-        path.write_text(text)
+        given(root, client, text)
     before = tree(root)
     install(root, client)
     for event in [row.name for row in EVENTS[client]][1:]:
-        data = json.loads(path.read_text())
-        del data["hooks"][event]
-        path.write_text(json.dumps(data))
+        with edited(root, client) as data:
+            del data["hooks"][event]
         install(root, client)
     uninstall(root)
     assert tree(root) == before
 
 
 def test_what_was_added_between_two_inits_stays_after_the_uninstall(root: Path) -> None:
-    path = root / PATHS["claude"]
-    path.parent.mkdir()
-    path.write_text('{"model":"x"}')
+    given(root, "claude", '{"model":"x"}')
     install(root, "claude")
-    data = json.loads(path.read_text()) | {"theme": "dark"}
-    del data["hooks"]["SessionEnd"]
-    path.write_text(json.dumps(data))
+    with edited(root, "claude") as data:
+        data["theme"] = "dark"
+        del data["hooks"]["SessionEnd"]
     install(root, "claude")
     uninstall(root)
-    assert json.loads(path.read_text()) == {"model": "x", "theme": "dark"}
+    assert settings_of(root, "claude") == {"model": "x", "theme": "dark"}
 
 
 def test_a_server_that_was_taken_out_and_put_back_leaves_no_file_behind(root: Path) -> None:
     before = tree(root)
     install(root, "gemini")
-    path = root / PATHS["gemini"]
-    data = json.loads(path.read_text())
-    del data["mcpServers"]
-    path.write_text(json.dumps(data))
+    with edited(root, "gemini") as data:
+        del data["mcpServers"]
     install(root, "gemini")
     uninstall(root)
     assert tree(root) == before
@@ -268,23 +269,20 @@ def test_a_group_as_init_wrote_it_is_brought_up_to_date_and_goes_whole(root: Pat
 
 def test_a_matcher_that_somebody_chose_is_left_and_goes_with_the_uninstall(root: Path) -> None:
     older(root, "claude")
-    path = root / PATHS["claude"]
-    data = json.loads(path.read_text()) | {"theme": "dark"}
-    data["hooks"]["PreToolUse"][0]["matcher"] = "Edit"
-    del data["hooks"]["Stop"]
-    path.write_text(json.dumps(data))
+    with edited(root, "claude") as data:
+        data["theme"] = "dark"
+        data["hooks"]["PreToolUse"][0]["matcher"] = "Edit"
+        del data["hooks"]["Stop"]
     install(root, "claude")
     assert hooks_of(root, "claude")["PreToolUse"][0]["matcher"] == "Edit"
     assert "Stop" in hooks_of(root, "claude")
     uninstall(root)
-    assert json.loads(path.read_text()) == {"theme": "dark"}
+    assert settings_of(root, "claude") == {"theme": "dark"}
 
 
 @pytest.mark.parametrize("text", ['{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', "{", '{"hooks": {}, "hooks": {}}'])
 def test_settings_that_cannot_be_edited_are_refused_with_what_to_paste(root: Path, text: str) -> None:
-    path = root / PATHS["claude"]
-    path.parent.mkdir()
-    path.write_text(text)
+    given(root, "claude", text)
     before = tree(root)
     with pytest.raises(InstallError) as caught:
         plan(root, pick(["claude"]), LAUNCH)

@@ -9,15 +9,6 @@ from interlock.install import apply, pick, plan
 from tests.interlock.test_init import LAUNCH, init, other_server, put, tree
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """Return the root of a small project."""
-    root = tmp_path / "project"
-    (root / "src").mkdir(parents=True)
-    (root / "interlock.toml").write_text("")
-    return root
-
-
 def test_a_failure_half_way_takes_back_what_was_written(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(project, "claude", other_server("claude"))
     changes = plan(project, pick(["all"], hooks=False), LAUNCH)

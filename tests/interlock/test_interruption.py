@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.campaign.test_kills import greeting_project
+from tests.child import Child
 from tests.interlock.test_cli import interlock
 
 SLOW = '''"""An agent that is a process: it says that it works, and ends only when it is interrupted."""
@@ -43,11 +44,8 @@ def test_an_interrupted_run_stops_at_once_and_resumes_as_if_it_was_never_stopped
     (root / "slow.py").write_text(SLOW.replace("COMMAND", waiting))
     os.mkfifo(root / "hold")
     command = [sys.executable, "-m", "interlock", "run", "a project/task.toml", "--root", "a project"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "here\n"
+    with Child(*command, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True) as running:
+        assert running.line() == "here\n"
         (os.killpg if to_group else os.kill)(running.pid, number)
         out, err = running.communicate(timeout=30)
     assert (running.returncode, out) == (128 + number, ""), err

@@ -15,7 +15,7 @@ from interlock.cli.main import main
 from interlock.gates.config import load_config
 from interlock.graph import AgentSetting, key_variables, load_task, make_policy
 from interlock.journal import Journal
-from tests.graph.conftest import CONFIG, envelope
+from tests.graph.conftest import CONFIG, envelope, qa_role
 
 KEYS = {
     "ANTHROPIC_API_KEY": "sk-ant-0123456789/+==",
@@ -24,16 +24,7 @@ KEYS = {
 }
 
 ROLES = ("builder", "tester", "second", "reviewer")
-SECOND = """
-[roles.second]
-kind = "qa"
-certifies = "GATE-SECOND"
-[gates.GATE-SECOND]
-title = "a second opinion"
-certifier = "second"
-evidence = ["reports"]
-check = "report"
-"""
+SECOND = qa_role("second", "GATE-SECOND", 'evidence = ["reports"]\ncheck = "report"')
 GATES = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-LINT", "GATE-REVIEW", "GATE-SECOND")
 
 AGENTS = """

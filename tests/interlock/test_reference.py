@@ -1,13 +1,16 @@
-"""The reference of the documentation is whole, and the configuration that its page shows is one."""
+"""The reference is whole, its configuration is one, and every code that is printed can be explained."""
 
+import json
 import re
 import tomllib
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from interlock.catalog import catalog
+from interlock.catalog import CODE, catalog
+from interlock.cli.main import interlock
 from interlock.core.errors import MEANINGS, Exit
 from interlock.gates import build_protocol
 from interlock.gates.checks.sealed import FAULTS
@@ -16,6 +19,8 @@ from interlock.gates.sealed import KEYS
 from interlock.graph import Task
 from interlock.reservations.settings import Settings, build
 from scripts.reference import SECTIONS, md, pages
+from tests import warm
+from tests.table import each_row
 
 REPO = Path(__file__).parents[2]
 TEXT, SEALED = ((REPO / "docs" / name).read_text(encoding="utf-8") for name in ("configuration.md", "sealed-gates.md"))
@@ -98,3 +103,39 @@ def test_every_finding_and_every_key_is_in_the_reference() -> None:
     assert {code for code, _ in FAULTS.values()} <= set(re.findall(r"EVD\d{3}", SEALED))
     keys = {match[1] for line in SEALED.splitlines() if (match := re.match(r"\| `(\w+)` \|", line))}
     assert {*KEYS, "sealed"} <= keys
+
+
+ROWS = catalog()
+KINDS = "AGT|CFG|CLI|COL|ENV|EVD|HELD|INI|JRN|KEY|MAN|MCP|RSV|RUN|SEAL|STG|TKT|TOK|TREE|TSK|WEB"
+PACKAGES = ("agents", "core", "envelope", "gates", "graph", "interlock", "journal", "reservations", "server")
+
+
+def test_every_code_in_the_source_has_a_row() -> None:
+    texts = (path.read_text(encoding="utf-8") for name in PACKAGES for path in (REPO / name).rglob("*.py"))
+    found = {code for text in texts for code in re.findall(rf"\b(?:{KINDS})\d{{3}}\b", text)}
+    assert len(found) > 400
+    assert found - set(ROWS) == set()
+
+
+def test_each_row_says_what_must_hold_and_what_to_do() -> None:
+    for code, row in ROWS.items():
+        assert re.fullmatch(CODE, code)
+        assert row.title, code
+        assert row.source, code
+        assert getattr(row, "remedy", ""), code
+
+
+@each_row("code", ["ENV203", "env203", "SEAL302", "CFG103", "RUN603", "JRN707", "WEB429", "STG401"])
+def test_a_code_is_explained(code: str) -> None:
+    done = CliRunner().invoke(interlock, ["explain", code])
+    assert done.exit_code == 0
+    assert done.stdout.startswith(code.upper())
+    assert "Fix: " in done.stdout
+    row = json.loads(CliRunner().invoke(interlock, ["explain", code, "--json"]).stdout)
+    assert (row["schema"], row["code"]) == ("interlock.rule/1", code.upper())
+
+
+def test_a_misspelt_code_leads_to_the_nearest_and_no_code_needs_a_project(tmp_path: Path) -> None:
+    done = warm.interlock(tmp_path, "explain", "SAEL302")
+    assert (done.returncode, "SEAL302" in done.stderr) == (2, True)
+    assert warm.interlock(tmp_path, "explain", "SEAL407").stdout.startswith("SEAL407")

@@ -15,7 +15,7 @@ from interlock.graph import PLACEHOLDER, load_task
 from interlock.install.templates import TEMPLATES, render
 from tests import warm
 from tests.gates.sealed.sealing import write
-from tests.interlock.checkout import write_hook
+from tests.interlock.checkout import tree, write_hook
 
 PROJECTS = {
     "pytest": ("pyproject.toml", "cart/__init__.py", "tests/test_cart.py"),
@@ -81,14 +81,22 @@ def test_every_key_of_a_gate_and_a_task_is_there_and_valid_when_it_is_uncommente
     assert all(row["preset"] == "claude" for row in config.agents.values())
 
 
-def test_existing_files_are_named_and_nothing_is_written(tmp_path: Path) -> None:
-    root = project(tmp_path, "pytest")
-    (root / "task.toml").write_text("mine")
-    done = init(root, "init", "--template", "pytest")
-    assert done.returncode == 2
-    assert "task.toml: error INI105" in done.stderr
-    assert (root / "task.toml").read_text() == "mine"
-    assert not (root / "interlock.toml").exists()
+@pytest.mark.parametrize(
+    ("kind", "there", "options", "said"),
+    [
+        ("pytest", {"task.toml": "mine"}, "", "task.toml: error INI105"),
+        ("pytest", {"pyproject.toml": "[tool.interlock.run]\nmax_rework = 1\n"}, "", "error INI105"),
+        ("go", {}, "lang-project", "go.mod is here: --template go."),
+        *(("go", {}, option, "") for option in (" --undo", " --client codex", " --no-hooks")),
+    ],
+)
+def test_a_template_that_cannot_be_written_or_does_not_fit_is_refused_and_nothing_is_written(
+    tmp_path: Path, kind: str, there: dict[str, str], options: str, said: str
+) -> None:
+    root = write(project(tmp_path, kind), there)
+    before = tree(root)
+    done = init(root, "init", "--template", *f"{kind}{options}".split())
+    assert (done.returncode, said in done.stderr, tree(root)) == (2, True, before), done.stderr
 
 
 def test_a_dry_run_shows_the_files_and_writes_none(tmp_path: Path) -> None:
@@ -99,29 +107,6 @@ def test_a_dry_run_shows_the_files_and_writes_none(tmp_path: Path) -> None:
     assert all(text in done.stdout for text in render(TEMPLATES["rust"], root).values())
     assert "task.toml: is there, and would be refused" in done.stdout
     assert sorted(path.name for path in root.iterdir()) == ["Cargo.toml", "src", "task.toml", "tests"]
-
-
-def test_a_configuration_in_pyproject_is_not_doubled(tmp_path: Path) -> None:
-    root = project(tmp_path, "pytest")
-    (root / "pyproject.toml").write_text("[tool.interlock.run]\nmax_rework = 1\n")
-    done = init(root, "init", "--template", "pytest", "--json")
-    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "INI105")
-    assert not (root / "interlock.toml").exists()
-
-
-def test_an_unknown_template_is_refused_with_the_one_that_the_files_suggest(tmp_path: Path) -> None:
-    root = project(tmp_path, "go")
-    done = init(root, "init", "--template", "golang-project")
-    assert done.returncode == 2
-    assert "go.mod is here: --template go." in done.stderr
-    assert not (root / "interlock.toml").exists()
-
-
-@pytest.mark.parametrize("option", [("--undo",), ("--client", "codex"), ("--no-hooks",)])
-def test_a_template_and_the_options_of_clients_do_not_mix(tmp_path: Path, option: tuple[str, ...]) -> None:
-    root = project(tmp_path, "go")
-    assert init(root, "init", "--template", "go", *option).returncode == 2
-    assert not (root / "interlock.toml").exists()
 
 
 def test_templates_are_completed_in_the_shell(tmp_path: Path) -> None:

@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interlock.checkout import git, install, interlock_command, make, tree, write_hook
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Return the root of a git checkout with one commit."""
-    return make(tmp_path / "project")
+from tests.interlock.checkout import git, install, interlock_command, tree, write_hook
 
 
 def test_init_installs_all_and_uninstall_leaves_every_file_as_it_was(root: Path) -> None:
@@ -34,13 +28,14 @@ def test_init_installs_all_and_uninstall_leaves_every_file_as_it_was(root: Path)
     assert tree(root) == before
 
 
-def test_one_client_is_taken_back_and_git_keeps_its_hooks(root: Path) -> None:
+@pytest.mark.parametrize(("client", "gone"), [("gemini", ".gemini"), ("git", ".git/hooks/pre-commit")])
+def test_one_client_or_the_hooks_of_git_alone_are_taken_back(root: Path, client: str, gone: str) -> None:
     install(root, "claude", "gemini", git_hooks=True)
-    done = interlock_command(root, "uninstall", "--client", "gemini")
+    paths = {".gemini", ".claude/settings.json", ".git/hooks/pre-commit"}
+    assert all((root / path).exists() for path in paths)
+    done = interlock_command(root, "uninstall", "--client", client)
     assert done.returncode == 0, done.stderr
-    assert not (root / ".gemini").exists()
-    assert (root / ".claude/settings.json").exists()
-    assert (root / ".git/hooks/pre-commit").exists()
+    assert {path for path in paths if not (root / path).exists()} == {gone}
 
 
 def test_a_dry_run_shows_what_would_go_and_takes_nothing_back(root: Path) -> None:
@@ -51,13 +46,6 @@ def test_a_dry_run_shows_what_would_go_and_takes_nothing_back(root: Path) -> Non
     assert (data["undo"], data["written"]) == (True, False)
     assert {row["path"] for row in data["files"]} >= {".mcp.json", ".claude/settings.json", ".git/hooks/pre-commit"}
     assert tree(root) == before
-
-
-def test_the_hooks_of_git_alone_are_taken_back(root: Path) -> None:
-    install(root, "claude", git_hooks=True)
-    assert interlock_command(root, "uninstall", "--client", "git").returncode == 0
-    assert not (root / ".git/hooks/pre-commit").exists()
-    assert (root / ".claude/settings.json").exists()
 
 
 def test_reservations_and_the_journal_stay(root: Path) -> None:

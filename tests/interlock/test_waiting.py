@@ -18,18 +18,6 @@ from tests.interlock.test_cli import data, interlock
 from tests.refusals import raises_told
 
 
-@pytest.fixture
-def waiting(tmp_path: Path) -> Path:
-    """Return a project whose one run waits for its reviewer."""
-    root = tmp_path / "project"
-    task = greeting_project(root)
-    task.write_text(task.read_text().replace('"python:team:reviewer"', '"remote"'))
-    done = interlock(root, "run", "task.toml")
-    assert done.returncode == 3, done.stderr
-    assert "interlock ask HELLO-001.1 reviewer\n" in done.stdout
-    return root
-
-
 def test_ask_prints_what_the_run_waits_for_and_of_whom_and_why_the_last_answer_was_refused(waiting: Path) -> None:
     request = data(interlock(waiting, "status", "HELLO-001", "--json"))["waiting"][0]["request"]
     assert interlock(waiting, "ask", "HELLO-001").stdout == request["prompt"] + "\n"

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +20,7 @@ from interlock.journal import (
     JournalUnwritten,
     verify,
 )
+from tests.child import python
 from tests.refusals import raises_code
 
 BATCH: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -65,11 +64,6 @@ def _head(journal: Journal, run: str) -> Head:
     head = journal.head(run)
     assert head is not None
     return head
-
-
-def started(program: str, *arguments: object) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def test_a_batch_is_the_same_lines_as_one_append_after_the_other(tmp_path: Path) -> None:
@@ -195,7 +189,7 @@ def test_a_writer_killed_inside_a_batch_leaves_a_part_of_it_from_its_beginning(t
     length = sample.path.stat().st_size // 4
     for room, whole in ((0, 0), (10, 0), (length - 1, 0), (length, 1), (2 * length + 300, 2), (4 * length - 1, 3)):
         path.unlink(missing_ok=True)
-        writer = started(KILLED, path, room)
+        writer = python(KILLED, path, room)
         writer.communicate()
         assert writer.returncode == -signal.SIGKILL
         assert [entry.key for entry in Journal(path).entries()] == ["first", *(key for key, *_ in events[:whole])]
@@ -208,11 +202,9 @@ def test_a_writer_killed_inside_a_batch_leaves_a_part_of_it_from_its_beginning(t
 def test_eight_processes_batch_at_once_and_no_batch_is_parted(tmp_path: Path) -> None:
     path = tmp_path / "new" / "events.jsonl"
     names = [f"P{number}" for number in range(8)]
-    writers = [started(WRITER, path, name, 10) for name in names]
+    writers = [python(WRITER, path, name, 10) for name in names]
     for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
+        writer.say("go")
     for writer in writers:
         output = writer.communicate()[0]
         assert writer.returncode == 0
@@ -240,7 +232,7 @@ except JournalUnwritten as error:
     print(error.code)
 """
     for room in (0, 500, 2500):
-        writer = started(program, journal.path, len(before) + room)
+        writer = python(program, journal.path, len(before) + room)
         assert writer.communicate()[0].split() == ["JRN733"]
         assert journal.path.read_bytes() == before
 

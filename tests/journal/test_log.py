@@ -327,37 +327,21 @@ def test_a_new_reader_refuses_a_damaged_file_at_the_line(journal: Journal) -> No
     assert journal.path.read_bytes() == before
 
 
-def test_a_link_in_the_place_of_the_journal_is_not_followed(tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    target.write_bytes(b"")
-    link = tmp_path / "events.jsonl"
-    link.symlink_to(target)
-    _refuses(link)
-    assert target.read_bytes() == b""
-
-
-def test_a_link_in_the_place_of_its_folder_is_not_followed(tmp_path: Path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    _refuses(tmp_path / "link" / "events.jsonl")
-    assert list((tmp_path / "real").iterdir()) == []
-
-
-def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    _refuses(tmp_path / "folder")
+def test_what_is_no_regular_file_or_lies_behind_a_link_is_refused_and_left_alone(tmp_path: Path) -> None:
+    for name in ("folder", "real"):
+        (tmp_path / name).mkdir()
+    for name in ("file", "target"):
+        (tmp_path / name).touch()
     os.mkfifo(tmp_path / "pipe")
-    _refuses(tmp_path / "pipe")
-    (tmp_path / "file").touch()
-    _refuses(tmp_path / "file" / "events.jsonl")
-
-
-def _refuses(path: Path) -> None:
-    with raises_code(JournalRefused, "JRN721"):
-        Journal(path).append("A", "k", "t", {})
-    assert [problem.code for problem in verify(path, {})] == ["JRN721"]
-    with pytest.raises(JournalRefused):
-        list(Journal(path).entries())
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "linked").symlink_to(tmp_path / "real")
+    for path in (tmp_path / name for name in ("folder", "pipe", "file/events.jsonl", "link", "linked/events.jsonl")):
+        with raises_code(JournalRefused, "JRN721"):
+            Journal(path).append("A", "k", "t", {})
+        assert [problem.code for problem in verify(path, {})] == ["JRN721"]
+        with pytest.raises(JournalRefused):
+            list(Journal(path).entries())
+    assert ((tmp_path / "target").read_bytes(), list((tmp_path / "real").iterdir())) == (b"", [])
 
 
 def test_a_link_in_the_place_of_the_torn_file_is_not_followed(journal: Journal, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """What a journal promises when several processes write to it and some of them are killed."""
 
 import random
-import signal
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.journal import Head, Journal, verify
-from tests.journal.test_batches import started
+from tests.child import python
 
 WRITER = """
 import sys
@@ -36,11 +35,9 @@ for number in itertools.count():
 def test_eight_processes_lose_no_line_and_break_no_chain(tmp_path: Path) -> None:
     path = tmp_path / "new" / "events.jsonl"
     names = [f"P{number}" for number in range(8)]
-    writers = [started(WRITER, path, name, 25) for name in names]
+    writers = [python(WRITER, path, name, 25) for name in names]
     for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
+        writer.say("go")
     for writer in writers:
         writer.communicate()
         assert writer.returncode == 0
@@ -74,14 +71,12 @@ def _kill_writers(path: Path, rounds: int, seed: int) -> None:
     rng = random.Random(seed)
     acknowledged: dict[int, str] = {}
     for number in range(rounds):
-        writers = [started(ACKNOWLEDGING, path, f"{number}/{name}") for name in range(3)]
+        writers = [python(ACKNOWLEDGING, path, f"{number}/{name}") for name in range(3)]
         victims = rng.sample(writers, 3)
         for writer in victims:
-            assert writer.stdout is not None
-            lines = [writer.stdout.readline() for _ in range(rng.randrange(1, 20))]
-            writer.send_signal(signal.SIGKILL)
-            lines += writer.stdout.readlines()
-            writer.communicate()
+            lines = [writer.line() for _ in range(rng.randrange(1, 20))]
+            writer.kill()
+            lines += writer.rest().splitlines(keepends=True)
             whole = [line for line in lines if line.endswith("\n")]
             acknowledged |= {int(seq): digest for seq, digest in (line.split() for line in whole)}
         after = Journal(path).append("R", f"after {number}", "step", {})
@@ -107,7 +102,7 @@ def test_a_repeat_in_another_process_finds_the_line_of_the_first(tmp_path: Path)
     program = (
         "import sys; from interlock.journal import Journal; print(Journal(sys.argv[1]).append('R', 'k', 't', {}).hash)"
     )
-    outputs = [started(program, path).communicate()[0] for _ in range(3)]
+    outputs = [python(program, path).communicate()[0] for _ in range(3)]
     assert len(set(outputs)) == 1
     assert outputs[0].strip() == Journal(path).append("R", "k", "t", {}).hash
     assert len(list(Journal(path).entries())) == 1

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import replace
 from interlock.reservations.store.sqlite import SqliteStore
+from tests.child import python
 from tests.reservations.world import World, codes, ids
 from tests.table import each_row
 
@@ -153,13 +152,8 @@ except NotCoveredError as error:
 
 def test_a_process_that_was_stopped_past_its_lease_cannot_write_through_the_guard(tmp_path: Path) -> None:
     path = str(tmp_path / "store.sqlite")
-    paused = subprocess.Popen(
-        [sys.executable, "-c", PAUSED, path, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    with paused:
-        assert paused.stdin is not None
-        assert paused.stdout is not None
-        assert paused.stdout.readline() == "reserved 1\n"
+    with python(PAUSED, path, tmp_path) as paused:
+        assert paused.line() == "reserved 1\n"
         os.kill(paused.pid, signal.SIGSTOP)
         try:
             other = Reservations(Runtime(SqliteStore(path)), replace(World().caller("other"), root=str(tmp_path)))
@@ -167,9 +161,8 @@ def test_a_process_that_was_stopped_past_its_lease_cannot_write_through_the_guar
             (tmp_path / "file").write_text("other")
         finally:
             os.kill(paused.pid, signal.SIGCONT)
-        paused.stdin.write("go\n")
-        paused.stdin.flush()
-        assert paused.stdout.readline() == "RSV206 other\n"
+        paused.say("go")
+        assert paused.line() == "RSV206 other\n"
     assert (tmp_path / "file").read_text() == "other"
 
 

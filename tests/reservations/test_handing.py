@@ -17,6 +17,12 @@ from tests.table import each_row
 FILE = "src/login.py"
 
 
+@pytest.fixture
+def world() -> World:
+    """Give a world in which a file has unsaved work."""
+    return World(unsaved={FILE})
+
+
 def thread(world: World, requester: str) -> str:
     found = world.agent(requester).negotiate_release(FILE, "need it")["thread_id"]
     assert found is not None
@@ -36,8 +42,7 @@ GIVING: dict[str, Callable[[World, str], Any]] = {
 
 
 @pytest.mark.parametrize("how", GIVING)
-def test_who_gives_up_unsaved_work_is_told_which_and_what_to_do(how: str) -> None:
-    world = World(unsaved={FILE})
+def test_who_gives_up_unsaved_work_is_told_which_and_what_to_do(how: str, world: World) -> None:
     _, own = ids(world.agent("ann").reserve_files([FILE, "docs/a.md"]))
     told = GIVING[how](world, own)
     assert told["unsaved"]["patterns"] == [FILE]
@@ -67,8 +72,7 @@ def test_who_still_holds_a_file_by_another_lease_or_only_shared_it_has_given_not
     assert (answer["released"], "unsaved" in answer) == ([narrow, shared], False)
 
 
-def test_git_is_not_asked_by_those_who_give_up_what_they_know_to_be_clean() -> None:
-    world = World(unsaved={FILE})
+def test_git_is_not_asked_by_those_who_give_up_what_they_know_to_be_clean(world: World) -> None:
     [own] = ids(world.agent("ann").reserve_files([FILE]))
     assert "unsaved" not in calls.release(world.agent("ann"), [own], tell=False)
 
@@ -113,8 +117,7 @@ def test_a_claim_tells_of_unsaved_work_when_it_is_read_and_when_it_is_taken(kept
         assert "ann" in answer["unsaved"]["note"]
 
 
-def test_what_was_taken_by_force_tells_too() -> None:
-    world = World(unsaved={FILE})
+def test_what_was_taken_by_force_tells_too(world: World) -> None:
     world.settings = replace(world.settings, escalation="force")
     world.agent("ann").reserve_files([FILE], ttl_minutes=60)
     thread(world, "bob")
@@ -136,16 +139,14 @@ def test_who_comes_back_to_its_own_unsaved_work_is_told_nothing() -> None:
     assert "unsaved" not in ann.reserve_files(["src/cart.py", FILE])
 
 
-def test_who_waited_for_it_is_told_in_the_same_answer() -> None:
-    world = World(unsaved={FILE})
+def test_who_waited_for_it_is_told_in_the_same_answer(world: World) -> None:
     world.agent("ann").reserve_files([FILE])
     world.pauses = [lambda: world.agent("ann").release_all()]
     answer = world.agent("bob").reserve_files([FILE], wait_seconds=10)
     assert unsaved(answer) == [FILE]
 
 
-def test_whose_lease_ran_out_with_unsaved_work_hears_who_has_it_now_and_once() -> None:
-    world = World(unsaved={FILE})
+def test_whose_lease_ran_out_with_unsaved_work_hears_who_has_it_now_and_once(world: World) -> None:
     world.agent("ann").reserve_files([FILE, "docs/a.md"])
     world.now += 16 * 60
     world.agent("bob").reserve_files([FILE, "docs/a.md"])
@@ -155,16 +156,14 @@ def test_whose_lease_ran_out_with_unsaved_work_hears_who_has_it_now_and_once() -
     assert "bob" in told.body
 
 
-def test_who_released_it_knows_and_is_not_told_again() -> None:
-    world = World(unsaved={FILE})
+def test_who_released_it_knows_and_is_not_told_again(world: World) -> None:
     world.agent("ann").reserve_files([FILE])
     world.agent("ann").release_all()
     world.agent("bob").reserve_files([FILE])
     assert world.messages("ann", "ran-out") == []
 
 
-def test_a_retry_with_its_key_is_told_the_same() -> None:
-    world = World(unsaved={FILE})
+def test_a_retry_with_its_key_is_told_the_same(world: World) -> None:
     first = world.agent("bob").reserve_files([FILE], idempotency_key="k")
     assert unsaved(first) == [FILE]
     assert world.agent("bob").reserve_files([FILE], idempotency_key="k") == first
@@ -188,8 +187,7 @@ def test_a_hook_asks_git_only_about_what_another_had(via: str) -> None:
     assert asked == [(FILE,)]
 
 
-def test_a_shared_lease_is_for_reading_and_tells_nothing_nor_does_what_is_refused() -> None:
-    world = World(unsaved={FILE})
+def test_a_shared_lease_is_for_reading_and_tells_nothing_nor_does_what_is_refused(world: World) -> None:
     assert "unsaved" not in world.agent("bob").reserve_files([FILE], exclusive=False)
     answer = world.agent("ann").reserve_files([FILE])
     assert (codes(answer), "unsaved" in answer) == (["RSV201"], False)

@@ -15,6 +15,7 @@ from interlock.reservations.errors import ReservationError, StoreDamagedError, S
 from interlock.reservations.store import migrations, sqlite
 from interlock.reservations.store.sqlite import SqliteStore, journal_mode
 from interlock.reservations.store.sqlite_rows import Transaction, near_query
+from tests.child import python
 from tests.conformance.rows import agent, lease, message, negotiation, waiter
 
 OPENING = "import sys\nfrom interlock.reservations.store.sqlite import SqliteStore\nstore = SqliteStore(sys.argv[1])\n"
@@ -100,11 +101,6 @@ def tokens(store: SqliteStore) -> list[int]:
         return [each.token for each in tx.leases()]
 
 
-def python(program: str, path: Path) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-c", program, str(path)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
 def sound(path: Path) -> str:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute("PRAGMA integrity_check").fetchone()[0]
@@ -132,13 +128,9 @@ def test_folder_and_file_are_made_at_the_first_use_for_this_user_alone(path: Pat
 @pytest.mark.long
 def test_twenty_processes_may_be_the_first_at_once(path: Path) -> None:
     users = [python(FIRST_USE, path) for _ in range(20)]
+    assert {user.line() for user in users} == {"ready\n"}
     for user in users:
-        assert user.stdout is not None
-        assert user.stdout.readline() == "ready\n"
-    for user in users:
-        assert user.stdin is not None
-        user.stdin.write("go\n")
-        user.stdin.flush()
+        user.say("go")
     lines = [user.communicate()[0].split() for user in users]
     assert [user.returncode for user in users] == [0] * 20
     assert sorted(int(number) for _, number in lines) == list(range(1, 21))
@@ -298,17 +290,15 @@ def test_a_file_cut_in_the_middle_is_refused(path: Path, store: SqliteStore) -> 
         tokens(store)
 
 
-def test_a_database_of_another_program_is_refused(path: Path, store: SqliteStore) -> None:
+@pytest.mark.parametrize("statement", ["CREATE TABLE notes (text)", "DROP TABLE lease"])
+def test_a_database_of_another_program_and_a_store_without_one_of_its_tables_are_refused(
+    path: Path, store: SqliteStore, statement: str
+) -> None:
     path.parent.mkdir(parents=True)
+    if statement.startswith("DROP"):
+        write(store)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE notes (text)")
-    assert refused(store).code == StoreDamagedError.code
-
-
-def test_a_store_without_one_of_its_tables_is_refused(path: Path, store: SqliteStore) -> None:
-    write(store)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE lease")
+        connection.execute(statement)
     assert refused(store).code == StoreDamagedError.code
 
 

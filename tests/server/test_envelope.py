@@ -12,33 +12,19 @@ from mcp import Client
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.envelope.template import template
 from interlock.server import make_server
+from tests.envelope.texts import BUILD, change
 
 pytestmark = pytest.mark.anyio
 
-BLOCKED = """\
-STATUS: BLOCKED
-TASK_ID: HOME-UI-001
-TASK: Build the sign-up form
-ASSIGNED_AGENT: frontend-implementer
-REPORTS_TO: orchestrator
-INPUTS_USED: []
-GATES_REQUIRED:
-- GATE-MSG-STRICT
-- GATE-VISUAL-QA
-GATES_PASSED:
-- GATE-MSG-STRICT
-EVIDENCE:
-  screenshots: []
-  a11y: []
-  console: []
-  reports: []
-FAIL_REASONS:
-- GATE-VISUAL-QA: an input does not exist
-OUTPUT:
-Nothing was changed.
-NEXT_ACTIONS:
-1. orchestrator to supply the input
-"""
+BLOCKED = change(
+    BUILD,
+    STATUS="STATUS: BLOCKED",
+    INPUTS_USED="INPUTS_USED: []",
+    GATES_REQUIRED="GATES_REQUIRED:\n- GATE-MSG-STRICT\n- GATE-VISUAL-QA",
+    GATES_PASSED="GATES_PASSED:\n- GATE-MSG-STRICT",
+    FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: an input does not exist",
+    OUTPUT="OUTPUT:\nNothing was changed.",
+)
 PASSED = (
     BLOCKED.replace("STATUS: BLOCKED", "STATUS: QA_IN_PROGRESS")
     .replace("frontend-implementer", "a11y-auditor")

@@ -7,7 +7,11 @@ import pytest
 
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import preflight
-from interlock.gates.sealed.preflight import check_base
+from interlock.gates.sealed.outcomes import TestCase, TestRun
+from interlock.gates.sealed.preflight import (
+    _faults,  # pyright: ignore[reportPrivateUsage]
+    check_base,
+)
 from tests.gates.sealed.sealing import FILES, LEAN, RIGHT, Sealed, make, needs_namespaces, write
 from tests.refusals import raises_code
 
@@ -170,3 +174,24 @@ def test_a_program_that_is_missing_is_no_fault_of_the_work(tmp_path: Path) -> No
 def test_held_out_checks_that_cannot_be_used_are_found_before_anything_runs(tmp_path: Path) -> None:
     with raises_code(CollectorError, "HELD102"):
         make(tmp_path / "p", heldout="tests")
+
+
+GOOD = TestRun("pytest", (TestCase("test_a.py::test_one", "passed"),), exit_status=0)
+UNCOLLECTED = TestRun("pytest", broken=(("test_a.py", "No module named 'cart'"),), exit_status=2)
+
+
+def test_a_project_whose_tests_cannot_be_collected_in_the_checkout_has_no_sealing_fault() -> None:
+    assert _faults(UNCOLLECTED, UNCOLLECTED, "", "") == []
+
+
+def test_tests_that_are_collected_in_the_checkout_alone_are_a_sealing_fault_with_the_key_that_helps() -> None:
+    found = _faults(GOOD, UNCOLLECTED, "", '".venv", "build"')
+    assert found
+    assert "keep" in {row.field for row in found}
+    assert any('keep = [".venv", "build"]' in row.fix for row in found)
+
+
+def test_the_end_of_the_output_tells_the_key_where_the_runner_came_to_no_test() -> None:
+    bare, sealed = TestRun("go", GOOD.cases), TestRun("go", problem="go left no report", exit_status=1)
+    (found,) = _faults(bare, sealed, "missing go.sum entry for module providing package x", '"vendor"')
+    assert (found.field, 'keep = ["vendor"]' in found.fix) == ("keep", True)

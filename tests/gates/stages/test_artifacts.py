@@ -55,8 +55,7 @@ def test_an_address_is_marked_as_unverified(tmp_path: Path) -> None:
     assert (found.code, found.level) == ("STG703", "warn")
 
 
-def test_records_have_digest_and_size(tmp_path: Path) -> None:
-    around = project(tmp_path)
+def test_records_have_digest_and_size(around: Surroundings) -> None:
     texts = ["src/login.py", "linked/login.py", "src", "See https://example.org/x", "src/gone.py", "prose"]
     login = {
         "path": "src/login.py",

@@ -1,17 +1,11 @@
 """Evidence from different sources: one value for a subject, and a note where numbers differ beside the same words."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interlock.gates.stages import Surroundings
-from tests.gates.stages.support import codes, gathered, holds, item, project
-
-
-@pytest.fixture
-def around(tmp_path: Path) -> Surroundings:
-    return project(tmp_path)
+from tests.gates.stages.support import codes, gathered, holds, item
 
 
 def web(number: int, snippet: str = "Text.", **more: Any) -> dict[str, Any]:

@@ -82,16 +82,14 @@ def test_a_line_beyond_the_file_is_mended_by_the_locator_in_the_fix(tmp_path: Pa
     assert "src/twice.py:2" in issue.fix
 
 
-def test_the_closest_line_is_named_also_in_a_long_file(tmp_path: Path) -> None:
-    around = project(tmp_path)
+def test_the_closest_line_is_named_also_in_a_long_file(tmp_path: Path, around: Surroundings) -> None:
     put(tmp_path, "src/long.txt", "".join(f"value_{n} = compute({n})\n" for n in range(30_000)))
     (issue,) = gathered(around, item("e", "src/long.txt:15001", "valu_15000 = compute(15000)"))
     assert issue.code == "STG308"
     assert "line 15001: " in issue.fix
 
 
-def test_a_snippet_with_several_slips_is_mended_by_the_lines_in_the_fix(tmp_path: Path) -> None:
-    around = project(tmp_path)
+def test_a_snippet_with_several_slips_is_mended_by_the_lines_in_the_fix(tmp_path: Path, around: Surroundings) -> None:
     snippet = "def chek(user, password):\n    if not password:\n        return Flase\n    return user.verify(pasword)"
     (issue,) = gathered(around, item("e", "src/login.py:6-9", snippet))
     assert issue.code == "STG308"
@@ -100,8 +98,7 @@ def test_a_snippet_with_several_slips_is_mended_by_the_lines_in_the_fix(tmp_path
     assert gathered(around, item("e", "src/login.py:6-9", right)) == ()
 
 
-def test_locators_are_shown_in_bounded_length(tmp_path: Path) -> None:
-    around = project(tmp_path)
+def test_locators_are_shown_in_bounded_length(tmp_path: Path, around: Surroundings) -> None:
     folders = "/".join(["d" * 200] * 9)
     put(tmp_path, f"{folders}/\u202ea.txt", "one\ntwo\n")
     (issue,) = gathered(around, item("e", f"{folders}/\u202ea.txt:1", "two"))
@@ -113,8 +110,7 @@ def test_items_of_other_kinds_of_sources_are_free_text(tmp_path: Path, kind: str
     assert one(tmp_path, "anywhere", "anything", kind) == []
 
 
-def test_files_are_read_up_to_a_total(tmp_path: Path) -> None:
-    around = project(tmp_path)
+def test_files_are_read_up_to_a_total(tmp_path: Path, around: Surroundings) -> None:
     count = MAX_TOTAL_BYTES // MAX_FILE_BYTES + 2
     for n in range(count):
         put(tmp_path, f"part{n}.txt", b"line\n" + b"x" * (MAX_FILE_BYTES - 5))
@@ -208,8 +204,7 @@ def edited(around: Surroundings, begin: dict[str, str] | None) -> list[str]:
     return codes(gathered(replace(around, begin=begin), item("e", "src/twice.py:1", "x = 1")))
 
 
-def test_a_cited_file_is_the_one_that_stood_there_when_the_run_began(tmp_path: Path) -> None:
-    around = project(tmp_path)
+def test_a_cited_file_is_the_one_that_stood_there_when_the_run_began(tmp_path: Path, around: Surroundings) -> None:
     begin = tree_files(tmp_path, ["src/**"])
     assert edited(around, begin) == []
     assert edited(around, None) == []
@@ -268,9 +263,8 @@ def test_one_text_holds_another_at_the_edges_of_words(part: str, whole: str, exp
     assert within(part, whole) is expected
 
 
-def test_many_warnings_do_not_hide_a_snippet_that_stands_nowhere(tmp_path: Path) -> None:
+def test_many_warnings_do_not_hide_a_snippet_that_stands_nowhere(tmp_path: Path, around: Surroundings) -> None:
     """Findings are cut at a number; what is cut off must not be what decides."""
-    around = project(tmp_path)
     put(tmp_path, "app.py", "".join(f"line {number}\n" for number in range(1, 101)))
     items = [item(f"ev_{number}", f"app.py:{number}", f"line {number + 1}") for number in range(1, 61)]
     found = gathered(around, *items, item("made_up", "app.py:90", "an invention"))

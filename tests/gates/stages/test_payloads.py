@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from interlock.gates.stages import Surroundings
 from interlock.gates.stages.judge import MAX_FINDINGS_BYTES, bounded
 from interlock.gates.stages.rules import issue
 from interlock.gates.stages.stage import issue_record
@@ -283,8 +284,7 @@ def test_there_are_many_and_all_stages_are_met() -> None:
 
 
 @pytest.mark.parametrize("case", BAD.values(), ids=BAD.keys())
-def test_a_bad_payload_is_refused_and_its_fixes_suffice(tmp_path: Path, case: Bad) -> None:
-    around = project(tmp_path)
+def test_a_bad_payload_is_refused_and_its_fixes_suffice(around: Surroundings, case: Bad) -> None:
     bad = case.edit(copy.deepcopy(GOOD[case.stage]))
     issues = judged(case.stage, bad, around)
     assert sorted(codes(issues)) == sorted(case.codes)
@@ -294,8 +294,7 @@ def test_a_bad_payload_is_refused_and_its_fixes_suffice(tmp_path: Path, case: Ba
     assert holds(again), again
 
 
-def test_a_good_payload_has_no_finding(tmp_path: Path) -> None:
-    around = project(tmp_path)
+def test_a_good_payload_has_no_finding(around: Surroundings) -> None:
     assert {stage: judged(stage, GOOD[stage], around) for stage in GOOD} == dict.fromkeys(GOOD, ())
 
 
@@ -327,8 +326,7 @@ def test_empty_lists_are_good_where_the_stage_says_so(tmp_path: Path) -> None:
     assert judged(REQ, payload, project(tmp_path)) == ()
 
 
-def test_what_was_submitted_is_not_changed(tmp_path: Path) -> None:
-    around = project(tmp_path)
+def test_what_was_submitted_is_not_changed(around: Surroundings) -> None:
     for case in (case for name, case in BAD.items() if name != "not a number"):
         bad = case.edit(copy.deepcopy(GOOD[case.stage]))
         before, known = copy.deepcopy(bad), earlier()

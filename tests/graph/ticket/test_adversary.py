@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +18,7 @@ from interlock.graph.ticket.contract import SentTicket
 from interlock.graph.ticket.spec import TICKET
 from interlock.graph.ticket.store import TicketStore
 from interlock.graph.ticket.tickets import Tickets
+from tests.child import python
 from tests.graph.ticket import ticket_team, walk
 from tests.graph.ticket.walk import PAYLOADS, SOURCE, codes, do_the_work, filled, team, ticket_of
 
@@ -139,21 +139,13 @@ for line in sys.stdin:
 @pytest.mark.long
 def test_of_processes_that_begin_one_run_and_submit_one_revision_exactly_one_wins(root: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    rivals = [
-        subprocess.Popen([sys.executable, "-c", _RIVAL, str(root), str(number)], env=environment, **pipes)
-        for number in range(3)
-    ]
+    rivals = [python(_RIVAL, root, number, env=environment) for number in range(3)]
     try:
-        for rival in rivals:
-            assert rival.stdout is not None
-            assert rival.stdout.readline() == "ready\n"
+        assert {rival.line() for rival in rivals} == {"ready\n"}
         for number in range(20):
             for rival in rivals:
-                assert rival.stdin is not None
-                rival.stdin.write(f"run-{number}\n")
-                rival.stdin.flush()
-            answers = [json.loads(cast("Any", rival.stdout).readline()) for rival in rivals]
+                rival.say(f"run-{number}")
+            answers = [json.loads(rival.line()) for rival in rivals]
             assert [begun for begun, _ in answers] == ["pass"] * 3
             assert sorted(status for _, status in answers) == ["pass", "retry", "retry"]
     finally:

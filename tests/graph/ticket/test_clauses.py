@@ -1,5 +1,6 @@
 """Sentences of the Ticket Protocol and the Governance Design that no other test of the pipeline holds."""
 
+import hashlib
 import json
 import re
 from copy import deepcopy
@@ -8,6 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from benchmarks.answer_bytes import UNTIL_PLAN, walk
+from benchmarks.tickets import make_project as make_benchmark
 from interlock.graph.engine.folder import copies_dir, journal_path, journal_run, snapshots_path
 from interlock.graph.ticket.answers import sent
 from interlock.graph.ticket.contract import MinimalResponse, RunStatus, SentTicket
@@ -22,6 +25,7 @@ from tests.graph.ticket.walk import (
     filled,
     make_project,
     ticket_of,
+    walk_to,
 )
 
 EVERY_STATE = dict.fromkeys((*STATES, "fail_closed", "intake", "act", "finalize"))
@@ -243,3 +247,28 @@ def test_a_minimal_run_keeps_its_tickets_and_its_events(tickets: Tickets) -> Non
     assert [entry.type for entry in tickets.events("run-123")] == ["run_started", *attempt, *attempt]
     kept = [entry.data["state"] for entry in tickets.snapshots.entries(journal_run("run-123"))]
     assert kept == ["intake", "extract_requirements", "scope_context"]
+
+
+def test_a_success_without_a_change_has_to_say_so(tickets: Tickets, root: Path) -> None:
+    ticket = walk_to(tickets, "act_via_tools")
+    answer = tickets.submit(filled(ticket))
+    assert codes(answer) == ["STG603"]
+    refused = tickets.submit(filled(ticket_of(answer)))
+    assert codes(refused) == ["STG704"]
+    said = {**PAYLOADS["record_and_finalize"], "final_summary": "No file changed: it was there."}
+    assert tickets.submit({**ticket_of(refused), "payload": said})["gate_result"]["status"] == "pass"
+
+
+def test_the_journal_holds_digest_and_size_of_what_was_handed_over(tickets: Tickets, root: Path) -> None:
+    walk_to(tickets, "complete")
+    passed = [entry for entry in tickets.events("run-1") if entry.type == "gate_passed"][-1]
+    data = (root / "app.py").read_bytes()
+    record = {"path": "app.py", "sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
+    assert passed.data["artifacts"] == [record]
+
+
+def test_the_answers_of_a_ticket_stay_small(tmp_path: Path) -> None:
+    assert sum(walk(make_benchmark(tmp_path / "passing"), refused=False)[: UNTIL_PLAN + 1]) <= 12_000
+    refused = walk(make_benchmark(tmp_path / "refused"), refused=True)
+    assert len(refused) == 1 + 7 + 4
+    assert sum(refused) <= 25_000

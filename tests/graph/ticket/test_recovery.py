@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from interlock.graph.engine.folder import journal_run, snapshots_path
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline import TICKET, pipeline_graph
 from interlock.graph.ticket.answers import sent
+from interlock.graph.ticket.contract import SentTicket
 from interlock.graph.ticket.explain import all_summaries
 from interlock.graph.ticket.tickets import Tickets
 from interlock.graph.verify import verify_journal
@@ -47,9 +49,8 @@ PLACES: dict[str, Callable[[Tickets, pytest.MonkeyPatch], None]] = {
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("step", range(7))
 def test_a_call_that_was_cut_off_is_finished_by_the_next(
-    root: Path, place: str, step: int, monkeypatch: pytest.MonkeyPatch
+    root: Path, place: str, step: int, monkeypatch: pytest.MonkeyPatch, tickets: Tickets
 ) -> None:
-    tickets = Tickets(root)
     walk_to(tickets, STATES[step])
     given = filled(tickets.ticket("run-1"))
     if given["state"] == "act_via_tools":
@@ -69,9 +70,8 @@ def test_a_call_that_was_cut_off_is_finished_by_the_next(
 
 @pytest.mark.parametrize("place", ["begin", "snapshot"])
 def test_a_begin_that_was_cut_off_is_finished_by_the_next(
-    root: Path, place: str, monkeypatch: pytest.MonkeyPatch
+    root: Path, place: str, monkeypatch: pytest.MonkeyPatch, tickets: Tickets
 ) -> None:
-    tickets = Tickets(root)
     with monkeypatch.context() as patch:
         log = tickets.journal if place == "begin" else tickets.snapshots
         patch.setattr(log, "append", _cut)
@@ -84,9 +84,8 @@ def test_a_begin_that_was_cut_off_is_finished_by_the_next(
 
 @pytest.mark.sample("1")
 @pytest.mark.parametrize("steps", [0, 1, 4, 6, 7])
-def test_the_journal_alone_says_where_a_run_is(root: Path, steps: int) -> None:
+def test_the_journal_alone_says_where_a_run_is(root: Path, steps: int, tickets: Tickets) -> None:
     """What was kept beside it is lost, or stands in a database of checkpoints that an older version wrote."""
-    tickets = Tickets(root)
     walk_to(tickets, STATES[steps])
     state = tickets.state("run-1")
     (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
@@ -96,31 +95,32 @@ def test_the_journal_alone_says_where_a_run_is(root: Path, steps: int) -> None:
     assert verify_journal(root).problems == ()
 
 
-def test_a_journal_that_lost_the_last_line_is_refused(root: Path) -> None:
-    tickets = Tickets(root)
-    walk_to(tickets, "scope_context")
-    given = filled(tickets.ticket("run-1"))
-    path = tickets.journal.path
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+def _without_end(root: Path, lines: int) -> None:
+    path = Tickets(root).journal.path
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-lines]))
+
+
+def _other_listing(root: Path) -> None:
+    for path in (root / ".interlock" / "tickets" / "run-1" / "trees").iterdir():
+        path.write_text(json.dumps({}))
+
+
+@pytest.mark.parametrize("harm", [partial(_without_end, lines=1), _other_listing], ids=["last line", "listing"])
+def test_a_journal_that_lost_its_last_line_and_a_listing_that_was_changed_are_refused(
+    root: Path, harm: Callable[[Path], None]
+) -> None:
+    walk_to(Tickets(root), "act_via_tools")
+    given = filled(Tickets(root).ticket("run-1"))
+    harm(root)
     with pytest.raises(RunDamagedError):
         Tickets(root).submit(given)
 
 
-def test_a_listing_that_was_changed_is_refused(root: Path) -> None:
-    tickets = Tickets(root)
-    walk_to(tickets, "act_via_tools")
-    for path in (root / ".interlock" / "tickets" / "run-1" / "trees").iterdir():
-        path.write_text(json.dumps({}))
-    with pytest.raises(RunDamagedError):
-        Tickets(root).submit(filled(tickets.ticket("run-1")))
-
-
 @pytest.mark.parametrize("again", ["same process", "another process"])
 def test_what_a_failed_call_handed_in_is_not_judged_in_place_of_the_next(
-    root: Path, again: str, monkeypatch: pytest.MonkeyPatch
+    root: Path, again: str, monkeypatch: pytest.MonkeyPatch, tickets: Tickets
 ) -> None:
     """LangGraph keeps the answer to an interrupt even when the node fails, and would hand it out once more."""
-    tickets = Tickets(root)
     walk_to(tickets, "extract_requirements")
     given = filled(tickets.ticket("run-1"))
     with monkeypatch.context() as patch:
@@ -136,8 +136,7 @@ def test_what_a_failed_call_handed_in_is_not_judged_in_place_of_the_next(
     assert ticket["state"] == "gather_evidence"
 
 
-def test_a_run_that_cannot_be_opened_is_not_begun(root: Path) -> None:
-    tickets = Tickets(root)
+def test_a_run_that_cannot_be_opened_is_not_begun(root: Path, tickets: Tickets) -> None:
     bad = os.fsencode(root) + b"/\xff.txt"
     Path(os.fsdecode(bad)).write_text("a name that is not UTF-8")
     with pytest.raises(TreeError):
@@ -147,8 +146,7 @@ def test_a_run_that_cannot_be_opened_is_not_begun(root: Path) -> None:
     assert ticket_of(tickets.begin("SHOP-7", "run-1"))["revision"] == 1
 
 
-def test_a_run_of_the_journal_does_not_go_on_under_another_pipeline(root: Path) -> None:
-    tickets = Tickets(root)
+def test_a_run_of_the_journal_does_not_go_on_under_another_pipeline(root: Path, tickets: Tickets) -> None:
     walk_to(tickets, "extract_requirements")
     shutil.rmtree(root / ".interlock")
     with pytest.raises(RunDamagedError):
@@ -157,10 +155,8 @@ def test_a_run_of_the_journal_does_not_go_on_under_another_pipeline(root: Path) 
 
 @pytest.mark.parametrize("planted", ["a link", "a file"])
 def test_what_is_planted_in_the_place_of_the_copies_is_not_followed_and_stops_nothing(
-    root: Path, planted: str, caplog: pytest.LogCaptureFixture
+    root: Path, planted: str, caplog: pytest.LogCaptureFixture, tickets: Tickets, ticket: SentTicket
 ) -> None:
-    tickets = Tickets(root)
-    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
     place = root / "artifacts" / "interlock" / "tickets"
     (root / "src").mkdir()
     if planted == "a link":
@@ -188,12 +184,10 @@ def test_a_step_keeps_no_checkpoint(root: Path) -> None:
     assert [path.name for path in (root / ".interlock").glob("**/*.sqlite")] == []
 
 
-def test_a_journal_that_lost_the_end_of_a_run_is_refused_by_its_snapshots(root: Path) -> None:
-    tickets = Tickets(root)
+def test_a_journal_that_lost_the_end_of_a_run_is_refused_by_its_snapshots(root: Path, tickets: Tickets) -> None:
     walk_to(tickets, "scope_context")
     (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
-    path = tickets.journal.path
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-3]))
+    _without_end(root, 3)
     with pytest.raises(RunDamagedError):
         Tickets(root).begin("SHOP-7", "run-1")
     assert [problem.code for problem in verify_journal(root).problems] == ["RUN604"]
@@ -216,8 +210,7 @@ def test_a_run_that_was_killed_before_its_first_snapshot_goes_on(root: Path) -> 
         '{"head":{"seq":9,"hash":"%s"},"snapshots":{"seq":1,"hash":"a"}}' % ("0" * 64),
     ],
 )  # fmt: skip
-def test_a_pin_of_another_form_is_damage_and_hides_no_other_run(root: Path, pin: str) -> None:
-    tickets = Tickets(root)
+def test_a_pin_of_another_form_is_damage_and_hides_no_other_run(root: Path, pin: str, tickets: Tickets) -> None:
     for run_id in ("run-1", "run-2"):
         tickets.begin("SHOP-7", run_id)
     (root / ".interlock" / "tickets" / "run-1" / "pin.json").write_bytes(pin.encode("latin-1"))
@@ -231,8 +224,7 @@ def test_a_pin_of_another_form_is_damage_and_hides_no_other_run(root: Path, pin:
     assert verify_journal(root).problems
 
 
-def test_who_verifies_beside_a_writer_finds_nothing_wrong(root: Path) -> None:
-    tickets = Tickets(root)
+def test_who_verifies_beside_a_writer_finds_nothing_wrong(root: Path, tickets: Tickets) -> None:
     stop = threading.Event()
 
     def write() -> None:

@@ -18,17 +18,9 @@ from interlock.reservations.guard.check import check_command
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
+from tests.child import Ran
 
 COMMAND = [sys.executable, "-m", "interlock"]
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a program answered."""
-
-    status: int
-    out: str
-    err: str
 
 
 @dataclass
@@ -71,7 +63,7 @@ class Checkout:
         own = {"HOME": home, "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true"}
         return kept | who | own | {"INTERLOCK_AGENT_ID": name}
 
-    def git(self, name: str, *arguments: str, cwd: Path | None = None, data: bytes = b"") -> Done:
+    def git(self, name: str, *arguments: str, cwd: Path | None = None, data: bytes = b"") -> Ran:
         """Run git as an agent."""
         return self.run(name, "git", *arguments, cwd=cwd, data=data)
 
@@ -82,13 +74,13 @@ class Checkout:
         cwd: Path | None = None,
         data: bytes = b"",
         env: Mapping[str, str] | None = None,
-    ) -> Done:
+    ) -> Ran:
         """Run any program as an agent."""
         done = subprocess.run(
             command, cwd=cwd or self.root, env=self.env(name) | dict(env or {}), input=data, capture_output=True,
             check=False, timeout=60,
         )  # fmt: skip
-        return Done(done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
+        return Ran(done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
 
     def must(self, name: str, *arguments: str, cwd: Path | None = None) -> str:
         """Run git as an agent; it has to work. Returns its output without the last newline."""

@@ -15,7 +15,8 @@ from interlock.reservations.git.commit_check import Judge, Report, check_commits
 from interlock.reservations.git.commit_range import CommitsUnreadError, read_commits
 from interlock.reservations.store import outbox
 from interlock.reservations.store.history import Held, History, Made, history_of
-from tests.reservations.git.checkout import Checkout, Done, make
+from tests.child import Ran
+from tests.reservations.git.checkout import Checkout, make
 from tests.table import each_row
 
 LATER = 5
@@ -311,7 +312,7 @@ def test_a_recorded_commit_is_judged_by_the_order_of_events_and_not_by_its_time(
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
-def verify(checkout: Checkout, *arguments: str) -> Done:
+def verify(checkout: Checkout, *arguments: str) -> Ran:
     return checkout.run("bob", sys.executable, "-m", "interlock", "verify", *arguments)
 
 

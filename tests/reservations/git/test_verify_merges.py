@@ -17,43 +17,45 @@ def bare(bare: Checkout) -> Checkout:
     return bare
 
 
-def forked(checkout: Checkout, *, other: str = "other\n", path: str = "ann.py") -> str:
-    """Let ann commit a held file on `theirs` and bob change it on `main`; return ann's commit."""
+def forked(checkout: Checkout, *, theirs: str | None = "first\nby ann\nlast\n", ours: str | None = "other\n") -> None:
+    """Let ann commit or delete a held file on `theirs`, and bob change it or another one alone on `main`."""
     checkout.must("ann", "switch", "-q", "-c", "theirs")
-    checkout.write(path, "first\nby ann\nlast\n")
-    made = interlock_commit(checkout.agent("ann"), "ann's work")["commit"]
+    if theirs is None:
+        checkout.must("ann", "rm", "-q", "--cached", "ann.py")
+        (checkout.root / "ann.py").unlink()
+    else:
+        checkout.write("ann.py", theirs)
+    assert interlock_commit(checkout.agent("ann"), "ann's work")["commit"] is not None
     checkout.release("ann")
-    assert made is not None
     checkout.must("bob", "switch", "-q", "main")
-    checkout.write(path, other)
+    if ours is not None:
+        checkout.write("ann.py", ours)
     checkout.write("bob.py", f"{time.monotonic_ns()}\n")
     checkout.must("bob", "commit", "-q", "--no-verify", "-a", "-m", "bob's work")
-    return made
+
+
+def by_bob(checkout: Checkout, command: str, *how: str) -> None:
+    """Run git as bob would, hours after every lease was over; nobody holds anything then."""
+    at = {"GIT_COMMITTER_DATE": f"@{int(time.time() + 7200)} +0000"}
+    done = checkout.run("bob", "git", command, "-q", *how, env=at)
+    assert done.status == 0, done
 
 
 def merged(checkout: Checkout, *how: str) -> str:
-    """Merge as bob would, hours after every lease was over; nobody holds anything then."""
-    at = {"GIT_COMMITTER_DATE": f"@{int(time.time() + 7200)} +0000"}
-    done = checkout.run("bob", "git", "merge", "-q", "--no-edit", "--no-ff", *how, env=at)
-    assert done.status == 0, done
+    """Merge as bob would."""
+    by_bob(checkout, "merge", "--no-edit", "--no-ff", *how)
     return checkout.head()
 
 
 @pytest.mark.parametrize(
-    ("how", "verdict"),
-    [
-        (("-s", "ours", "theirs"), "refused"),
-        (("-X", "ours", "theirs"), "refused"),
-        (("-X", "theirs", "theirs"), "clean"),
-    ],
-    ids=" ".join,
+    ("how", "verdict"), [("-s ours theirs", "refused"), ("-X ours theirs", "refused"), ("-X theirs theirs", "free")]
 )
-def test_a_merge_that_keeps_one_side_throws_held_work_away(bare: Checkout, how: tuple[str, ...], verdict: str) -> None:
+def test_a_merge_that_keeps_one_side_throws_held_work_away(bare: Checkout, how: str, verdict: str) -> None:
     forked(bare)
-    merge = merged(bare, *how)
+    merge = merged(bare, *how.split())
     report = checked(bare, "HEAD^1..HEAD")
-    assert report.verdicts[merge] == ("free" if verdict == "clean" else verdict)
-    assert rows(report) == ([] if verdict == "clean" else [("RSV214", "ann.py", "ann")])
+    assert report.verdicts[merge] == verdict
+    assert rows(report) == ([] if verdict == "free" else [("RSV214", "ann.py", "ann")])
 
 
 def test_the_other_side_may_be_the_one_that_is_thrown_away(bare: Checkout) -> None:
@@ -74,16 +76,6 @@ def test_an_octopus_with_ours_throws_held_work_away(bare: Checkout) -> None:
     assert rows(checked(bare, "HEAD~1..HEAD")) == [("RSV214", "ann.py", "ann")]
 
 
-def amended(checkout: Checkout, path: str, text: str | None) -> None:
-    """Change a file in the merge itself."""
-    if text is None:
-        checkout.must("bob", "rm", "-q", path)
-    else:
-        checkout.write(path, text)
-    at = {"GIT_COMMITTER_DATE": f"@{int(time.time() + 7200)} +0000"}
-    assert checkout.run("bob", "git", "commit", "-q", "-a", "--amend", "--no-edit", "--no-verify", env=at).status == 0
-
-
 @pytest.mark.parametrize(
     ("text", "verdict"),
     [(None, "refused"), ("first\nlast\n", "unproven"), ("first\nby ann\nlast\nother\n", "free")],
@@ -92,31 +84,24 @@ def amended(checkout: Checkout, path: str, text: str | None) -> None:
 def test_an_evil_merge_is_held_to_the_lines_of_the_holder(bare: Checkout, text: str | None, verdict: str) -> None:
     forked(bare)
     merged(bare, "-X", "theirs", "theirs")
-    amended(bare, "ann.py", text)
+    if text is None:
+        bare.must("bob", "rm", "-q", "ann.py")
+    else:
+        bare.write("ann.py", text)
+    by_bob(bare, "commit", "-a", "--amend", "--no-verify", "--no-edit")
     report = checked(bare, "HEAD^1..HEAD")
     assert report.verdicts[bare.head()] == verdict
     assert {code for code, _, _ in rows(report)} == (set() if verdict == "free" else {"RSV214"})
 
 
 def test_a_merge_that_git_makes_by_itself_is_clean(bare: Checkout) -> None:
-    bare.must("ann", "switch", "-q", "-c", "theirs")
-    bare.write("ann.py", "by ann\n")
-    interlock_commit(bare.agent("ann"), "ann's work")
-    bare.must("bob", "switch", "-q", "main")
-    bare.write("bob.py", "by bob\n")
-    bare.must("bob", "commit", "-q", "--no-verify", "-a", "-m", "bob's work")
+    forked(bare, ours=None)
     merged(bare, "theirs")
     assert checked(bare, "HEAD^1..HEAD").verdict == "clean"
 
 
 def test_a_deletion_that_a_merge_takes_back_is_found(bare: Checkout) -> None:
-    bare.must("ann", "switch", "-q", "-c", "theirs")
-    bare.must("ann", "rm", "-q", "--cached", "ann.py")
-    (bare.root / "ann.py").unlink()
-    interlock_commit(bare.agent("ann"), "gone")
-    bare.must("bob", "switch", "-q", "main")
-    bare.write("bob.py", "by bob\n")
-    bare.must("bob", "commit", "-q", "--no-verify", "-a", "-m", "bob's work")
+    forked(bare, theirs=None, ours=None)
     merged(bare, "-s", "ours", "theirs")
     assert rows(checked(bare, "HEAD^1..HEAD")) == [("RSV214", "ann.py", "ann")]
 

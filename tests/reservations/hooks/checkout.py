@@ -15,6 +15,7 @@ from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import Event, Lease, Message
 from interlock.reservations.store.sqlite import SqliteStore
+from tests import child
 
 HOOK = (str(Path(sys.executable).with_name("interlock")), "hook")
 """The console script, as a client's settings name it."""
@@ -34,13 +35,8 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(child.Ran):
     """What one hook did."""
-
-    status: int
-    out: str
-    err: str
 
     @property
     def context(self) -> str:

@@ -279,25 +279,26 @@ def test_a_command_loads_no_more_than_it_needs(checkout: Checkout, command: str,
     assert loaded.isdisjoint({spared, "dataclasses", "inspect", "pathlib", "subprocess", "tomllib"})
 
 
-def test_a_store_that_cannot_be_read_refuses_with_the_file_and_the_fix(checkout: Checkout) -> None:
-    checkout.edit("one", "a.py")
-    store = checkout.root / ".git" / "interlock" / "reservations.sqlite"
-    store.write_bytes(b"this is no database, and was one before" * 500)
+STORE = ".git/interlock/reservations.sqlite"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "code", "said"),
+    [
+        (STORE, "this is no database, and was one before" * 500, "RSV902", STORE),
+        (".git/interlock", "a file where the folder should be", "RSV903", ""),
+        ("interlock.toml", "[reservations]\nttl_minuts = 3\n", "RSV904", "ttl_minutes"),
+    ],
+)
+def test_a_store_or_a_configuration_that_cannot_be_used_refuses_with_the_place_and_the_fix(
+    checkout: Checkout, path: str, text: str, code: str, said: str
+) -> None:
+    if path == STORE:
+        checkout.edit("one", "a.py")
+    (checkout.root / path).write_text(text)
     ran = checkout.edit("one", "a.py")
-    assert refused(ran, "RSV902")
-    assert str(store) in ran.err
-
-
-def test_a_store_that_cannot_be_made_refuses(checkout: Checkout) -> None:
-    (checkout.root / ".git" / "interlock").write_text("a file where the folder should be")
-    assert refused(checkout.edit("one", "a.py"), "RSV903")
-
-
-def test_a_fault_of_the_configuration_refuses_with_the_key(checkout: Checkout) -> None:
-    (checkout.root / "interlock.toml").write_text("[reservations]\nttl_minuts = 3\n")
-    ran = checkout.edit("one", "a.py")
-    assert refused(ran, "RSV904")
-    assert "ttl_minutes" in ran.err
+    assert refused(ran, code)
+    assert said in ran.err
 
 
 def test_a_project_that_is_not_there_refuses(checkout: Checkout) -> None:

@@ -1,13 +1,12 @@
 """Which project a file belongs to: the file says so, wherever the agent works."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from interlock.reservations.opening import open_reservations
+from tests.child import python
 from tests.reservations.hooks.checkout import HOOK, Checkout, environment, make
 
 PATCH = "*** Begin Patch\n*** Update File: c.py\n@@\n-one\n+two\n*** End Patch"
@@ -128,20 +127,13 @@ sys.stdin.readline()
 
 
 def test_the_end_of_a_session_that_lives_elsewhere_releases_nothing(checkout: Checkout) -> None:
-    command = (sys.executable, "-c", LIVING, *HOOK, "pre-edit")
-    with subprocess.Popen(
-        command, cwd=checkout.root, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as client:
-        assert client.stdin is not None
-        assert client.stdout is not None
-        client.stdin.write(json.dumps(checkout.call("ann", "Edit", {"file_path": "a.py"})) + "\n")
-        client.stdin.flush()
-        assert client.stdout.readline() == "ready\n"
+    with python(LIVING, *HOOK, "pre-edit", cwd=checkout.root, env=environment()) as client:
+        client.say(json.dumps(checkout.call("ann", "Edit", {"file_path": "a.py"})))
+        assert client.line() == "ready\n"
         over = checkout.event("ann", "SessionEnd")
         ran = checkout.hook("stop", over)
         assert (ran.status, "RSV907" in ran.err, checkout.leases) == (1, True, {"a.py": "claude-ann"})
-        client.stdin.close()
-        client.wait(timeout=60)
+        client.communicate(timeout=60)
     assert checkout.hook("stop", over).status == 0
     assert checkout.leases == {}
 

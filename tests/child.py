@@ -1,0 +1,48 @@
+"""Programs in processes of their own: what they did, and those to which a test talks line by line."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a program did that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+class Child(subprocess.Popen[str]):
+    """A program that is started with both pipes open."""
+
+    def __init__(self, *command: object, **options: Any) -> None:
+        """Start it; the options are those of `subprocess.Popen`."""
+        super().__init__(
+            [str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
+        )
+
+    def say(self, line: str) -> None:
+        """Write a line to its input."""
+        assert self.stdin is not None
+        self.stdin.write(f"{line}\n")
+        self.stdin.flush()
+
+    def line(self) -> str:
+        """Return the next line of its output, with the line break."""
+        assert self.stdout is not None
+        return self.stdout.readline()
+
+    def rest(self) -> str:
+        """Return what follows the lines that were read; unlike `communicate`, with what is buffered of it."""
+        assert self.stdout is not None
+        text = self.stdout.read()
+        self.communicate()
+        return text
+
+
+def python(program: str, *arguments: object, **options: Any) -> Child:
+    """Start the text of a program."""
+    return Child(sys.executable, "-c", program, *arguments, **options)
