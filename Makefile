@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help docs picture demo demo-tests demo-ticket demo-llm test test-long test-slow check lint types contracts census campaign bench snapshots format lock clean packages browser clients sandbox
+.PHONY: help docs picture demo demo-tests demo-ticket demo-ui demo-llm test test-long test-slow check lint types contracts census campaign bench snapshots format lock clean packages browser clients sandbox
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -20,6 +20,9 @@ demo: browser ## run the whole way of one task on a real page (DIR=…, EXAMPLE=
 
 demo-tests: packages sandbox ## run a scripted agent that weakens a failing pytest test, is refused, and fixes the bug (DIR=… for another folder)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/interlock demo --example pytest-project --dir $(if $(filter file,$(origin DIR)),artifacts/demo-tests,$(DIR))
+
+demo-ui: browser ## open the pages over projects with runs in different states, made by the agents of the demos (DIR=… for another folder)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m scripts.demo_ui --dir $(if $(filter file,$(origin DIR)),artifacts/demo-ui,$(DIR))
 
 demo-ticket: packages ## play a ticket through `interlock mcp`, as an agent would (DIR=… for another folder)
 	@$(BIN)/python examples/ticket-run/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-ticket,$(DIR))
