@@ -81,7 +81,7 @@ def composed(ask: Asked, form: Mapping[str, str]) -> str:
             gates_passed=tuple(passed),
             evidence=evidence,  # pyright: ignore[reportArgumentType]
             fail_reasons=tuple(reasons) if way.status == "BLOCKED" else (),
-            output=_output(form.get("output", "")) or way.output.format(gate=first, task_id=task.task_id),
+            output=_output(form.get("output", "")) or "No remarks.",
             next_actions=lines_of(form.get("actions", ""))
             or tuple(text.format(role=ask.role.name, gate=first) for text in way.actions),
         )

@@ -135,7 +135,7 @@ def made(over: Callable[..., World], base: Path, text: Texts) -> dict[str, str]:
     return dict(pages_of(browser, key, text, real))
 
 
-JUDGED: Final = ("real run", "form", "preview")
+JUDGED: Final = ("real run", "form", "preview", "ask", "release", "respond")
 """Pages with what the rules find in a text: other findings in another text, of the same elements."""
 
 

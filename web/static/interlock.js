@@ -4,17 +4,46 @@
   const state = document.getElementById("link-state");
   const rows = () => [...document.querySelectorAll("[data-row]")];
 
-  // -- live parts: each is fetched anew when the journal grew, unless somebody is writing in it.
-  const refresh = () => {
+  // -- live parts: fetched anew, all with one request, when the journal grew. A part in which somebody writes stays.
+  const FOCUSED = "a, button, summary, [tabindex]";
+  const written = (field) => field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked
+    : field.value !== field.defaultValue;
+  const isWrittenIn = (part) => (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select"))
+    || [...part.querySelectorAll("input:not([type=hidden]), textarea")].some(written);
+  const replace = (part, fresh) => {
+    const each = (name, apply) => {
+      const after = fresh.querySelectorAll(name);
+      part.querySelectorAll(name).forEach((old, at) => { if (after[at]) apply(old, after[at]); });
+    };
+    each("details", (old, now) => { now.open = old.open; });
+    const links = [...part.querySelectorAll(FOCUSED)], held = document.activeElement, at = links.indexOf(held);
+    const boxes = [...part.querySelectorAll(".scroll")].map((box) => [box.scrollLeft, box.scrollTop]);
+    part.replaceWith(fresh);
+    [...fresh.querySelectorAll(".scroll")].forEach((box, number) => { [box.scrollLeft, box.scrollTop] = boxes[number] || [0, 0]; });
+    if (at < 0) return;
+    const now = [...fresh.querySelectorAll(FOCUSED)];
+    const same = (held.href && now.find((link) => link.href === held.href)) || now[Math.min(at, now.length - 1)];
+    if (same) same.focus({ preventScroll: true });
+  };
+  const refresh = async () => {
+    const answer = await fetch(location.href);
+    if (!answer.ok || new URL(answer.url).pathname !== location.pathname) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    document.title = fresh.title;
     for (const part of document.querySelectorAll("[data-live]")) {
-      if (part.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
-      const at = rows().indexOf(document.activeElement.closest("[data-row]"));
-      htmx.ajax("GET", location.href, { target: "#" + part.id, select: "#" + part.id, swap: "outerHTML" })
-        .then(() => { if (at >= 0) focusRow(at); });
+      const now = fresh.getElementById(part.id);
+      if (now && !isWrittenIn(part)) replace(part, document.adoptNode(now));
     }
   };
-  let timer = 0;
-  const soon = () => { if (!timer) timer = setTimeout(() => { timer = 0; refresh(); }, 100); };
+  let busy = false, again = false;
+  const soon = async () => {
+    if (busy) { again = true; return; }
+    busy = true;
+    await refresh().catch(() => {});  // not connected: the page stays as it is
+    await new Promise((done) => setTimeout(done, 200));
+    busy = false;
+    if (again) { again = false; soon(); }
+  };
 
   // -- a stream of events; it comes back by itself, behind the last event that it has.
   const listen = (url, handlers, last = "", wait = 500) => {
@@ -35,8 +64,9 @@
 
   const log = document.getElementById("log");
   if (log && window.EventSource) {
+    const box = log.parentElement;
     const said = (line) => {
-      const below = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+      const below = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
       const item = document.createElement("li"), time = document.createElement("time"), text = document.createElement("span");
       if (["good", "bad", "odd"].includes(line.look)) item.className = line.look;
       time.dateTime = time.title = line.at;
@@ -44,9 +74,9 @@
       text.textContent = line.text;
       item.append(time, " ", text);
       log.append(item);
-      if (below) log.scrollTop = log.scrollHeight;
+      if (below) box.scrollTop = box.scrollHeight;
     };
-    log.scrollTop = log.scrollHeight;
+    box.scrollTop = box.scrollHeight;
     listen(log.dataset.log, { said, ended: () => location.reload() }, log.dataset.after);
   }
 
@@ -107,13 +137,16 @@
     figure.querySelector("figcaption").append(" ", button);
   });
 
-  // -- the form of an answer is checked as one writes
+  // -- the form of an answer is checked as one writes; one that nobody waits for any more says so
+  document.body.addEventListener("htmx:responseError", (event) => {
+    state.textContent = event.detail.xhr.status === 409 ? "nobody waits for this any more: reload" : "not checked: reload";
+  });
   const form = document.getElementById("answer-form");
   if (form) {
     let pause = 0;
     form.addEventListener("input", () => {
       clearTimeout(pause);
-      pause = setTimeout(() => htmx.ajax("POST", form.dataset.preview, { source: form, target: "#preview", select: "#preview", swap: "outerHTML" }), 400);
+      pause = setTimeout(() => htmx.ajax("POST", form.dataset.preview, { source: form, target: "#preview", select: "#preview", swap: "outerHTML" }).catch(() => {}), 400);
     });
   }
 

@@ -1,0 +1,482 @@
+"""The pages in a real browser: every screen, every action, live, by keyboard, beside others and over restarts."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser as Chromium
+from playwright.sync_api import expect, sync_playwright
+
+from interlock.agents import Ask, RunnerError
+from interlock.core.errors import InterlockError
+from interlock.gates.collect import find_browser
+from interlock.graph import journal_path
+from interlock.journal import Journal, canonical
+from tests.graph.conftest import Scripted, build, make_project
+from tests.web.browsing import Sample, Served, Visit, sample, screens, served, visit, waiting_run
+from tests.web.hostile import Texts, groups, keep, write_run, write_ticket
+
+pytestmark = pytest.mark.browser
+Open = Callable[..., Visit]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Generator[Chromium]:
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=flags)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    return sample(tmp_path_factory.mktemp("browser") / "hello")
+
+
+@pytest.fixture(scope="module")
+def server(made: Sample) -> Generator[Served]:
+    with served(made.root) as running:
+        yield running
+
+
+@pytest.fixture
+def opened(chromium: Chromium) -> Generator[Open]:
+    """Return what opens a window of a server; at the end, nothing may have gone wrong in any."""
+    windows = list[tuple[object, Visit]]()
+
+    def enter(of: Served, *arguments: str, **wishes: object) -> Visit:
+        context, made = visit(chromium, of, *arguments, **wishes)  # type: ignore[arg-type]
+        windows.append((context, made))
+        return made
+
+    yield enter
+    wrong = [fault for _, made in windows for fault in made.wrong]
+    for context, _ in windows:
+        context.close()  # type: ignore[attr-defined]
+    assert wrong == []
+
+
+@pytest.mark.long
+def test_a_page_is_live_and_keeps_what_one_types_and_where_one_is(made: Sample, server: Served, opened: Open) -> None:
+    window = opened(server)
+    page = window.open("/board")
+    search = page.locator("[data-search]")
+    search.fill("HELLO")
+    page.keyboard.press("Tab")
+    search.focus()
+    page.wait_for_timeout(200)
+    run = f"LIVE-{time.monotonic_ns()}.1"
+    page.evaluate(
+        """run => new Promise(done => { window.seen = new Promise(found => new MutationObserver(() => {
+            if (document.body.textContent.includes(run)) found(performance.now());
+        }).observe(document.body, {subtree: true, childList: true})); done(); })""",
+        run,
+    )
+    start = page.evaluate("performance.now()")
+    task = {"task": {"task_id": "LIVE-1", "task": "HELLO again", "gates_required": ["GATE-X"]}}
+    Journal(journal_path(made.root)).append(run, "1", "run_started", task)
+    took = page.evaluate("window.seen") - start
+    assert took < (200 if os.getloadavg()[0] < 2 else 2000)
+    assert search.input_value() == "HELLO"
+    assert page.evaluate("document.activeElement.matches('[data-search]')")
+
+
+@pytest.mark.long
+def test_every_screen_loads_without_a_fault_and_fits_its_window(made: Sample, server: Served, opened: Open) -> None:
+    for width, scheme in ((375, "light"), (768, "dark"), (1280, "light")):
+        window = opened(server, viewport={"width": width, "height": 800}, color_scheme=scheme)
+        for path in screens(made, "hello"):
+            page = window.open(path)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+            assert page.locator("h1").count() == 1
+
+
+@pytest.mark.long
+def test_without_javascript_every_screen_is_read_and_a_run_is_answered(tmp_path: Path, opened: Open) -> None:
+    made = sample(tmp_path / "hello")
+    with served(made.root) as server:
+        window = opened(server, java_script_enabled=False)
+        for path in screens(made, "hello"):
+            window.open(path)
+            assert window.page.locator("main").inner_text()
+        page = window.open("/")
+        page.get_by_role("link", name=re.compile("builder is asked")).click()
+        page.get_by_label("What you found").fill("It cannot be done")
+        page.get_by_role("button", name="Check").click()
+        expect(page.locator("#preview h3")).to_contain_text("valid")
+        assert page.get_by_label("What you found").input_value() == "It cannot be done"
+        (made.root / "src/greeting.txt").write_text("hello\nworld\n")
+        page.get_by_role("button", name="Hand in").click()
+        page.wait_for_url(f"**/runs/{made.waiting}")
+        wait_for(made.root, made.waiting, "answer")
+
+
+def wait_for(root: Path, run: str, kind: str, count: int = 1, seconds: float = 20.0) -> None:
+    """Wait until the journal has so many lines of a kind of a run."""
+    until = time.monotonic() + seconds
+    while sum(entry.type == kind for entry in Journal(journal_path(root)).entries(run)) < count:
+        assert time.monotonic() < until, f"{run} has no {kind}"
+        time.sleep(0.05)
+
+
+@pytest.mark.long
+def test_a_run_is_answered_to_the_end_by_hand_and_refused_answers_say_why(tmp_path: Path, opened: Open) -> None:
+    project = make_project(tmp_path / "hello")
+    run = waiting_run(project, "HELLO-002", "builder", "tester", "reviewer")
+    with served(project.root) as server:
+        window = opened(server)
+        page = window.open("/")
+        expect(page).to_have_title(re.compile(r"\(1\) Inbox"))
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/answer/builder")
+        page.locator("summary", has_text="Write the envelope yourself").click()
+        page.get_by_label("It counts in place").fill("STATUS: nonsense")
+        expect(page.locator("#preview .finding").first).to_be_visible()
+        expect(page.locator("#preview h3")).to_contain_text("refused")
+        page.get_by_role("button", name="Hand in").click()
+        page.wait_for_url("**/answer/builder")
+        expect(page.get_by_text("The last answer was refused")).to_be_visible()
+        (project.root / "src/greeting.txt").write_text("hello\n")
+        page.get_by_label("What you found").fill("Done")
+        page.get_by_label("hand-over").check()
+        page.get_by_role("button", name="Hand in").click()
+        page.wait_for_url(f"**/runs/{run}")
+        page.get_by_role("link", name="Answer for it").click()
+        page.wait_for_url("**/answer/tester")
+        page.get_by_label("pass").check()
+        page.get_by_role("button", name="Hand in").click()
+        page.wait_for_url(f"**/runs/{run}")
+        page.get_by_role("link", name="Answer for it").click()
+        page.wait_for_url("**/answer/reviewer")
+        page.get_by_label("What you found").fill("I read it.")
+        page.get_by_label("pass").check()
+        page.get_by_role("button", name="Hand in").click()
+        page.wait_for_url(f"**/runs/{run}")
+        expect(page.locator("h1")).to_contain_text("APPROVED", timeout=20_000)
+
+
+@pytest.mark.long
+def test_of_two_who_answer_at_once_the_second_is_told(tmp_path: Path, opened: Open) -> None:
+    project = make_project(tmp_path / "hello")
+    run = waiting_run(project)
+    with served(project.root) as server:
+        windows = [opened(server), opened(server)]
+        for window in windows:
+            window.open(f"/hello/runs/{run}/answer/builder").get_by_label("What you found").fill("Mine")
+        first, second = (window.page for window in windows)
+        (project.root / "src/greeting.txt").write_text("hello\n")
+        first.get_by_role("button", name="Hand in").click()
+        first.wait_for_url(f"**/runs/{run}")
+        second.get_by_role("button", name="Hand in").click()
+        expect(second.locator("h1")).to_have_text("Not done")
+        expect(second.locator("[role=alert]")).to_contain_text("does not wait for builder")
+        for window in windows:
+            window.forgive("409", "htmx:responseError")
+
+
+def boom(_ask: Ask) -> str:
+    """Fail as an agent's program may."""
+    raise RunnerError("the program is not there", "Install it.")
+
+
+@pytest.mark.long
+def test_a_run_that_was_cut_off_is_taken_on(tmp_path: Path, opened: Open) -> None:
+    project = make_project(tmp_path / "hello")
+    project.task = replace(
+        project.task, run={"reserve": False}, agents={name: {"runner": "remote"} for name in project.runners}
+    )
+    project.runners["builder"] = Scripted([boom])
+    with suppress(InterlockError):
+        project.run()
+    (run,) = {entry.run for entry in project.entries() if entry.type == "run_started"}
+    with served(project.root) as server:
+        window = opened(server, "review")
+        page = window.open("/")
+        page.get_by_role("link", name=re.compile(run)).click()
+        page.get_by_role("button", name="Take it on").click()
+        page.wait_for_url(f"**/runs/{run}")
+        window.sees("builder is asked")
+
+
+@pytest.mark.long
+def test_a_waiting_run_is_abandoned_with_its_tick_alone(tmp_path: Path, opened: Open) -> None:
+    project = make_project(tmp_path / "hello")
+    run = waiting_run(project)
+    with served(project.root) as server:
+        window = opened(server, "review")
+        page = window.open(f"/hello/runs/{run}")
+        page.locator("summary", has_text="End it for good").click()
+        page.get_by_role("button", name="Abandon").click()
+        expect(page.locator("[role=alert]")).to_contain_text("needs its tick")
+        page.go_back()
+        page.locator("summary", has_text="End it for good").click()
+        page.get_by_label("nobody can take it on").check()
+        page.get_by_role("button", name="Abandon").click()
+        expect(page.locator("h1")).to_contain_text("abandoned")
+        window.open("/")
+        window.sees("Nothing waits for you.")
+        window.forgive("409")
+
+
+@pytest.mark.long
+def test_leases_are_released_asked_for_and_answered(tmp_path: Path, opened: Open) -> None:
+    made = sample(tmp_path / "hello")
+    with served(made.root) as server:
+        window = opened(server)
+        page = window.open("/hello/leases")
+        window.sees("bob")
+        page.locator("summary", has_text="Ask for it").last.click()
+        page.get_by_label("Reason").last.fill("I need <b>it</b>")
+        page.get_by_role("button", name="Ask bob").click()
+        window.sees("I need <b>it</b>")
+        page.get_by_label("or in").fill("10")
+        page.get_by_label("because").fill("not yet")
+        page.get_by_role("button", name="Defer").click()
+        window.sees("not yet")
+        page.locator("#held").get_by_role("button", name="Release").first.click()
+        expect(page.locator("#held")).not_to_contain_text("the words")
+
+
+@pytest.mark.long
+def test_a_session_that_is_revoked_sees_nothing_more(made: Sample, server: Served, opened: Open) -> None:
+    mine, other = opened(server), opened(server, "read")
+    page = other.open(f"/hello/runs/{made.waiting}")
+    assert page.get_by_role("button", name="Abandon").count() == 0
+    mine.open("/sessions")
+    row = mine.page.locator("tr", has_text="read")
+    row.get_by_role("button", name="End").last.click()
+    mine.page.wait_for_url("**/sessions")
+    Journal(journal_path(made.root)).append("OTHER-1.1", str(time.monotonic_ns()), "note", {})
+    expect(other.page.locator("body")).to_contain_text("These pages open by a link alone", timeout=20_000)
+    other.forgive("401")
+
+
+@pytest.mark.long
+def test_every_screen_is_reached_and_walked_by_keyboard_alone(made: Sample, server: Served, opened: Open) -> None:
+    window = opened(server)
+    page = window.open("/")
+    for keys, path in (
+        ("gb", "/board"),
+        ("gl", "/hello/leases"),
+        ("go", "/hello/journal"),
+        ("gs", "/sessions"),
+        ("gi", "/"),
+    ):
+        for key in keys:
+            page.keyboard.press(key)
+        page.wait_for_url(f"{server.url}{path}")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    window.open("/board")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.name") == "q"
+    page.keyboard.type("HELLO-001")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=HELLO-001**")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/runs/{made.approved}")
+    seen: set[str] = set()
+    for path in screens(made, "hello"):
+        window.open(path)
+        reached: list[str] = []
+        for _ in range(150):
+            page.keyboard.press("Tab")
+            at = page.evaluate(
+                """() => { const e = document.activeElement; if (e === document.body) return "";
+                const s = getComputedStyle(e); return s.outlineStyle !== "none" ? "shown" : e.outerHTML; }"""
+            )
+            if not at:
+                break
+            reached.append(at)
+        seen |= {each for each in reached if each != "shown"}
+    assert seen == set()
+
+
+@pytest.mark.long
+def test_a_server_that_was_killed_comes_back_with_every_line_once_and_the_session(tmp_path: Path, opened: Open) -> None:
+    made = sample(tmp_path / "hello")
+    journal = Journal(journal_path(made.root))
+    with served(made.root) as server:
+        window = opened(server)
+        page = window.open(f"/hello/runs/{made.waiting}")
+        before = page.locator("#log li").count()
+
+        def note(number: int) -> None:
+            data = {"by": "ann", "path": "a.txt", "line": number, "text": f"remark {number}."}
+            journal.append(made.waiting, f"remark {number}", "comment", data)
+
+        note(1)
+        window.sees("remark 1.", within="#log")
+        server.kill()
+        expect(page.locator("#link-state")).to_have_text("not connected")
+        for number in range(2, 12):
+            note(number)
+        server.start()
+        for number in range(12, 15):
+            note(number)
+        window.sees("remark 14.", within="#log")
+        texts = page.locator("#log li span").all_inner_texts()
+        assert [text for text in texts if "remark" in text] == [
+            f"ann comments on a.txt:{number}: remark {number}." for number in range(1, 15)
+        ]
+        assert len(texts) == before + 14
+        expect(page.locator("#link-state")).to_have_text("")
+        window.open("/sessions")
+        window.forgive("ERR_")
+
+
+@pytest.mark.long
+def test_a_run_that_is_deleted_under_its_page_is_told_by_its_lines(tmp_path: Path, opened: Open) -> None:
+    made = sample(tmp_path / "hello")
+    with served(made.root) as server:
+        window = opened(server)
+        page = window.open(f"/hello/runs/{made.approved}")
+        prune(made)
+        Journal(journal_path(made.root)).append(made.approved, "later", "note", {})
+        expect(page.locator("#why")).to_contain_text("Its state cannot be read")
+        for path in ("", "/evidence", "/answers/3"):
+            window.open(f"/hello/runs/{made.approved}{path}")
+            window.sees(made.approved)
+        window.open("/board")
+        window.sees(made.approved)
+
+
+def prune(made: Sample) -> None:
+    """Delete what the sample's runs keep, as `interlock prune` does."""
+    command = [sys.executable, "-m", "interlock", "prune", "--root", str(made.root), "--older-than", "0", "--yes"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not (made.root / ".interlock/runs" / made.approved).exists(), done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_ten_thousand_runs_are_walked_and_searched(tmp_path: Path, opened: Open) -> None:
+    project = make_project(tmp_path / "hello")
+    run = project.run().run_id
+    lines = [entry for entry in project.entries() if entry.run == run]
+    with journal_path(project.root).open("ab") as file:
+        for number in range(10_000):
+            prev = "0" * 64
+            for entry in lines[:3]:
+                line = {**asdict(entry), "run": f"COPY-{number:05}.1", "prev": prev}
+                del line["hash"]
+                prev = hashlib.sha256(canonical(line)).hexdigest()
+                file.write(canonical({**line, "hash": prev}) + b"\n")
+    with served(project.root) as server:
+        window = opened(server)
+        page = window.open("/board")
+        window.sees("10001 runs")
+        start = time.monotonic()
+        page.get_by_role("link", name="Older").click()
+        page.wait_for_url("**page=2")
+        page.get_by_label("Search").fill("copy-04321")
+        page.get_by_role("button", name="Filter").click()
+        window.sees("COPY-04321.1")
+        assert time.monotonic() - start < 10
+        window.open("/")
+        window.open("/hello/journal")
+
+
+@pytest.mark.long
+def test_a_log_of_50_mb_is_read_in_pieces(tmp_path: Path, opened: Open) -> None:
+    root = tmp_path / "hello"
+    head = b'{"schema": "x"}\n'
+    data = head + b"".join(b"line %07d of a very long log <b>bold</b>\n" % number for number in range(1_200_000))
+    digest = keep(root, data[: 50 * 1024 * 1024])
+    row = {"key": "reports", "path": "artifacts/reports/L/1/GATE-X.log", "sha256": digest}
+    task = {"task": {"task_id": "L-1", "task": "t", "gates_required": ["GATE-X"]}}
+    line = {"attempt": 1, "role": "qa", "gate": "GATE-X", "ok": True, "tree": "", "files": [row], "findings": []}
+    Journal(journal_path(root)).extend("L-1.1", [("1", "run_started", task), ("2", "evidence", line)])
+    with served(root) as server:
+        window = opened(server)
+        page = window.open("/hello/runs/L-1.1/evidence")
+        page.get_by_role("link", name=re.compile("GATE-X.log")).click()
+        window.sees("52,428,800 bytes")
+        start = time.monotonic()
+        page.get_by_role("link", name="After").click()
+        window.sees("bytes 262,144 to 524,288")
+        page.get_by_role("link", name="The end").click()
+        window.sees("to 52,428,800")
+        assert time.monotonic() - start < 10
+
+
+@pytest.mark.long
+def test_a_run_with_a_hundred_attempts_is_shown_whole(tmp_path: Path, opened: Open) -> None:
+    project = make_project(tmp_path / "hello")
+    project.task = replace(project.task, run={"max_rework": 100})
+    project.runners["builder"] = Scripted([*(build(f"hi {n}\n") for n in range(99)), build()])
+    run = project.run().run_id
+    with served(project.root) as server:
+        for width in (375, 1280):
+            window = opened(server, viewport={"width": width, "height": 900})
+            page = window.open(f"/hello/runs/{run}")
+            assert page.locator(".matrix thead th").count() == 101
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            window.open(f"/hello/runs/{run}/evidence")
+
+
+@pytest.mark.long
+def test_hostile_texts_run_nothing_in_a_browser(tmp_path: Path, opened: Open) -> None:
+    root = tmp_path / "hello"
+    root.mkdir()
+    texts = Texts(groups(12))
+    write_run(root, "HOSTILE-1.1", texts)
+    write_run(root, "ODD-1.1", texts, closed=False)
+    write_ticket(root, "T-1", texts)
+    entries = [entry for entry in Journal(journal_path(root)).entries() if entry.run == "HOSTILE-1.1"]
+    runs = "/hello/runs/HOSTILE-1.1"
+    digests = [row["sha256"] for entry in entries if entry.type == "evidence" for row in entry.data["files"]]
+    answers = [entry.seq for entry in entries if entry.type == "answer"]
+    with served(root) as server:
+        window = opened(server)
+        page = window.page
+        paths = ["/", "/board", "/hello/journal", "/sessions", runs, f"{runs}?all=1", f"{runs}/evidence"]
+        paths += [f"{runs}/answers/{seq}" for seq in answers] + [f"{runs}/files/{each}/text" for each in digests]
+        for path in paths:
+            window.open(path)
+            for summary in page.locator("summary").all()[:40]:
+                summary.click()
+            assert innocent(page.evaluate(ELEMENTS)) == [], path
+        window.open(runs)
+        writer = Texts(groups(12))
+        for number in range(60):
+            data = {"by": writer(), "path": writer(), "line": number, "text": writer()}
+            Journal(journal_path(root)).append("HOSTILE-1.1", f"live {number}", "comment", data)
+        expect(page.locator("#log li")).to_have_count(len(entries) + 60, timeout=20_000)
+        assert innocent(page.evaluate(ELEMENTS)) == []
+        for digest in digests:
+            answer = window.page.request.get(f"{server.url}{runs}/files/{digest}")
+            assert answer.headers["content-type"] in ("text/plain; charset=utf-8", "image/png")
+
+
+ELEMENTS = """() => [...document.querySelectorAll("*")].map(
+    e => [e.localName, ...[...e.attributes].map(a => a.name + "=" + a.value)])"""
+NEVER = {"iframe", "object", "embed", "base", "style", "math", "template", "audio", "video", "frame", "animate", "set"}
+
+
+def innocent(elements: list[list[str]]) -> list[str]:
+    """Return what of a document's elements could run."""
+    found = [name for name, *_ in elements if name in NEVER]
+    found += ["script"] * (sum(name == "script" for name, *_ in elements) - 2)
+    for name, *attributes in elements:
+        for attribute in attributes:
+            key, _, value = attribute.partition("=")
+            if key.startswith(("on", "hx-", "style", "srcdoc")) or (
+                key in ("href", "src", "action", "formaction") and not value.startswith(("/", "?", "#"))
+            ):
+                found.append(f"{name} {attribute}")
+    return found

@@ -1,0 +1,63 @@
+"""The pages pass the gates that Interlock holds others to, in light and dark, at every width."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from interlock.gates.collect import Cookie, Look, collect
+from interlock.gates.manifest import Binding
+from interlock.web.access import COOKIE
+from tests.web.browsing import Sample, Served, sample, screens, served
+
+pytestmark = pytest.mark.browser
+GATES = ("GATE-VISUAL-QA", "GATE-A11Y-BASELINE")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Sample:
+    return sample(tmp_path_factory.mktemp("gates") / "hello")
+
+
+@pytest.fixture(scope="module")
+def server(made: Sample) -> Generator[Served]:
+    with served(made.root) as running:
+        yield running
+
+
+UNDECIDED: Final = ("EVD546 GATE-A11Y-BASELINE: the engines could not decide 1 rule. `axe-core color-contrast`",)
+"""Of what is scrolled out of its own box, such as lines of a log: no engine sees what lies behind it."""
+
+
+def found(server: Served, path: str, out: Path, look: Look, *gates: str) -> list[str]:
+    """Return what the gates find on a page, errors and warnings."""
+    rows: list[str] = []
+    out.mkdir(exist_ok=True)
+    for gate in gates:
+        binding = Binding("pages", "PAGES-1", 1, "sha256:" + "0" * 64)
+        made = collect(gate, target=server.url + path, root=out, binding=binding, look=look, timeout_seconds=120)
+        rows += [f"{item.code} {item.message} {item.found}" for item in made.findings]
+        for file in made.files:
+            if file.key == "console":
+                lines = (out / file.path).read_text().splitlines()[1:]
+                rows += [line for line in lines if "the page gave up a request for EventSource" not in line]
+    return rows
+
+
+def test_the_collector_is_let_in_by_a_cookie(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        look = Look(0.1, ("reduce",), "dark", Cookie(COOKIE, server.cookie("read")))
+        assert found(server, "/board", tmp_path, look, "GATE-VISUAL-QA") == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("number", range(13))
+def test_every_screen_passes_the_projects_own_gates(
+    number: int, scheme: str, made: Sample, server: Served, tmp_path: Path
+) -> None:
+    path = screens(made, "hello")[number]
+    look = Look(0.1, ("reduce",), "dark" if scheme == "dark" else "light", Cookie(COOKIE, server.cookie()))
+    rows = found(server, path, tmp_path, look, *GATES)
+    assert [row for row in rows if row not in UNDECIDED or "/runs/" not in path] == [], path
