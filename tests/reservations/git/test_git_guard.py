@@ -353,6 +353,20 @@ def test_hook_called_by_hand_is_refused_though_nobody_holds_anything(guarded: Ch
         assert guarded.guard("bob", line) is not None, line
 
 
+def test_no_agent_decides_in_a_persons_place_though_nobody_holds_anything(guarded: Checkout) -> None:
+    guarded.release("ann")
+    lines = (
+        "interlock answer T-1.1 accept",
+        "interlock ui --no-browser",
+        "cd src && python3 -m interlock answer T-1 waive",
+        "env -u INTERLOCK_AGENT_ID interlock answer T-1 refuse --reason x",
+        "(interlock 'answer' T-1)",
+        "bash -c 'interlock ui'",
+    )
+    assert [line for line in lines if "for the person who owns" not in (guarded.guard("bob", line) or "")] == []
+    assert guarded.guard("bob", "grep -rn 'interlock answer' docs | head") is None
+
+
 def test_speaking_of_hooks_is_free_where_nobody_holds_anything(guarded: Checkout) -> None:
     guarded.release("ann")
     lines = ["grep -rn 'interlock hook' $HOME | head", "interlock uninstall", "echo interlock hook > $FILE; $RUN hook"]

@@ -1,0 +1,86 @@
+"""`interlock answer` and `interlock ui`: for a person in a terminal, and for no agent."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from interlock.cli.main import interlock as group
+from interlock.reservations import identity, process
+from interlock.reservations.process import Process
+from tests.graph.conftest import Project, Scripted, build, make_project
+from tests.graph.test_objections import WHY, objecting
+from tests.table import each_row
+
+
+@pytest.fixture
+def objected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Project, str]:
+    """Return a run that waits for an answer, called by a person: the tests themselves may be run by an agent."""
+    for name in identity.AGENT_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(process, "ancestors", lambda: iter([Process(1, 0, "bash", "")]))
+    project = make_project(tmp_path)
+    project.runners["builder"] = Scripted([objecting(), build("hi\n")])
+    return project, project.run().run_id
+
+
+def answer(project: Project, *arguments: str) -> Result:
+    """Call the command."""
+    return CliRunner().invoke(group, ["answer", *arguments, "--root", str(project.root)], catch_exceptions=True)
+
+
+def test_without_an_answer_the_question_is_shown(objected: tuple[Project, str]) -> None:
+    project, run_id = objected
+    shown = answer(project, run_id)
+    assert shown.exit_code == 3
+    assert f"GATE-TESTS: {WHY}" in shown.output
+    assert f"interlock answer {run_id} accept" in shown.output
+    asked = json.loads(answer(project, run_id, "--json").output)["question"]
+    assert (asked["kind"], asked["number"]) == ("objection", 1)
+
+
+def test_an_answer_is_kept_under_the_login_name(objected: tuple[Project, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    project, run_id = objected
+    monkeypatch.setenv("USER", "somebody-else")
+    assert answer(project, run_id, "accept", "--no-drive").exit_code == 0
+    view = project.drive(run_id)
+    assert view.question is not None
+    assert answer(project, run_id, "waive", "--reason", "x").exit_code == 2, "the gate is to be named"
+    assert answer(project, run_id, "waive", "--gate", "GATE-TESTS", "--reason", "x", "--no-drive").exit_code == 0
+    assert project.drive(run_id).status == "APPROVED"
+    assert project.entries("waiver")[0].data["by"] not in ("", "somebody-else")
+
+
+@each_row(
+    ("variable", "name", "words"),
+    [
+        *((variable, "bash", []) for variable in ("INTERLOCK_AGENT_ID", "CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI")),
+        ("", "claude", []),
+        ("", "codex", []),
+        ("", "node", ["node", "/usr/lib/node_modules/@google/gemini-cli/bundle/gemini.js"]),
+        ("", "interlock", ["python", "/bin/interlock", "run", "task.toml"]),
+        ("", "python", ["python", "/bin/interlock", "mcp"]),
+    ],
+)
+def test_whoever_looks_like_an_agent_is_refused(
+    variable: str, name: str, words: list[str], objected: tuple[Project, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, run_id = objected
+
+    def words_of(pid: int) -> list[str]:
+        return words if pid == 8 else ["bash"]
+
+    def above() -> Iterator[Process]:
+        yield from (Process(9, 8, "bash", ""), Process(8, 1, name, ""))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "ancestors", above)
+        patch.setattr(process, "words_of", words_of)
+        if variable:
+            patch.setenv(variable, "agent")
+        for call in (["answer", run_id, "accept"], ["ui", "--no-browser"]):
+            done = CliRunner().invoke(group, [*call, "--root", str(project.root)])
+            assert getattr(done.exception, "code", "") == "RUN645", call
+    assert project.drive(run_id).question is not None
