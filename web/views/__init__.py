@@ -11,12 +11,13 @@ from interlock.web.views import (
     leases,
     run,
     sessions,
+    statistics,
     tickets,
 )
 
 __all__ = ["ROUTES"]
 
-_SCREENS = (inbox, sessions, board, journal, leases, run, evidence, changes, decisions, tickets, actions)
+_SCREENS = (inbox, sessions, board, journal, leases, run, evidence, changes, decisions, tickets, statistics, actions)
 
 ROUTES = tuple(route for screen in _SCREENS for route in screen.ROUTES)
 """Every address but those of files and events; the first that fits answers."""

@@ -17,6 +17,7 @@ from interlock.web.access import still_stands
 from interlock.web.live import message, stream
 from interlock.web.matrix import MARKS, matrix
 from interlock.web.pages import page, site_of
+from interlock.web.plots import of_run
 from interlock.web.site import NotHereError, Project
 from interlock.web.timeline import timeline
 from interlock.web.words import Said, said
@@ -68,7 +69,8 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
         }  # fmt: skip
     return {
         "project": project, "row": row, "why": explained, "timeline": timeline(entries), "marks": MARKS,
-        "matrix": matrix(row.gates, entries), "answers": _answers(entries), "log": log_of(entries)[-LOG_LINES:],
+        "matrix": matrix(row.gates, entries), "plots": of_run(row), "answers": _answers(entries),
+        "log": log_of(entries)[-LOG_LINES:],
         "log_count": len(entries), "position": project.feed.position, "waiting_for": waiting,
         "question": question, "can_resume": can_resume, "can_abandon": can_abandon,
     }  # fmt: skip
