@@ -91,6 +91,42 @@ def test_a_page_is_live_and_keeps_what_one_types_and_where_one_is(made: Sample, 
 
 
 @pytest.mark.long
+def test_what_is_opened_written_and_focused_in_a_live_part_stays_as_it_is(
+    made: Sample, server: Served, opened: Open
+) -> None:
+    window = opened(server)
+    journal = Journal(journal_path(made.root))
+    run = f"LIVE-{time.monotonic_ns()}.1"
+    task = {"task": {"task_id": "LIVE-2", "task": "again", "gates_required": ["GATE-X"]}}
+
+    page = window.open(f"/hello/runs/{made.waiting}")
+    page.locator("summary", has_text="End it for good").click()
+    page.locator("summary", has_text="The same as a table").focus()
+    journal.append(made.waiting, f"{run} 1", "comment", {"by": "ann", "path": "a", "line": 1, "text": "one"})
+    window.sees("ann comments on a:1: one", within="#log")
+    page.wait_for_timeout(500)
+    expect(page.get_by_role("button", name="Abandon")).to_be_visible()
+    assert page.evaluate("document.activeElement.textContent") == "The same as a table"
+
+    page = window.open("/hello/leases")
+    page.locator("summary", has_text="Ask for it").last.click()
+    page.get_by_label("Reason").last.fill("half a sen")
+    page.locator("h1").click()
+    with page.expect_response("**/hello/leases"):
+        journal.append(run, "1", "run_started", task)
+    page.wait_for_timeout(200)
+    assert page.get_by_label("Reason").last.input_value() == "half a sen"
+
+    page = window.open("/board")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    held = page.evaluate("document.activeElement.href")
+    journal.append(f"{run}x", "1", "run_started", task)
+    expect(page.locator("#rows")).to_contain_text(f"{run}x")
+    assert page.evaluate("document.activeElement.href") == held
+
+
+@pytest.mark.long
 def test_every_screen_loads_without_a_fault_and_fits_its_window(made: Sample, server: Served, opened: Open) -> None:
     for width, scheme in ((375, "light"), (768, "dark"), (1280, "light")):
         window = opened(server, viewport={"width": width, "height": 800}, color_scheme=scheme)
