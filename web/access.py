@@ -32,6 +32,7 @@ HEADERS: Final = {
     ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
+    # Not `no-referrer`: a browser then sends `Origin: null` with the forms of these pages too.
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",

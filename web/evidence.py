@@ -94,8 +94,9 @@ def cited(entries: Iterable[Entry]) -> dict[str, File]:
 
 def read(root: Path, file: File) -> bytes | None:
     """Return the bytes of a file as they were judged; None when nothing has that digest any more."""
-    for path in (f"{OBJECTS}/{file.sha256[:2]}/{file.sha256}", present_path(root, file.path, file.sha256)):
-        found = read_evidence(root, path)
+    kept = f"{OBJECTS}/{file.sha256[:2]}/{file.sha256}"
+    for place in (lambda: kept, lambda: present_path(root, file.path, file.sha256)):  # the second one reads files
+        found = read_evidence(root, place())
         if isinstance(found, EvidenceFile) and found.sha256 == file.sha256:
             return found.data
     return None

@@ -104,13 +104,13 @@ def stream(request: Request, body: Callable[[dict[str, int]], AsyncIterator[str]
 
 
 async def events(request: Request) -> Response:
-    """Tell a page which runs changed: `changed` events with `project`, `run` and `type`."""
+    """Tell a page which runs changed since it was made: `changed` events with `project` and `runs`."""
     site, live, stands = site_of(request), request.app.state.live, still_stands(request.scope)
 
     async def body(after: dict[str, int]) -> AsyncIterator[str]:
         at = {key: after.get(key, -1) for key in site.projects}
         yield ": hello\n\n"
-        async for heard in live.changes():
+        async for heard in live.changes(at_once=True):
             if not stands():
                 yield message({}, name="ended")
                 return

@@ -135,6 +135,7 @@ def page(request: Request, template: str, values: Mapping[str, Any], *, status: 
         "projects": site.projects,
         "here": request.url.path,
         "waiting": request.app.state.waiting(),
+        "positions": ",".join(f"{key}:{project.feed.position}" for key, project in site.projects.items()),
     }
     text = render(template, {**shared, **values})
     return HTMLResponse(text.encode("utf-8", "backslashreplace"), status_code=status)

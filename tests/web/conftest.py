@@ -1,19 +1,26 @@
 """Pages over real projects, and browsers that were let in."""
 
 import html
+import os
 import re
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx2 as httpx
 import pytest
 from starlette.testclient import TestClient
 
+from interlock.gates.collect import find_browser
 from interlock.web import Pages, Rights, Sessions, make_pages
 from interlock.web.access import ENTER
 from tests.graph.conftest import Project, make_project
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser as Chromium
+
+    from tests.web.browsing import Served, Visit
 
 HOST: Final = "127.0.0.1:8000"
 URL: Final = f"http://{HOST}"
@@ -91,3 +98,34 @@ def over() -> Generator[Callable[..., World]]:
 def world(over: Callable[..., World], project: Project) -> World:
     """Return pages over the project."""
     return over(project.root)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Generator["Chromium"]:
+    """Return a browser for the tests of a module."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=flags)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium: "Chromium") -> Generator["Callable[..., Visit]"]:
+    """Return what opens a window of a server; at the end, nothing may have gone wrong in any."""
+    from tests.web.browsing import visit
+
+    windows: list[tuple[Any, Visit]] = []
+
+    def enter(of: "Served", *arguments: Any, **wishes: Any) -> "Visit":
+        context, made = visit(chromium, of, *arguments, **wishes)
+        windows.append((context, made))
+        return made
+
+    yield enter
+    wrong = [fault for _, made in windows for fault in made.wrong]
+    for context, _ in windows:
+        context.close()
+    assert wrong == []

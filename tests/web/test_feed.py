@@ -1,5 +1,7 @@
 """The rows that the journal's lines give."""
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,3 +75,17 @@ def test_a_damaged_journal_is_named_and_what_was_read_stays(over: Callable[..., 
     text = browser.text("/board")
     assert "The journal of hello cannot be read" in text
     assert "HELLO-001.1" in text
+
+
+def test_a_page_is_told_what_happened_since_it_was_made(over: Callable[..., World], project: Project) -> None:
+    browser = over(project.root).browser()
+    path = re.findall(r'data-events="([^"]+)"', browser.get("/board").text)[0]
+    assert path == "/events?after=hello:0"
+    run_id = project.run().run_id
+    asked: list[str] = []
+    with browser.client.stream("GET", path) as answer:
+        for line in answer.iter_lines():
+            asked.append(line)
+            if line.startswith("data:"):
+                break
+    assert run_id in json.loads(asked[-1].removeprefix("data: "))["runs"]

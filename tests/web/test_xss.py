@@ -64,6 +64,8 @@ def pages_of(browser: Browser, key: str, text: Texts, real: str) -> Iterator[tup
     runs = f"/{key}/runs/{RUN}"
     sequence = [line for line in browser.get(f"/{key}/journal/export").text.splitlines() if RUN in line]
     entries = [json.loads(line) for line in sequence]
+    told = browser.get(f"/{key}/journal/export?run={real}&type=answer").text
+    refused = json.loads(told.splitlines()[0])["seq"]
     answers = [entry["seq"] for entry in entries if entry["type"] == "answer"]
     digests = [row["sha256"] for entry in entries if entry["type"] == "evidence" for row in entry["data"]["files"]]
     paths: Mapping[str, str] = {
@@ -80,6 +82,7 @@ def pages_of(browser: Browser, key: str, text: Texts, real: str) -> Iterator[tup
         "leases": f"/{key}/leases",
         "sessions": "/sessions",
         "real run": f"/{key}/runs/{real}",
+        "real answer": f"/{key}/runs/{real}/answers/{refused}",
         "form": f"/{key}/runs/{real}/answer/builder",
     }
     for name, path in paths.items():
@@ -135,7 +138,7 @@ def made(over: Callable[..., World], base: Path, text: Texts) -> dict[str, str]:
     return dict(pages_of(browser, key, text, real))
 
 
-JUDGED: Final = ("real run", "form", "preview", "ask", "release", "respond")
+JUDGED: Final = ("real ", "form", "preview", "ask", "release", "respond")
 """Pages with what the rules find in a text: other findings in another text, of the same elements."""
 
 
