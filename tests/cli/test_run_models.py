@@ -90,7 +90,8 @@ def test_the_model_does_what_nobody_did_and_its_cost_is_told_in_every_place(proj
 
 def test_each_step_is_a_line_of_json_of_a_shape_that_is_written_down(project: Path) -> None:
     team = project / "team.py"
-    team.write_text(team.read_text().replace("logs = ", 'print("a stray word")\n    logs = '))
+    spoken = 'def tester(ask: Ask) -> str:\n    print("a stray word")\n    return judge_log(ask)\n'
+    team.write_text(team.read_text().replace("tester = judge_log\n", spoken))
     (project / "check.sh").write_text("exit 1\n")
     (project / "interlock.toml").write_text((project / "interlock.toml").read_text() + "[run]\nmax_rework = 0\n")
     done = interlock(project, "run", "task.toml", "--json", "--model", "builder=command:claude")

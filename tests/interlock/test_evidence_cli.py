@@ -95,6 +95,8 @@ def test_a_page_is_watched_as_long_as_the_project_says(project: Path, monkeypatc
     for text, seconds in (("", 3.0), ("[evidence]\nlook_seconds = 7.5\n", 7.5)):
         (project / "interlock.toml").write_text(text)
         assert run("console", "site/clean.html").exit_code == 1
-        assert asked[-1]["look"] == {"seconds": seconds, "motions": ("reduce", "no-preference")}
+        assert asked[-1]["look"] == {
+            "seconds": seconds, "motions": ("reduce", "no-preference"), "scheme": "light", "cookie": None,
+        }  # fmt: skip
     (project / "interlock.toml").write_text("[evidence]\nlook = 1\n")
     assert isinstance(run("console", "site/clean.html").exception, ConfigError)
