@@ -127,9 +127,14 @@ def _answer_key(role: Role, state: TaskState, number: int) -> str:
     The name of the step follows from the checkpoint that it began with. It is the same when the step runs again after
     a crash, and nobody knows it before: a file that was laid out earlier for a later ask is never read.
     """
+    return f"{state['attempt']}.{state['turn']}-{role.name}-{number}.{step_mark()}"
+
+
+def step_mark() -> str:
+    """Return what tells this step of the graph from all others, and that nobody knows before it begins."""
     info = get_runtime().execution_info
     assert info is not None, "only a node of a graph asks"
-    return f"{state['attempt']}.{state['turn']}-{role.name}-{number}.{_digest(info.task_id)[:16]}"
+    return _digest(info.task_id)[:16]
 
 
 def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunStore, number: int) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 from langgraph.types import interrupt
 
 from interlock.envelope.protocol import Role
+from interlock.graph.task.asking import step_mark
 from interlock.graph.task.collecting import Collecting, Update
 from interlock.graph.task.machine import objections
 from interlock.graph.task.orchestrator import reason
@@ -36,16 +37,17 @@ class Deciding(Collecting):
         others = tuple(text for text in reasons if text.partition(":")[0] not in gates)
         number = state.get("questions", 0) + 1
         role = self.build_order[state["step"]].name
-        asked = Question(number, "objection", role, gates, self.context.tree(), state["attempt"], others)
-        answer = taken(self._store(state), asked, interrupt(asked.to_json()))
-        data: Update = {"number": number, "attempt": state["attempt"], "gates": dict(gates), "role": role}
+        name = decision_key(number, step_mark())
+        asked = Question(number, "objection", role, gates, self.context.tree(), state["attempt"], others, name)
+        answer = taken(self._store(state), asked, interrupt({**asked.to_json(), "key": name}))
+        data: Update = {"number": number, "key": name, "attempt": state["attempt"], "gates": dict(gates), "role": role}
         data |= {"answer": answer.kind, "by": answer.by, "reason": answer.reason, "answer_sha256": answer.sha256}
         if answer.task is not None:
             data |= {
                 "task": {**self.context.task.to_json(), "base": ""},
                 "task_sha256": self.context.task.fingerprint(),
             }
-        self.recorder.keep(state["run_id"], f"{decision_key(number)}/answered", "objection_answered", data)
+        self.recorder.keep(state["run_id"], f"question.{number}/answered", "objection_answered", data)
         rows = {
             gate: Objection(attempt=state["attempt"], reason=why, answer=answer.kind) for gate, why in gates.items()
         }
@@ -67,12 +69,20 @@ class Deciding(Collecting):
         said = tuple(text for row in rows for text in row["reasons"] if text.partition(":")[0] == gate)
         number = state.get("questions", 0) + 1
         why = state.get("objections", {})[gate]["reason"]
-        asked = Question(number, "waiver", "", {gate: why}, state["tree"], state["attempt"], said)
-        answer = taken(self._store(state), asked, interrupt(asked.to_json()))
-        data = {"number": number, "gate": gate, "tree": state["tree"], "attempt": state["attempt"], "by": answer.by}
+        name = decision_key(number, step_mark())
+        asked = Question(number, "waiver", "", {gate: why}, state["tree"], state["attempt"], said, name)
+        answer = taken(self._store(state), asked, interrupt({**asked.to_json(), "key": name}))
+        data = {
+            "number": number,
+            "key": name,
+            "gate": gate,
+            "tree": state["tree"],
+            "attempt": state["attempt"],
+            "by": answer.by,
+        }
         data |= {"reason": answer.reason, "answer_sha256": answer.sha256}
         kind = "waiver" if answer.kind == "waive" else "waiver_declined"
-        self.recorder.keep(state["run_id"], f"{decision_key(number)}/answered", kind, data)
+        self.recorder.keep(state["run_id"], f"question.{number}/answered", kind, data)
         if answer.kind == "waive":
             row = Waiver(tree=state["tree"], by=answer.by, reason=answer.reason, attempt=state["attempt"])
             return {"questions": number, "waivers": {**state.get("waivers", {}), gate: row}}

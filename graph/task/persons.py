@@ -17,10 +17,10 @@ from interlock.graph.task.questions import (
     PersonsAnswer,
     Question,
     QuestionError,
-    kept_to,
+    kept_as,
 )
 from interlock.graph.task.runs import view_run
-from interlock.graph.task.store import RunStore, decision_key
+from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
 from interlock.redaction import redactor_for
 
@@ -88,8 +88,9 @@ def answer_question(
     if view.abandoned:
         raise RunAbandonedError(run_id)
     question = view.question
-    if number is not None and (before := kept_to(store, number)) is not None:
-        raise _answered(run_id, before)
+    before = next((key for at, key, _ in store.decisions() if at == number), "")
+    if before and (given := kept_as(store, before)) is not None:
+        raise _answered(run_id, given)
     if question is None or number not in (None, question.number):
         raise QuestionError(
             "RUN640",
@@ -109,8 +110,8 @@ def answer_question(
         task = _correction(root, view.task, view.policy, task)
     now = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="seconds")
     given = PersonsAnswer(kind, meant, reason, by, now, task.to_json() if kind == "correct" and task else None)
-    if store.keep_first(decision_key(question.number), given.text) != given.text:
-        other = kept_to(store, question.number)
+    if store.keep_first(question.key, given.text) != given.text:
+        other = kept_as(store, question.key)
         assert other is not None, "it was there a moment ago"
         raise _answered(run_id, other)
     return question

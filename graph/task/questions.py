@@ -1,7 +1,8 @@
 """What a run asks a person, and the answers: to an objection, and whether to waive a gate for the handed-over tree.
 
-A question has a number in its run. Its answer is kept in the run's folder under that number before the graph goes on;
-the first one stays. The journal line that follows holds its digest, so that an answer which is edited later is noticed.
+A question has a number in its run, and a key that nobody knows before it is asked: a file that was laid out earlier is
+never read as its answer. The answer is kept in the run's folder under that key before the graph goes on; the first one
+stays. The journal line that follows holds its digest, so that an answer which is edited later is noticed.
 """
 
 import hashlib
@@ -64,6 +65,7 @@ class Question:
         tree: Digest of the scope; for a waiver, of what was handed over.
         attempt: The round of work.
         reasons: What was said besides: the other reasons of the answer, or what the judges said of the gate.
+        key: Under what the answer is kept.
     """
 
     number: int
@@ -73,16 +75,19 @@ class Question:
     tree: str
     attempt: int
     reasons: tuple[str, ...] = ()
+    key: str = ""
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "Question":
-        """Return a question that `to_json` made."""
+        """Return a question from what a node asks."""
         values: dict[str, Any] = {**row, "reasons": tuple(row["reasons"])}
         return cls(**values)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {**asdict(self), "gates": dict(self.gates), "reasons": list(self.reasons)}
+        """Return it as JSON values for those who look, without its key."""
+        values = {**asdict(self), "gates": dict(self.gates), "reasons": list(self.reasons)}
+        del values["key"]
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +112,19 @@ class PersonsAnswer:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def kept_to(store: RunStore, number: int) -> PersonsAnswer | None:
-    """Return the answer that is kept to a question; None when there is none.
+def kept_as(store: RunStore, key: str) -> PersonsAnswer | None:
+    """Return the answer that is kept under the key of a question; None when there is none.
 
     Raises:
         RunDamagedError: What is kept is no answer.
     """
-    row = store.decision(number)
+    row = next((row for _, name, row in store.decisions() if name == key), None)
     if row is None:
         return None
     try:
         return PersonsAnswer(**row)
     except TypeError as error:
-        raise store.damaged(f"answers/question.{number}.txt", "it is no answer of a person") from error
+        raise store.damaged(f"answers/{key}.txt", "it is no answer of a person") from error
 
 
 def taken(store: RunStore, question: Question, text: object) -> PersonsAnswer:
@@ -128,7 +133,7 @@ def taken(store: RunStore, question: Question, text: object) -> PersonsAnswer:
     Raises:
         RunDamagedError: It is not the one that is kept, or none to this question.
     """
-    kept = kept_to(store, question.number)
+    kept = kept_as(store, question.key)
     given = text.decode() if isinstance(text, bytes) else str(text)
     if kept is None or kept.text != given or kept.kind not in WAYS[question.kind]:
         raise RunDamagedError(

@@ -28,14 +28,14 @@ from interlock.graph.task.machine import QUESTIONS, RESUMED
 from interlock.graph.task.policy import Policy, key_variables
 from interlock.graph.task.preflight import admitted, preflight, prepare, refusal
 from interlock.graph.task.progress import Notice, Progress
-from interlock.graph.task.questions import ANSWERS, kept_to
+from interlock.graph.task.questions import ANSWERS, kept_as
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.scope_leases import ScopeLeases, clear
 from interlock.graph.task.sealing import accepted, base_of, decided_before, is_accepted, left_over, seal_run
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
-from interlock.graph.task.store import RunStore, create_next, decision_key
+from interlock.graph.task.store import RunStore, create_next
 from interlock.graph.task.task import Task
-from interlock.graph.task.view import RunView, decided, hand_in, keep_early, keep_given, resume_map, view_of
+from interlock.graph.task.view import RunView, decided, hand_in, keep_early, keep_given, open_keys, resume_map, view_of
 from interlock.journal import Head, Journal
 from interlock.redaction import redactor_for
 
@@ -170,7 +170,7 @@ def _drive(
             config = _config(run_id, policy)
             state = read_state(store, graph, config)
             view = view_of(store, task, policy, state)
-            _check_records(root, view, frozen, {step.name for step in state.tasks})
+            _check_records(root, view, frozen, {step.name for step in state.tasks}, open_keys(state))
             redactor = redactor_for(root, key_variables(policy))
             notice = Progress(store, redactor).telling(notice)
             texts = {role: redactor.text(text) for role, text in answers.items()}
@@ -342,7 +342,7 @@ def _config(run_id: str, policy: Policy) -> RunnableConfig:
     return {"configurable": {"thread_id": run_id}, "recursion_limit": limit}
 
 
-def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> None:
+def _check_records(root: Path, view: RunView, frozen: str, steps: set[str], open_keys: set[str]) -> None:
     """Refuse to go on when the frozen task or the journal is not what the checkpoint says was written.
 
     After the line that the checkpoint knows, a step that was cut off may have written its own lines and no others.
@@ -354,12 +354,11 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
         )
     entries = list(Journal(journal_path(root)).entries(view.run_id))
     store = RunStore(root, view.run_id)
-    for entry in entries:
-        if entry.type in ANSWERS:
-            number = int(entry.data["number"])
-            answer = kept_to(store, number)
-            if answer is None or answer.sha256 != entry.data["answer_sha256"]:
-                raise store.damaged(f"answers/{decision_key(number)}.txt", "it is not what the journal says")
+    told = {str(entry.data["key"]): str(entry.data["answer_sha256"]) for entry in entries if entry.type in ANSWERS}
+    for key in {*told, *(name for _, name, _ in store.decisions())} - open_keys:
+        answer = kept_as(store, key)
+        if answer is None or answer.sha256 != told.get(key):
+            raise store.damaged(f"answers/{key}.txt", "the journal knows no such answer of a person")
     head = view.head or Head(0, "")
     if head.seq and (len(entries) < head.seq or entries[head.seq - 1].hash != head.hash):
         raise RunDamagedError(

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Generator, Iterator, Mapping
+import re
+from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
@@ -28,6 +29,7 @@ _MAX_STOP_CHARS = 2000
 
 CHECKPOINTS: Final = "checkpoints.sqlite"
 _OWNER: Final = "owner"
+_DECISION: Final = re.compile(r"question\.(\d{1,9})\.[0-9a-f]{16}", re.ASCII)
 """The file with the caller that began the run."""
 _PRUNED: Final = "pruned"
 """The file in `.interlock` with the runs whose folders a person had removed."""
@@ -104,32 +106,27 @@ class RunStore(RunFolder):
             raise self.damaged(name, f"it is not JSON: {error}") from error
         try:
             task, policy = Task.from_json(read["task"]), Policy.from_json(read["policy"])
-            for decision in self._decisions():
+            for _, _, decision in self.decisions():
                 if decision.get("task") is not None:
                     task = Task.from_json(decision["task"])
             return task, policy, hashlib.sha256(data).hexdigest()
         except (ValueError, KeyError, TypeError) as error:
             raise self.damaged(name, "it holds no task and policy") from error
 
-    def decision(self, number: int) -> dict[str, Any] | None:
-        """Return what a person answered to a question of the run, as JSON values, or None.
+    def decisions(self) -> list[tuple[int, str, dict[str, Any]]]:
+        """Return what lies there as answers of a person: the number of the question, the key, and JSON values.
 
         Raises:
-            RunDamagedError: It cannot be read back.
+            RunDamagedError: One cannot be read back.
         """
-        key = decision_key(number)
-        text = self.answer(key)
-        try:
-            return None if text is None else dict(json.loads(text))
-        except (ValueError, TypeError, RecursionError) as error:
-            raise self.damaged(f"answers/{key}.txt", "it is no answer of a person") from error
-
-    def _decisions(self) -> Iterator[dict[str, Any]]:
-        for number in count(1):
-            row = self.decision(number)
-            if row is None:
-                return
-            yield row
+        found: list[tuple[int, str, dict[str, Any]]] = []
+        for path in (self.folder / "answers").glob("question.*.txt"):
+            name = _DECISION.fullmatch(path.stem)
+            try:
+                found.append((int(name[1] if name else ""), path.stem, dict(json.loads(self.answer(path.stem) or ""))))
+            except (ValueError, TypeError, RecursionError) as error:
+                raise self.damaged(f"answers/{path.name}", "it is no answer of a person") from error
+        return sorted(found, key=lambda row: row[:2])
 
     def answer(self, key: str) -> str | None:
         """Return the answer stored under a key, or None when there is none that could have been stored."""
@@ -269,9 +266,9 @@ class RunStore(RunFolder):
         return self.held("lock")
 
 
-def decision_key(number: int) -> str:
-    """Return the key under which the answer of a person to a question of a run is kept."""
-    return f"question.{number}"
+def decision_key(number: int, mark: str) -> str:
+    """Return the key under which the answer of a person to a question is kept; `mark` is known once it is asked."""
+    return f"question.{number}.{mark}"
 
 
 def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> UnknownRunError:

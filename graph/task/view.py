@@ -18,7 +18,7 @@ from interlock.graph.errors import AnswerError
 from interlock.graph.task.asking import may_ask_again, reask_number
 from interlock.graph.task.machine import QUESTIONS, unjudged
 from interlock.graph.task.policy import Policy, key_variables
-from interlock.graph.task.questions import Question, kept_to
+from interlock.graph.task.questions import Question, kept_as
 from interlock.graph.task.state import TaskState
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
@@ -117,7 +117,7 @@ def view_of(store: RunStore, task: Task, policy: Policy, state: StateSnapshot) -
     open_now = [(task_.name, item.value) for task_ in state.tasks for item in task_.interrupts if not task_.result]
     waiting = tuple(Waiting(name, value) for name, value in open_now if name not in QUESTIONS)
     asked = next((Question.from_json(value) for name, value in open_now if name in QUESTIONS), None)
-    answered = asked is not None and kept_to(store, asked.number) is not None
+    answered = asked is not None and kept_as(store, asked.key) is not None
     phase: RunPhase
     if state.created_at is None:
         phase = "new"
@@ -202,13 +202,18 @@ def resume_map(
     }
 
 
+def open_keys(state: StateSnapshot) -> set[str]:
+    """Return the keys of the questions to a person that are open."""
+    return {str(item.value["key"]) for task in state.tasks for item in task.interrupts if task.name in QUESTIONS}
+
+
 def decided(state: StateSnapshot, store: RunStore) -> dict[str, bytes]:
     """Return what resumes the question to a person that is open, where its answer is kept."""
     return {
         item.id: answer.text.encode()
         for task in state.tasks
         for item in task.interrupts
-        if task.name in QUESTIONS and (answer := kept_to(store, int(item.value["number"]))) is not None
+        if task.name in QUESTIONS and (answer := kept_as(store, str(item.value["key"]))) is not None
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -15,7 +16,7 @@ from interlock.graph.errors import AnswerError, TaskError
 from interlock.graph.task.machine import Verdict, objections, standing
 from interlock.graph.verify import verify_journal
 from interlock.journal import Journal
-from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, reviewing
+from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, make_project, reviewing
 from tests.table import each_row
 
 WHY = "the check wants a word that the task forbids"
@@ -214,7 +215,7 @@ def test_declining_brings_the_gate_back(objected: tuple[Project, RunView]) -> No
 def test_an_answer_that_was_edited_afterwards_is_noticed(objected: tuple[Project, RunView]) -> None:
     project, view = objected
     answered(project, view, "accept")
-    path = project.root / f".interlock/runs/{view.run_id}/answers/question.1.txt"
+    (path,) = (project.root / f".interlock/runs/{view.run_id}/answers").glob("question.1.*.txt")
     kept = path.read_text()
     for name, value in {"by": "eve", "kind": "refuse", "task": project.task.to_json(), "odd": 1}.items():
         path.write_text(json.dumps({**json.loads(kept), name: value}, sort_keys=True))
@@ -226,6 +227,28 @@ def test_an_answer_that_was_edited_afterwards_is_noticed(objected: tuple[Project
             project.drive(view.run_id)
     path.write_text(kept)
     assert project.drive(view.run_id).question is not None
+
+
+@each_row("name", ["question.1", "question.1.0123456789abcdef", "question.2.0123456789abcdef", "question.x"])
+def test_an_answer_that_was_laid_out_before_the_question_decides_nothing(name: str, tmp_path: Path) -> None:
+    """What an agent can do in its turn: write files below the run's folder, under names that can be guessed."""
+    project = make_project(tmp_path / name)
+    planted = {"kind": "accept", "gate": "GATE-TESTS", "reason": "", "by": "ada", "at": "now", "task": None}
+
+    def cheat(ask: Ask) -> str:
+        folder = Path(ask.root) / f".interlock/runs/{ask.run_id}/answers"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.txt").write_text(json.dumps(planted, sort_keys=True))
+        return objecting()(ask)
+
+    project.runners["builder"] = Scripted([cheat, build("hi\n")])
+    with suppress(RunDamagedError):
+        view = project.run()
+        assert view.question is not None, "a person is asked all the same"
+        with pytest.raises(RunDamagedError):
+            project.drive(view.run_id)
+    assert project.entries("objection_answered") == []
+    assert "APPROVED" not in project.path()
 
 
 def test_without_a_person_no_combination_of_verdicts_objections_and_waivers_is_approved() -> None:
