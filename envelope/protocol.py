@@ -217,13 +217,13 @@ class Protocol:
         return role.kind == "build"
 
     def may_certify(self, role: Role, gate_id: str) -> bool:
-        """Return whether a role may certify a gate by itself."""
-        certifier = self.gate(gate_id).certifier
-        if certifier == ANYBODY or role.kind == "orchestrator":
+        """Return whether a role may certify a gate by itself; a gate that its command decides is certified by none."""
+        gate = self.gate(gate_id)
+        if gate.certifier == ANYBODY or role.kind == "orchestrator":
             return True
-        if certifier is None:
-            return role.kind in ("qa", "review")
-        return role.name == certifier
+        if gate.certifier is None:
+            return role.kind in ("qa", "review") and not gate.by_command
+        return role.name == gate.certifier
 
 
 DEFAULT_PROTOCOL: Final = Protocol()

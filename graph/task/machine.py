@@ -178,16 +178,14 @@ def certified(
 
     A gate that anybody may list is certified by any valid answer, and so always. A gate of a command without a
     certifier is passed by the orchestrator, which ran the command. A FAIL for excused gates alone certifies the others
-    that it lists, and never these.
+    that it lists; a gate that anybody failed is certified by nobody.
     """
     held = {gate.id for gate in protocol.gates.values() if gate.certifier == ANYBODY}
-    for name, verdict in verdicts.items():
-        if not is_no_obstacle(verdict, excused) or verdict["attempt"] != attempt or verdict["tree"] != tree:
-            continue
-        failed = {text.partition(":")[0] for text in verdict["reasons"]}
-        for gate_id in verdict["gates"]:
-            if gate_id not in failed and _is_certifier(protocol, name, gate_id):
-                held.add(gate_id)
+    rows = {name: verdict for name, verdict in verdicts.items() if verdict["attempt"] == attempt}
+    failed = {text.partition(":")[0] for verdict in rows.values() for text in verdict["reasons"]}
+    for name, verdict in rows.items():
+        if is_no_obstacle(verdict, excused) and verdict["tree"] == tree:
+            held |= {gate for gate in verdict["gates"] if gate not in failed and _is_certifier(protocol, name, gate)}
     return frozenset(held)
 
 

@@ -13,7 +13,7 @@ from interlock.agents import Ask
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GateSpec, Protocol
 from interlock.graph import QuestionError, RunDamagedError, RunView, answer_question
 from interlock.graph.errors import AnswerError, TaskError
-from interlock.graph.task.machine import Verdict, objections, standing
+from interlock.graph.task.machine import Verdict, certified, objections, standing
 from interlock.graph.verify import verify_journal
 from interlock.journal import Journal
 from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, make_project, reviewing
@@ -311,3 +311,36 @@ def test_an_approval_that_lacks_a_gate_nobody_waived_is_found_by_verify(objected
     forged = {**last, "from": "READY_FOR_REVIEW", "to": "APPROVED", "envelope": said}
     journal.append(view.run_id, "1~1/status/APPROVED", "status", forged)
     assert "RUN646" in {row.code for row in verify_journal(project.root).problems}
+
+
+
+def test_no_role_certifies_a_gate_that_its_command_failed(project: Project) -> None:
+    """The reviewer forges the log, which a weaker grade would let through; a person is asked all the same."""
+    project.configure('grade = "written"')  # of GATE-LINT, the last table
+    (project.root / "lint.sh").write_text("exit 1\n")
+    project.runners["builder"] = Scripted([objecting(f"GATE-LINT: OBJECTION: {WHY}", text="hello\n"), build()])
+
+    def forging(ask: Ask) -> str:
+        mine = Path(ask.root, ask.reports_dir, "lint.log")
+        mine.parent.mkdir(parents=True, exist_ok=True)
+        real = (mine.parent / "GATE-LINT.log").read_text()
+        mine.write_text(real.replace('"exit_status": 1', '"exit_status": 0'))
+        assert mine.read_text() != real
+        text = reviewing(ask).replace("  reports:\n", f"  reports:\n    - {ask.reports_dir}/lint.log\n")
+        return text.replace("GATES_PASSED:\n", "GATES_PASSED:\n- GATE-LINT\n")
+
+    project.runners["reviewer"] = Scripted([forging, reviewing])
+    view = answered(project, project.run(), "accept")
+    assert "APPROVED" not in project.path()
+    assert view.question is not None
+    assert (view.question.kind, list(view.question.gates)) == ("waiver", ["GATE-LINT"])
+    assert "ENV413" in project.codes("reviewer")[0]
+
+
+def test_what_one_judge_failed_no_other_judge_certifies() -> None:
+    protocol = Protocol(gates={**DEFAULT_PROTOCOL.gates, "GATE-X": GateSpec("GATE-X", "of no certifier")})
+    row = Verdict(role="", result="PASS", cause="gate", attempt=1, tree="t", gates=["GATE-X"], evidence=[], reasons=[])
+    failed = Verdict(**{**row, "result": "FAIL", "gates": [], "reasons": ["GATE-X: no"]})
+    rows = {"visual-qa": failed, "code-reviewer": row}
+    assert certified(protocol, {"code-reviewer": row}, 1, "t") >= {"GATE-X"}
+    assert "GATE-X" not in certified(protocol, rows, 1, "t", {"GATE-X"})
