@@ -46,7 +46,6 @@ def abandon(root: Path, run_id: str) -> bool:
         RunDamagedError: It cannot be read back.
     """
     store = RunStore(root, run_id)
-    task, policy, _ = store.load()
     with store.locked():
         view = view_run(run_id, root=root)
         open_before = not view.abandoned and (view.phase != "done" or bool(view.failed))
@@ -54,8 +53,8 @@ def abandon(root: Path, run_id: str) -> bool:
             data = {"status": view.status, "attempt": view.values.get("attempt", 0)}
             Recorder(Journal(journal_path(root))).keep(run_id, ABANDONED, ABANDONED, data)
             write_atomically(store.folder / ABANDONED, b"")
-        if policy.reserve:
-            clear(root, run_id, task)
+        if view.policy.reserve:
+            clear(root, run_id, view.task)
     return open_before
 
 

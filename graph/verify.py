@@ -14,13 +14,14 @@ from interlock.core.finding import Finding
 from interlock.graph.engine.folder import Pin, is_beside, journal_path, journal_run, list_runs, snapshots_path
 from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.task.comments import comment_problems
+from interlock.graph.task.questions import ANSWERS, NO_ANSWER, unknown_answers
 from interlock.graph.task.questions import CODES as QUESTION_RULES
 from interlock.graph.task.runs import RunView, kept_views
-from interlock.graph.task.store import pruned_runs
+from interlock.graph.task.store import RunStore, pruned_runs
 from interlock.graph.ticket.machine import Rebuilder
 from interlock.graph.ticket.state import RunState, terminal
 from interlock.graph.ticket.store import TicketStore
-from interlock.journal import Head, Journal, JournalDamaged, verify
+from interlock.journal import Entry, Head, Journal, JournalDamaged, verify
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 from interlock.reservations import Comparison, compare_here, place
 
@@ -174,7 +175,7 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     if not problems and not of_snapshots:
         damaged += _ticket_problems(root, tickets)
     journal = Journal(path)
-    damaged += [] if problems else _approvals(journal)
+    damaged += [] if problems else [*_approvals(journal), *_decisions(root, journal, views)]
     try:
         lines, names = sum(1 for _ in journal.entries()), {*journal.runs()}
     except JournalDamaged:
@@ -215,6 +216,19 @@ def _approvals(journal: Journal) -> Iterator[Finding]:
                     row.code, "error", run, row.title, f"{', '.join(named) or 'none'} passed", ", ".join(wanted),
                     row.remedy, path=str(journal.path),
                 )  # fmt: skip
+
+
+def _decisions(root: Path, journal: Journal, views: Mapping[str, RunView]) -> Iterator[Finding]:
+    """Hold the answers of people that the runs keep against the journal."""
+    lines: dict[str, list[Entry]] = {}
+    for entry in journal.entries():
+        if entry.type in ANSWERS:
+            lines.setdefault(entry.run, []).append(entry)
+    for run, view in views.items():
+        store = RunStore(root, run)
+        for key in unknown_answers(store, lines.get(run, ()), view.open_keys):
+            error, place = store.damaged(f"answers/{key}.txt", NO_ANSWER), f"{_folder_of(run)}/answers/{key}.txt"
+            yield Finding(error.code, "error", run, NO_ANSWER, key, "a line with its digest", error.fix, path=place)
 
 
 def _tickets(root: Path, damaged: list[Finding]) -> _Tickets:

@@ -137,7 +137,7 @@ AGENT_PROGRAMS: Final = frozenset({
     "interlock-mcp",
 })  # fmt: skip
 """Programs that run agents."""
-_AT_WORK: Final = frozenset({"run", "resume", "resolve", "mcp", "serve", "demo"})
+_AT_WORK: Final = frozenset({"run", "resume", "resolve", "mcp", "serve", "demo", "answer", "ui"})
 """What of Interlock runs agents."""
 
 

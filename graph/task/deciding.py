@@ -8,11 +8,11 @@ from langgraph.types import interrupt
 from interlock.envelope.protocol import Role
 from interlock.graph.task.asking import step_mark
 from interlock.graph.task.collecting import Collecting, Update
-from interlock.graph.task.machine import objections
 from interlock.graph.task.orchestrator import reason
 from interlock.graph.task.questions import AnswerKind, Question, taken
-from interlock.graph.task.state import Objection, TaskState, Waiver, objected_before
+from interlock.graph.task.state import Objection, TaskState, Waiver
 from interlock.graph.task.store import RunStore, decision_key
+from interlock.graph.task.task import Task
 
 _TOLD: Final[Mapping[AnswerKind, str]] = {
     "correct": "{by} corrected the task, which is now as assigned. {reason}",
@@ -29,12 +29,8 @@ class Deciding(Collecting):
 
     def objection(self, state: TaskState) -> Update:
         """Wait for a person's answer to an objection; what it says becomes a journal line and the next dispatch."""
-        required, protocol = self.context.task.gates_required, self.context.policy.protocol
-        reasons = state["fail_reasons"]
-        gates = objections(protocol, required, reasons, objected_before(state))
-        # After a correction the task may not require the gate any more; the question is the one that was asked.
-        gates = gates or objections(protocol, [text.partition(":")[0] for text in reasons], reasons, ())
-        others = tuple(text for text in reasons if text.partition(":")[0] not in gates)
+        gates = state.get("objected", {})
+        others = tuple(text for text in state["fail_reasons"] if text.partition(":")[0] not in gates)
         number = state.get("questions", 0) + 1
         role = self.build_order[state["step"]].name
         name = decision_key(number, step_mark())
@@ -43,10 +39,8 @@ class Deciding(Collecting):
         data: Update = {"number": number, "key": name, "attempt": state["attempt"], "gates": dict(gates), "role": role}
         data |= {"answer": answer.kind, "by": answer.by, "reason": answer.reason, "answer_sha256": answer.sha256}
         if answer.task is not None:
-            data |= {
-                "task": {**self.context.task.to_json(), "base": ""},
-                "task_sha256": self.context.task.fingerprint(),
-            }
+            task = Task.from_json(answer.task)
+            data |= {"task": {**answer.task, "base": ""}, "task_sha256": task.fingerprint()}
         self.recorder.keep(state["run_id"], f"question.{number}/answered", "objection_answered", data)
         rows = {
             gate: Objection(attempt=state["attempt"], reason=why, answer=answer.kind) for gate, why in gates.items()
@@ -60,6 +54,7 @@ class Deciding(Collecting):
             "objections": {**state.get("objections", {}), **rows},
             "fail_reasons": [*said, *others],
             "outcome": "answered",
+            **({} if answer.task is None else {"task": dict(answer.task)}),
         }
 
     def waiver(self, state: TaskState) -> Update:

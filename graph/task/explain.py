@@ -278,16 +278,16 @@ def _next_steps(
 
 def _decide(run_id: str, question: Question) -> list[str]:
     """Return how a person answers a question."""
-    gate = next(iter(question.gates))
+    gate, which = next(iter(question.gates)), f"--question {question.number}"
     if question.kind == "waiver":
         return [
-            f"A person who has seen the work waives it: interlock answer {run_id} waive --gate {gate} --reason WHY",
-            f"Or brings the gate back: interlock answer {run_id} decline --reason WHY",
+            f"Who has seen the work waives it: interlock answer {run_id} waive {which} --gate {gate} --reason WHY",
+            f"Or brings the gate back: interlock answer {run_id} decline {which} --reason WHY",
         ]
     return [
-        f"A person corrects the task: interlock answer {run_id} correct --task FILE",
-        f"Or refuses the objection: interlock answer {run_id} refuse --reason WHY",
-        f"Or accepts it, and decides about {gate} when the work is judged: interlock answer {run_id} accept",
+        f"A person corrects the task: interlock answer {run_id} correct {which} --task FILE",
+        f"Or refuses the objection: interlock answer {run_id} refuse {which} --reason WHY",
+        f"Or accepts it, and decides about {gate} when the work is judged: interlock answer {run_id} accept {which}",
     ]
 
 
@@ -308,7 +308,7 @@ def explanation_text(data: dict[str, Any]) -> str:
         lines.append(line if row["satisfiable"] == "yes" else f"{line}; cannot be met now: {row['satisfiable'][4:]}")
     if data["question"] is not None:
         of = data["question"]
-        lines.append(f"question {of['number']} to a person: {of['kind']}")
+        lines.append(f"question {of['number']} to a person: {of['kind']}, about the tree {of['tree']}")
         lines += [f"  {gate}: {why}" for gate, why in of["gates"].items()]
         lines += [f"  - {text}" for text in of["reasons"]]
     refusal = data["last_refusal"]

@@ -28,6 +28,7 @@ from interlock.graph.task.machine import (
     Outcome,
     Tally,
     judges,
+    objections,
     route,
     standing,
     tally,
@@ -40,6 +41,7 @@ from interlock.graph.task.sealing import seal_run
 from interlock.graph.task.state import (
     TaskState,
     excused_gates,
+    objected_before,
     round_of,
     waived_trees,
 )
@@ -97,7 +99,8 @@ class Nodes(Deciding):
             rework=cause is not None
             and REWORKABLE[cause]
             and state.get("attempt", 1) - state.get("corrected", 0) <= policy.max_rework,
-            progress=state.get("turn", 1) - state.get("questions", 0) < len(self.build_order) + policy.max_progress,
+            progress=state.get("turn", 1) - state.get("questions", 0) + state.get("questions_before", 0)
+            < len(self.build_order) + policy.max_progress,
         )
 
     def _standing(self, state: TaskState, kind: RoleKind, *, contents: bool = False) -> tuple[Cause | None, list[str]]:
@@ -178,7 +181,7 @@ class Nodes(Deciding):
             cleared = {"same_attempt": False}
         elif previous == "BLOCKED":
             attempt, turn, step = attempt + 1, 1, last
-            cleared = {"resumed": 0, "first_asks": {}}
+            cleared = {"resumed": 0, "first_asks": {}, "questions_before": state.get("questions", 0)}
         elif previous == "IN_PROGRESS":
             step = min(step + 1, last)
         role = self.build_order[step]
@@ -277,11 +280,13 @@ class Nodes(Deciding):
         text = "The task is blocked." if not rework else "The task goes back to the build agent with these reasons."
         hands_over = self.build_order[-1].name
         actions = [f"{hands_over} to rework the task"] if rework else ["a person to read the reasons and decide"]
-        objected = state.get("cause") == "objection"
+        required = self.context.task.gates_required
+        meant = objections(self.context.policy.protocol, required, reasons, objected_before(state))
+        objected = bool(meant) and state.get("cause") == "objection"
         if objected:
             text, actions = "An agent objects to a gate, and a person decides.", ["a person to answer the objection"]
         update = self._set(state, "BLOCKED", text, actions, reasons=reasons, extra={"cause": state.get("cause")})
-        return {**update, "outcome": "objection"} if objected else update
+        return {**update, "outcome": "objection", "objected": meant} if objected else update
 
     def resumed(self, state: TaskState) -> Update:
         """Take up the steps of this attempt that failed for a reason outside the work; all other verdicts stay."""

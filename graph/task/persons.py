@@ -57,11 +57,11 @@ def answer_question(
     run_id: str,
     kind: AnswerKind,
     *,
+    number: int,
     by: str,
     reason: str = "",
     gate: str = "",
     task: Task | None = None,
-    number: int | None = None,
 ) -> Question:
     """Answer what a run asks a person; `drive` then takes the run on. The first answer stays.
 
@@ -69,11 +69,11 @@ def answer_question(
         root: The project's root.
         run_id: The run.
         kind: How; see `WAYS`.
+        number: The number of the question that was read; an answer to another one is not taken.
         by: The login name of who answers.
         reason: Why; needed but for `correct` and `accept`.
         gate: The gate that is waived; it may be left out, since a question about a waiver is about one gate.
         task: The corrected task, for `correct`.
-        number: The number of the question that was read; an answer to another one is not taken.
 
     Returns:
         The question that was answered.
@@ -88,15 +88,12 @@ def answer_question(
     if view.abandoned:
         raise RunAbandonedError(run_id)
     question = view.question
-    before = next((key for at, key, _ in store.decisions() if at == number), "")
-    if before and (given := kept_as(store, before)) is not None:
-        raise _answered(run_id, given)
-    if question is None or number not in (None, question.number):
-        raise QuestionError(
-            "RUN640",
-            f"run {run_id} asks no person for a decision",
-            f"`interlock explain {run_id}` says what it waits for.",
-        )
+    if question is None or question.number != number:
+        for key in (key for at, key in store.decisions() if at == number):
+            if (given := kept_as(store, key)) is not None:
+                raise _answered(run_id, given)
+        asks = "no person for a decision" if question is None else f"question {question.number} now, and not {number}"
+        raise QuestionError("RUN640", f"run {run_id} asks {asks}", f"Read what it asks: `interlock answer {run_id}`.")
     if kind not in WAYS[question.kind]:
         ways = " or ".join(WAYS[question.kind])
         raise QuestionError("RUN642", f"`{kind}` is no answer to this {question.kind}", f"Answer {ways}.")

@@ -7,13 +7,14 @@ stays. The journal line that follows holds its digest, so that an answer which i
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from interlock.core.rule import rules
 from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.task.store import RunStore
+from interlock.journal import Entry
 
 QuestionKind: TypeAlias = Literal["objection", "waiver"]
 AnswerKind: TypeAlias = Literal["correct", "refuse", "accept", "waive", "decline"]
@@ -32,7 +33,7 @@ MAX_REASON_CHARS: Final = 1000
 
 CODES: Final = rules({
     "RUN640": ("A run is answered that asks a person for a decision.",
-               "`interlock explain RUN` says what the run waits for."),
+               "`interlock answer RUN` shows what the run asks, and the number of the question."),
     "RUN641": ("A question is answered once; the first answer stays.",
                "Read what was answered; the run has gone on with it."),
     "RUN642": ("An objection is answered by correct, refuse or accept; a waiver by waive or decline, for its gate.",
@@ -118,13 +119,24 @@ def kept_as(store: RunStore, key: str) -> PersonsAnswer | None:
     Raises:
         RunDamagedError: What is kept is no answer.
     """
-    row = next((row for _, name, row in store.decisions() if name == key), None)
-    if row is None:
+    text = store.answer(key)
+    if text is None:
         return None
     try:
-        return PersonsAnswer(**row)
-    except TypeError as error:
+        return PersonsAnswer(**json.loads(text))
+    except (ValueError, TypeError, RecursionError) as error:
         raise store.damaged(f"answers/{key}.txt", "it is no answer of a person") from error
+
+
+NO_ANSWER: Final = "the journal knows no such answer of a person"
+"""Why a run does not go on beside a file of `unknown_answers`."""
+
+
+def unknown_answers(store: RunStore, entries: Iterable[Entry], open_keys: Collection[str]) -> list[str]:
+    """Return the keys of answers of a person that are not as the journal's lines of the run say; see `NO_ANSWER`."""
+    told = {str(entry.data["key"]): entry.data["answer_sha256"] for entry in entries if entry.type in ANSWERS}
+    there = {key: store.answer(key) or "" for key in {*told, *(key for _, key in store.decisions())} - {*open_keys}}
+    return [key for key, text in sorted(there.items()) if hashlib.sha256(text.encode()).hexdigest() != told.get(key)]
 
 
 def taken(store: RunStore, question: Question, text: object) -> PersonsAnswer:

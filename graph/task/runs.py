@@ -8,6 +8,7 @@ os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
@@ -28,14 +29,23 @@ from interlock.graph.task.machine import QUESTIONS, RESUMED
 from interlock.graph.task.policy import Policy, key_variables
 from interlock.graph.task.preflight import admitted, preflight, prepare, refusal
 from interlock.graph.task.progress import Notice, Progress
-from interlock.graph.task.questions import ANSWERS, kept_as
+from interlock.graph.task.questions import ANSWERS, NO_ANSWER, unknown_answers
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.scope_leases import ScopeLeases, clear
 from interlock.graph.task.sealing import accepted, base_of, decided_before, is_accepted, left_over, seal_run
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.store import RunStore, create_next
 from interlock.graph.task.task import Task
-from interlock.graph.task.view import RunView, decided, hand_in, keep_early, keep_given, open_keys, resume_map, view_of
+from interlock.graph.task.view import (
+    RunView,
+    decided,
+    hand_in,
+    keep_early,
+    keep_given,
+    resume_map,
+    task_now,
+    view_of,
+)
 from interlock.journal import Head, Journal
 from interlock.redaction import redactor_for
 
@@ -166,11 +176,12 @@ def _drive(
         if store.abandoned():
             raise RunAbandonedError(run_id)
         with checkpointer(store) as saver:
-            graph = task_graph(task, root=root, policy=policy, runners=runners, checkpointer=saver, tape=tape)
+            graph_of = partial(task_graph, root=root, policy=policy, runners=runners, checkpointer=saver, tape=tape)
             config = _config(run_id, policy)
-            state = read_state(store, graph, config)
-            view = view_of(store, task, policy, state)
-            _check_records(root, view, frozen, {step.name for step in state.tasks}, open_keys(state))
+            state = read_state(store, graph_of(task), config)
+            task = task_now(task, state, store)
+            graph, view = graph_of(task), view_of(store, task, policy, state)
+            _check_records(root, view, frozen, {step.name for step in state.tasks})
             redactor = redactor_for(root, key_variables(policy))
             notice = Progress(store, redactor).telling(notice)
             texts = {role: redactor.text(text) for role, text in answers.items()}
@@ -257,8 +268,11 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
         known[key] = task_graph(task, root=root, policy=policy, runners=nobody)
     with checkpointer(store, looks=True) as saver:
         graph = known[key].copy({"checkpointer": saver})
-        view = view_of(store, task, policy, read_state(store, graph, _config(run_id, policy)))
-    return replace(view, phase="done", waiting=(), again={}, kept=(), abandoned=True) if store.abandoned() else view
+        state = read_state(store, graph, _config(run_id, policy))
+        view = view_of(store, task_now(task, state, store), policy, state)
+    if store.abandoned():
+        return replace(view, phase="done", waiting=(), again={}, kept=(), question=None, abandoned=True)
+    return view
 
 
 def unapproved_bases(root: Path, task_id: str) -> Iterator[tuple[str, Base]]:
@@ -342,7 +356,7 @@ def _config(run_id: str, policy: Policy) -> RunnableConfig:
     return {"configurable": {"thread_id": run_id}, "recursion_limit": limit}
 
 
-def _check_records(root: Path, view: RunView, frozen: str, steps: set[str], open_keys: set[str]) -> None:
+def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> None:
     """Refuse to go on when the frozen task or the journal is not what the checkpoint says was written.
 
     After the line that the checkpoint knows, a step that was cut off may have written its own lines and no others.
@@ -354,11 +368,8 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str], open
         )
     entries = list(Journal(journal_path(root)).entries(view.run_id))
     store = RunStore(root, view.run_id)
-    told = {str(entry.data["key"]): str(entry.data["answer_sha256"]) for entry in entries if entry.type in ANSWERS}
-    for key in {*told, *(name for _, name, _ in store.decisions())} - open_keys:
-        answer = kept_as(store, key)
-        if answer is None or answer.sha256 != told.get(key):
-            raise store.damaged(f"answers/{key}.txt", "the journal knows no such answer of a person")
+    for key in unknown_answers(store, entries, view.open_keys):
+        raise store.damaged(f"answers/{key}.txt", NO_ANSWER)
     head = view.head or Head(0, "")
     if head.seq and (len(entries) < head.seq or entries[head.seq - 1].hash != head.hash):
         raise RunDamagedError(

@@ -92,7 +92,9 @@ class TaskState(TypedDict):
     still to be delivered, or empty; `tree` is the digest of the scope as handed over; `spent` is an
     `agents.usage.Usage` as JSON by role, over the whole run; `sealing` is what the run froze for its sealed gates;
     `outside` are the files outside the scope that changed since work was assigned; `questions` counts what a person was
-    asked and answered, `corrected` how often the task was corrected: such an attempt is no round of rework;
+    asked and answered, `questions_before` those before this attempt; `objected` are the gates of the last objection,
+    with its reasons; `task` is the task as a person corrected it last, and `corrected` how often: such an attempt is no
+    round of rework;
     `same_attempt` says that after BLOCKED the attempt goes on; `objections` and `waivers` are by gate.
     """
 
@@ -116,6 +118,9 @@ class TaskState(TypedDict):
     spent: Annotated[dict[str, dict[str, Any]], merge]
     outbox: Annotated[dict[str, Event], merge]
     questions: NotRequired[int]
+    questions_before: NotRequired[int]
+    objected: NotRequired[dict[str, str]]
+    task: NotRequired[dict[str, Any]]
     corrected: NotRequired[int]
     same_attempt: NotRequired[bool]
     objections: NotRequired[dict[str, Objection]]

@@ -87,7 +87,7 @@ class RunStore(RunFolder):
     def load(self) -> tuple[Task, Policy, str]:
         """Return the frozen task and policy, and the digest of the file that holds them.
 
-        The task is as a person corrected it last; that a correction is the one of the journal is looked at by `drive`.
+        A person may have corrected the task since: `view_run` has it as it is now.
 
         Raises:
             UnknownRunError: There is no such run.
@@ -106,27 +106,14 @@ class RunStore(RunFolder):
             raise self.damaged(name, f"it is not JSON: {error}") from error
         try:
             task, policy = Task.from_json(read["task"]), Policy.from_json(read["policy"])
-            for _, _, decision in self.decisions():
-                if decision.get("task") is not None:
-                    task = Task.from_json(decision["task"])
             return task, policy, hashlib.sha256(data).hexdigest()
         except (ValueError, KeyError, TypeError) as error:
             raise self.damaged(name, "it holds no task and policy") from error
 
-    def decisions(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return what lies there as answers of a person: the number of the question, the key, and JSON values.
-
-        Raises:
-            RunDamagedError: One cannot be read back.
-        """
-        found: list[tuple[int, str, dict[str, Any]]] = []
-        for path in (self.folder / "answers").glob("question.*.txt"):
-            name = _DECISION.fullmatch(path.stem)
-            try:
-                found.append((int(name[1] if name else ""), path.stem, dict(json.loads(self.answer(path.stem) or ""))))
-            except (ValueError, TypeError, RecursionError) as error:
-                raise self.damaged(f"answers/{path.name}", "it is no answer of a person") from error
-        return sorted(found, key=lambda row: row[:2])
+    def decisions(self) -> list[tuple[int, str]]:
+        """Return what lies there under names of answers of a person: the number of the question, and the key."""
+        found = (_DECISION.fullmatch(path.stem) for path in (self.folder / "answers").glob("question.*.txt"))
+        return sorted((int(name[1]), name[0]) for name in found if name is not None)
 
     def answer(self, key: str) -> str | None:
         """Return the answer stored under a key, or None when there is none that could have been stored."""

@@ -75,6 +75,7 @@ class RunView:
         kept: Those of these roles whose answer is kept until it can be judged.
         abandoned: It was ended for good; it is `done`, wherever it was.
         question: What it waits for a person to decide; `answer_question` answers it, and no agent.
+        open_keys: The key of that question, also when its answer is kept and the run has not gone on yet.
     """
 
     run_id: str
@@ -89,6 +90,7 @@ class RunView:
     kept: tuple[str, ...] = ()
     abandoned: bool = False
     question: Question | None = None
+    open_keys: frozenset[str] = frozenset()
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -128,8 +130,9 @@ def view_of(store: RunStore, task: Task, policy: Policy, state: StateSnapshot) -
     else:
         phase = "waiting" if waiting or asked else "running"
     return RunView(
-        store.run_id, task, policy, phase, values, state.next, waiting, again=again, kept=kept, question=asked
-    )
+        store.run_id, task, policy, phase, values, state.next, waiting, again=again, kept=kept, question=asked,
+        open_keys=open_keys(state),
+    )  # fmt: skip
 
 
 def keep_early(view: RunView, store: RunStore, answers: Mapping[str, str], asks: Mapping[str, str]) -> dict[str, str]:
@@ -202,9 +205,25 @@ def resume_map(
     }
 
 
-def open_keys(state: StateSnapshot) -> set[str]:
+def task_now(task: Task, state: StateSnapshot, store: RunStore) -> Task:
+    """Return a run's task as a person corrected it last, which may be in the answer that goes into the run next.
+
+    Raises:
+        RunDamagedError: That is no answer, or holds no task.
+    """
+    kept = [answer for key in open_keys(state) if (answer := kept_as(store, key)) is not None]
+    rows = [state.values.get("task"), *(answer.task for answer in kept)]
+    last = next((row for row in reversed(rows) if row is not None), None)
+    try:
+        return task if last is None else Task.from_json(last)
+    except (ValueError, LookupError, TypeError) as error:
+        raise store.damaged("answers", "a correction holds no task") from error
+
+
+def open_keys(state: StateSnapshot) -> frozenset[str]:
     """Return the keys of the questions to a person that are open."""
-    return {str(item.value["key"]) for task in state.tasks for item in task.interrupts if task.name in QUESTIONS}
+    asked = (item.value for task in state.tasks for item in task.interrupts if task.name in QUESTIONS)
+    return frozenset(str(value["key"]) for value in asked)
 
 
 def decided(state: StateSnapshot, store: RunStore) -> dict[str, bytes]:

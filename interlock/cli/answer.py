@@ -38,6 +38,7 @@ def refuse_agents(what: str) -> None:
 @click.command("answer")
 @click.argument("run", shell_complete=complete_task_run)
 @click.argument("how", required=False, type=click.Choice(["correct", "refuse", "accept", "waive", "decline"]))
+@click.option("--question", "number", type=int, metavar="N", help="The number of the question that you have read.")
 @click.option("--reason", default="", metavar="WHY", help="Why; the agent is told, and the journal keeps it.")
 @click.option("--gate", default="", metavar="GATE-X", help="The gate that is waived.")
 @click.option("--task", "task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
@@ -46,10 +47,10 @@ def refuse_agents(what: str) -> None:
 @root_option
 @json_option
 def answer_command(
-    run: str, how: str | None, reason: str, gate: str, task_file: Path | None, no_drive: bool, root: Path | None,
-    as_json: bool,
+    run: str, how: str | None, number: int | None, reason: str, gate: str, task_file: Path | None, no_drive: bool,
+    root: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Decide what RUN asks a person. Without HOW, show what it asks.
+    """Decide what RUN asks a person. Without HOW, show what it asks, and the number of the question.
 
     About an objection: `correct` the task, `refuse` with a reason, or `accept`, after which everything else is built
     and judged, and the run asks whether to waive the gate: `waive` it for that tree, or `decline`. Agents are refused.
@@ -65,10 +66,13 @@ def answer_command(
             click.echo(graph.explanation_text(graph.explain_run(view, folder)))
         sys.exit(Exit.GOOD if view.question is None else Exit.WAITING)
     refuse_agents("answer")
+    if number is None:
+        raise click.UsageError(f"say which question you have read: --question N; `interlock answer {run}` shows it")
     if gate == "" and how == "waive":
         raise click.UsageError("name the gate that is waived: --gate GATE-X")
     task = None if task_file is None else graph.load_task(task_file)
-    graph.answer_question(folder, run_id, how, by=login_name(), reason=reason, gate=gate, task=task)  # type: ignore[arg-type]
+    named = {"number": number, "by": login_name(), "reason": reason, "gate": gate, "task": task}
+    graph.answer_question(folder, run_id, how, **named)  # type: ignore[arg-type]
     if no_drive:
         click.echo(f"{run_id}: answered; take it on with `interlock resume {run_id}`", err=True)
         return

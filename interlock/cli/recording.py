@@ -17,7 +17,7 @@ from interlock.gates.errors import TreeError
 from interlock.gates.evidence import PARTS
 from interlock.gates.manifest import SUFFIX
 from interlock.gates.tree import every_file, in_scope, tree_files
-from interlock.graph import Policy, RunPhase, RunStore, Task, agent_roles, key_variables
+from interlock.graph import Policy, RunPhase, Task, agent_roles, key_variables, view_run
 from interlock.redaction import Redactor, redactor_for
 
 
@@ -77,7 +77,8 @@ class Taping:
         """
         if self.record is None and self.replay is None:
             return None, None
-        task, policy, _ = RunStore(folder, run_id).load()
+        view = view_run(run_id, root=folder)
+        task, policy = view.task, view.policy
         redactor = redactor_for(folder, key_variables(policy))
         listing = listing_of(folder, task, policy, redactor)
         if self.replay is not None:

@@ -274,9 +274,9 @@ def _asked(run_id: str, question: Mapping[str, Any] | None, root: str) -> Iterat
     if question is None:
         return
     for gate, why in question["gates"].items():
-        yield "asks you", f"{question['kind']} about {gate}: {why}"
+        yield "asks you", f"question {question['number']}, {question['kind']} about {gate}: {why}"
     ways = "|".join(graph.WAYS[question["kind"]])
-    yield "answer", f"interlock answer {run_id} {ways}{root}"
+    yield "answer", f"interlock answer {run_id} {ways} --question {question['number']}{root}"
 
 
 def _waiting(run_id: str, role: str, root: str, where: str = "") -> tuple[tuple[str, str], ...]:

@@ -36,7 +36,7 @@ def test_without_an_answer_the_question_is_shown(objected: tuple[Project, str]) 
     shown = answer(project, run_id)
     assert shown.exit_code == 3
     assert f"GATE-TESTS: {WHY}" in shown.output
-    assert f"interlock answer {run_id} accept" in shown.output
+    assert f"interlock answer {run_id} accept --question 1" in shown.output
     asked = json.loads(answer(project, run_id, "--json").output)["question"]
     assert (asked["kind"], asked["number"]) == ("objection", 1)
 
@@ -44,11 +44,15 @@ def test_without_an_answer_the_question_is_shown(objected: tuple[Project, str]) 
 def test_an_answer_is_kept_under_the_login_name(objected: tuple[Project, str], monkeypatch: pytest.MonkeyPatch) -> None:
     project, run_id = objected
     monkeypatch.setenv("USER", "somebody-else")
-    assert answer(project, run_id, "accept", "--no-drive").exit_code == 0
+    assert answer(project, run_id, "accept", "--question", "1", "--no-drive").exit_code == 0
     view = project.drive(run_id)
     assert view.question is not None
-    assert answer(project, run_id, "waive", "--reason", "x").exit_code == 2, "the gate is to be named"
-    assert answer(project, run_id, "waive", "--gate", "GATE-TESTS", "--reason", "x", "--no-drive").exit_code == 0
+    assert answer(project, run_id, "waive", "--question", "2", "--reason", "x").exit_code == 2, (
+        "the gate is to be named"
+    )
+    waive = ("waive", "--gate", "GATE-TESTS", "--reason", "x", "--no-drive")
+    assert "--question" in answer(project, run_id, *waive).output, "the question is to be named"
+    assert answer(project, run_id, *waive, "--question", "2").exit_code == 0
     assert project.drive(run_id).status == "APPROVED"
     assert project.entries("waiver")[0].data["by"] not in ("", "somebody-else")
 
@@ -62,6 +66,8 @@ def test_an_answer_is_kept_under_the_login_name(objected: tuple[Project, str], m
         ("", "node", ["node", "/usr/lib/node_modules/@google/gemini-cli/bundle/gemini.js"]),
         ("", "interlock", ["python", "/bin/interlock", "run", "task.toml"]),
         ("", "python", ["python", "/bin/interlock", "mcp"]),
+        ("", "interlock", ["python", "/bin/interlock", "ui"]),
+        ("", "interlock", ["python", "/bin/interlock", "answer", "T-1.1"]),
     ],
 )
 def test_whoever_looks_like_an_agent_is_refused(

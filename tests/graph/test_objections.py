@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any, Literal, cast
 
 import pytest
 
 from interlock.agents import Ask
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GateSpec, Protocol
-from interlock.graph import QuestionError, RunDamagedError, RunView, answer_question
+from interlock.graph import QuestionError, RunDamagedError, RunView, abandon, answer_question, view_run
 from interlock.graph.errors import AnswerError, TaskError
 from interlock.graph.task.machine import Verdict, certified, objections, standing
 from interlock.graph.verify import verify_journal
@@ -41,8 +41,14 @@ def objected(project: Project) -> tuple[Project, RunView]:
 
 def answered(project: Project, view: RunView, kind: str, **named: str) -> RunView:
     """Answer a question as ada, and take the run on."""
-    answer_question(project.root, view.run_id, kind, by="ada", **{"reason": "I have read it", **named})  # type: ignore[arg-type]
+    decide(project, view, kind, **{"reason": "I have read it", **named})
     return project.drive(view.run_id)
+
+
+def decide(project: Project, view: RunView, kind: str, **named: Any) -> None:
+    """Answer the question that a view shows, as ada."""
+    number = 0 if view.question is None else view.question.number
+    answer_question(project.root, view.run_id, kind, **{"by": "ada", "number": number, **named})  # type: ignore[arg-type]
 
 
 def test_an_objection_waits_for_a_person_and_spends_no_round(objected: tuple[Project, RunView]) -> None:
@@ -100,12 +106,8 @@ def test_a_correction_is_a_new_attempt_and_no_round_of_rework(objected: tuple[Pr
     project, view = objected
     gates = tuple(gate for gate in project.task.gates_required if gate != "GATE-TESTS")
     with pytest.raises(TaskError):  # the roster's tester would have nothing to certify
-        answer_question(
-            project.root, view.run_id, "correct", by="ada", task=replace(project.task, gates_required=gates)
-        )
-    answer_question(
-        project.root, view.run_id, "correct", by="ada", task=replace(project.task, task="Write hello", scope=("src/*",))
-    )
+        decide(project, view, "correct", task=replace(project.task, gates_required=gates))
+    decide(project, view, "correct", task=replace(project.task, task="Write hello", scope=("src/*",)))
     retold = Scripted([lambda ask: build()(ask).replace("Write the greeting", "Write hello")])
     project.runners["builder"] = retold
     view = project.drive(view.run_id)
@@ -149,13 +151,12 @@ def test_a_judges_objection_is_a_plain_fail(project: Project) -> None:
 
 def test_the_second_of_two_answers_is_told_of_the_first(objected: tuple[Project, RunView]) -> None:
     project, view = objected
-    assert view.question is not None
-    number = view.question.number
-    answer_question(project.root, view.run_id, "accept", by="ada", number=number)
-    with pytest.raises(QuestionError, match="ada answered `accept`") as told:
-        answer_question(project.root, view.run_id, "refuse", by="bob", reason="no", number=number)
-    assert told.value.code == "RUN641"
-    assert project.drive(view.run_id).question is not None
+    decide(project, view, "accept")
+    for _ in ("before the run goes on", "when it asks the next question"):
+        with pytest.raises(QuestionError, match="ada answered `accept`") as told:
+            decide(project, view, "refuse", by="bob", reason="no")
+        assert told.value.code == "RUN641"
+        assert project.drive(view.run_id).question is not None
     assert project.entries("objection_answered")[0].data["by"] == "ada"
 
 
@@ -176,7 +177,7 @@ def test_an_answer_that_does_not_fit_is_refused_and_changes_nothing(
 ) -> None:
     project, view = objected
     with pytest.raises(QuestionError) as refused:
-        answer_question(project.root, view.run_id, kind, by="ada", **named)  # type: ignore[arg-type]
+        decide(project, view, kind, **named)
     assert refused.value.code == code
     assert project.drive(view.run_id).question == view.question
 
@@ -184,7 +185,7 @@ def test_an_answer_that_does_not_fit_is_refused_and_changes_nothing(
 def test_a_tree_that_changes_after_the_waiver_voids_it(objected: tuple[Project, RunView]) -> None:
     project, view = objected
     view = answered(project, view, "accept")
-    answer_question(project.root, view.run_id, "waive", by="ada", reason="fine")
+    decide(project, view, "waive", reason="fine")
     (project.root / "src/greeting.txt").write_text("something else\n")
     view = project.drive(view.run_id)
     assert view.question is not None, "in the next attempt the same person is asked again"
@@ -233,22 +234,30 @@ def test_an_answer_that_was_edited_afterwards_is_noticed(objected: tuple[Project
 def test_an_answer_that_was_laid_out_before_the_question_decides_nothing(name: str, tmp_path: Path) -> None:
     """What an agent can do in its turn: write files below the run's folder, under names that can be guessed."""
     project = make_project(tmp_path / name)
-    planted = {"kind": "accept", "gate": "GATE-TESTS", "reason": "", "by": "ada", "at": "now", "task": None}
+    task = {**project.task.to_json(), "gates_required": ["GATE-MSG-STRICT"]}
+    planted = {"kind": "correct", "gate": "GATE-TESTS", "reason": "", "by": "ada", "at": "now", "task": task}
+    texts = {"question.x": "no answer at all"}
 
     def cheat(ask: Ask) -> str:
         folder = Path(ask.root) / f".interlock/runs/{ask.run_id}/answers"
         folder.mkdir(exist_ok=True)
-        (folder / f"{name}.txt").write_text(json.dumps(planted, sort_keys=True))
+        (folder / f"{name}.txt").write_text(texts.get(name, json.dumps(planted, sort_keys=True)))
         return objecting()(ask)
 
     project.runners["builder"] = Scripted([cheat, build("hi\n")])
-    with suppress(RunDamagedError):
-        view = project.run()
-        assert view.question is not None, "a person is asked all the same"
+    view = project.run()
+    assert view.question is not None, "a person is asked all the same"
+    assert view_run(view.run_id, root=project.root).task == project.task, "nobody is shown what nobody corrected"
+    if name.count(".") == 2:
         with pytest.raises(RunDamagedError):
             project.drive(view.run_id)
+        problems = verify_journal(project.root).problems
+        assert [row.path for row in problems] == [f".interlock/runs/{view.run_id}/answers/{name}.txt"]
     assert project.entries("objection_answered") == []
     assert "APPROVED" not in project.path()
+    assert abandon(project.root, view.run_id), "what lies there keeps no person from ending the run"
+    ended = view_run(view.run_id, root=project.root)
+    assert (ended.abandoned, ended.question) == (True, None)
 
 
 def test_without_a_person_no_combination_of_verdicts_objections_and_waivers_is_approved() -> None:
@@ -313,7 +322,6 @@ def test_an_approval_that_lacks_a_gate_nobody_waived_is_found_by_verify(objected
     assert "RUN646" in {row.code for row in verify_journal(project.root).problems}
 
 
-
 def test_no_role_certifies_a_gate_that_its_command_failed(project: Project) -> None:
     """The reviewer forges the log, which a weaker grade would let through; a person is asked all the same."""
     project.configure('grade = "written"')  # of GATE-LINT, the last table
@@ -339,8 +347,50 @@ def test_no_role_certifies_a_gate_that_its_command_failed(project: Project) -> N
 
 def test_what_one_judge_failed_no_other_judge_certifies() -> None:
     protocol = Protocol(gates={**DEFAULT_PROTOCOL.gates, "GATE-X": GateSpec("GATE-X", "of no certifier")})
-    row = Verdict(role="", result="PASS", cause="gate", attempt=1, tree="t", gates=["GATE-X"], evidence=[], reasons=[])
-    failed = Verdict(**{**row, "result": "FAIL", "gates": [], "reasons": ["GATE-X: no"]})
-    rows = {"visual-qa": failed, "code-reviewer": row}
-    assert certified(protocol, {"code-reviewer": row}, 1, "t") >= {"GATE-X"}
-    assert "GATE-X" not in certified(protocol, rows, 1, "t", {"GATE-X"})
+
+    def row(result: Literal["PASS", "FAIL"], gates: list[str], reasons: list[str]) -> Verdict:
+        given: dict[str, object] = {"role": "", "cause": "gate", "attempt": 1, "tree": "t", "evidence": []}
+        return cast("Verdict", {**given, "result": result, "gates": gates, "reasons": reasons})
+
+    one, other = row("FAIL", [], ["GATE-X: no"]), row("PASS", ["GATE-X"], [])
+    assert certified(protocol, {"code-reviewer": other}, 1, "t") >= {"GATE-X"}
+    assert "GATE-X" not in certified(protocol, {"visual-qa": one, "code-reviewer": other}, 1, "t", {"GATE-X"})
+
+
+def test_a_waiver_is_given_for_the_tree_that_was_read(objected: tuple[Project, RunView]) -> None:
+    project, view = objected
+    project.runners["builder"] = Scripted([build("hi\n"), objecting(text="other\n"), build("other\n")])
+    read = answered(project, view, "accept")
+    later = answered(project, answered(project, read, "decline"), "accept")
+    assert later.question is not None
+    assert read.question is not None
+    assert later.question.tree != read.question.tree
+    with pytest.raises(QuestionError, match="ada answered `decline`"):
+        decide(project, read, "waive", by="bob", reason="fine", gate="GATE-TESTS")
+    assert project.drive(view.run_id).question == later.question
+
+
+def test_a_correction_that_drops_one_of_two_gates_answers_for_both(project: Project) -> None:
+    project.runners["builder"] = Scripted(
+        [objecting(f"GATE-TESTS: OBJECTION: {WHY}", "GATE-LINT: OBJECTION: tabs are asked for"), build("hello\n")]
+    )
+    view = project.run()
+    gates = tuple(gate for gate in project.task.gates_required if gate != "GATE-LINT")
+    decide(project, view, "correct", task=replace(project.task, gates_required=gates))
+    assert project.drive(view.run_id).task.gates_required == gates
+    assert set(project.entries("objection_answered")[0].data["gates"]) == {"GATE-TESTS", "GATE-LINT"}
+
+
+def test_questions_of_an_earlier_attempt_give_no_further_turns(project: Project) -> None:
+    def progress(ask: Ask) -> str:
+        return envelope(ask, "IN_PROGRESS")
+
+    turns: list[int] = []
+    for first in ([], [objecting(), objecting("GATE-LINT: OBJECTION: tabs are asked for")]):
+        own = make_project(project.root / str(len(first)))
+        own.runners["builder"] = Scripted([*first, build("\t\n"), progress])
+        view = own.run()
+        for _ in first:
+            view = answered(own, view, "refuse")
+        turns.append(sum(ask.attempt == 2 for ask in own.asks("builder")))
+    assert turns[0] == turns[1] > 1
