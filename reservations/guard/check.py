@@ -21,6 +21,10 @@ MAX_WORDS: Final = 200
 """So many words of a line are looked at for other checkouts; with more, the line is read."""
 
 
+_UNSAID: Final = ("$", "`", "{", "*", "?", "[", "xargs", "parallel")
+"""What may stand for the subcommand of a line."""
+
+
 def check_command(
     command: str, cwd: str, env: Mapping[str, str], known: Mapping[str, Context] = MappingProxyType({})
 ) -> str | None:
@@ -38,7 +42,7 @@ def check_command(
     is_free = not worlds.at(cwd).held and not _reaches_held(command, cwd, worlds)
     by_hand = ("answer", "ui") if worlds.at(cwd).opened is None else ("answer", "ui", "hook")
     plain = prefilter.unquoted(command)
-    if is_free and ("interlock" not in plain or not any(verb in plain for verb in by_hand)):
+    if is_free and ("interlock" not in plain or not any(verb in plain for verb in (*by_hand, *_UNSAID))):
         return None
     from interlock.reservations.guard.effects import OWN_HOOKS, PERSONS, WHEEL, RefusedError, unread  # noqa: PLC0415 - not for a quick yes
 

@@ -13,7 +13,7 @@ from interlock.reservations.guard import effects, git_verbs, listings
 from interlock.reservations.guard.effects import UnreadError
 from interlock.reservations.guard.git_command import LONG_OPTIONS, Call, arguments, asked
 from interlock.reservations.guard.judge import SUBSCRIPT, Feed, Judge, Spot, shown
-from interlock.reservations.guard.prefilter import CODE, LANGUAGES, NAMES, OUTPUTS, RUN, names
+from interlock.reservations.guard.prefilter import CODE, LANGUAGES, MODULE, NAMES, OUTPUTS, RUN, names
 from interlock.reservations.guard.programs import (
     FILES,
     FOLLOWING,
@@ -155,8 +155,9 @@ class Commands(Judge):
         outputs = [after for option, after in pairwise(rest) if option.text in OUTPUTS and after.known]
         outputs += [Word(word.partition("=")[2]) for word in rest if word.known and word.startswith("--output=")]
         self.files(spot, name, outputs, follow=True)
-        if name.startswith("python") and ["-m", "interlock"] in (texts[at : at + 2] for at in range(len(texts))):
-            self._interlock(spot, rest[texts.index("interlock") + 1 :])
+        module = MODULE.search(" ".join(re.sub(r"\s", "_", text) for text in texts))
+        if name.startswith("python") and module is not None:
+            self._interlock(spot, rest[len(module[0].split()) :])
         for at, word in enumerate(rest):
             said = set(map(os.path.basename, _PROGRAM.findall(word.text)))
             if word.literal and not RUN.isdisjoint(said if " " in word.text else {os.path.basename(word.text)}):
@@ -293,15 +294,17 @@ class Commands(Judge):
 
     def _interlock(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge our own commands: nobody is left without a guard, and hooks are not called by hand."""
-        verb = rest[0].text if rest else ""
+        verb = "…" if rest and not rest[0].known else rest[0].text if rest else ""
         if verb == "hook":
             world = self.worlds.at(spot.here or self.cwd)
             if world.opened is not None:
                 hits, fix = world.all(), effects.OWN_HOOKS
                 raise effects.touching("interlock hook", hits, fix, world, effects.AROUND)
-        if verb in ("answer", "ui"):
+        if verb in ("answer", "ui", "…"):
+            may_be = "may be `answer` or `ui`, which " if verb == "…" else ""
             text = (
-                f"`interlock {verb}` is for the person who owns the task, and for no agent.\n  fix: {effects.PERSONS}"
+                f"`interlock {verb}` {may_be}is for the person who owns the task, and for no agent.\n"
+                f"  fix: {effects.PERSONS}"
             )
             raise effects.RefusedError(
                 f"interlock {verb}", [], effects.PERSONS, self.worlds.at(spot.here or self.cwd), text

@@ -90,6 +90,10 @@ _MAX: Final = 20_000
 _QUOTES: Final = dict.fromkeys(map(ord, "'\"\\"))
 
 
+MODULE: Final = re.compile(r"(?:.*\s|^)-[a-zA-Z]*m\s*interlock(?:\.__main__)?(?=\s|$)", re.DOTALL)
+"""The options of Python up to our own module."""
+
+
 def unquoted(command: str) -> str:
     r"""Return a command line without quotes: `r\m` and `r''m` are `rm`."""
     return command.replace("\\\n", "").translate(_QUOTES)
@@ -105,7 +109,7 @@ def is_plain(command: str) -> bool:
         return False
     programs = [name.rpartition("/")[2] for name in _FIRST.findall(_QUOTED.sub("x", command))]
     arguments = {word.rpartition("/")[2] for word in unquoted(command).split()}
-    if {"-m", "interlock"} <= arguments or not OUTPUTS.isdisjoint(arguments):
+    if MODULE.search(unquoted(command)) or not OUTPUTS.isdisjoint(arguments):
         return False
     if CODE & arguments and any(map(LANGUAGES.fullmatch, arguments)):
         return False

@@ -362,9 +362,22 @@ def test_no_agent_decides_in_a_persons_place_though_nobody_holds_anything(guarde
         "env -u INTERLOCK_AGENT_ID interlock answer T-1 refuse --reason x",
         "(interlock 'answer' T-1)",
         "bash -c 'interlock ui'",
+        "echo answer | xargs -I{} interlock {} R accept",
+        "echo answer R accept | xargs interlock",
+        "interlock answ$(echo er) R accept",
+        "V=ans; interlock ${V}wer R accept",
+        "python3 -m interlock.__main__ answer R accept",
+        "python3 -Im interlock answer R accept",
+        "python3 -minterlock answer R accept",
     )
     assert [line for line in lines if "for the person who owns" not in (guarded.guard("bob", line) or "")] == []
-    assert guarded.guard("bob", "grep -rn 'interlock answer' docs | head") is None
+    free = (
+        "grep -rn 'interlock answer' docs | head",
+        "interlock explain $RUN",
+        "ls *interlock*",
+        "python3 -m interlock status",
+    )
+    assert [line for line in free if guarded.guard("bob", line) is not None] == []
 
 
 def test_speaking_of_hooks_is_free_where_nobody_holds_anything(guarded: Checkout) -> None:
