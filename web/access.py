@@ -1,7 +1,9 @@
 """What stands before the pages: who may ask, from where, and what every answer says to the browser.
 
 Checked in this order, before any page runs: the Host in full, so that a name that was rebound to this machine is no
-way in; the Origin, where there is one; the session; for everything that changes something, the token of its form.
+way in; the Origin, where there is one; the path, which begins with random characters, since a browser sends cookies to
+every port of a host, and the servers there do not know this path; the session; for everything that changes something,
+the token of its form.
 """
 
 import hmac
@@ -42,9 +44,12 @@ HEADERS: Final = {
 """What every answer bears, unless it says otherwise itself."""
 
 _ENTERED: Final = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Interlock</title>
-<meta http-equiv="refresh" content="0;url=/"></head><body><main><h1>Interlock</h1><p><a href="/">Open the pages</a></p>
-</main></body></html>"""
+<meta http-equiv="refresh" content="0;url={there}"></head><body><main><h1>Interlock</h1>
+<p><a href="{there}">Open the pages</a></p></main></body></html>"""
 """A page of this server that leads on: a browser sends a strict cookie only along links of the same site."""
+
+
+_BY_LINK: Final = "These pages open by a link alone.", "Run `interlock ui`, and open the link it prints."
 
 
 def csrf_token(cookie: str) -> str:
@@ -65,6 +70,7 @@ class Gate:
     def __init__(self, inner: ASGIApp, sessions: Sessions, hosts: frozenset[str], origins: frozenset[str]) -> None:
         self._inner = inner
         self._sessions = sessions
+        self._base = sessions.base
         self._hosts = hosts
         self._origins = origins
 
@@ -90,9 +96,12 @@ class Gate:
             return _no(421, "This server is not known by that Host.", "Use the address that `interlock ui` printed.")
         if any(origin not in self._origins for origin in headers.getlist("origin")):
             return _no(403, "Pages of that origin may not ask here.", "Open the link that `interlock ui` printed.")
-        method, path = scope["method"], scope["path"]
+        method, base = scope["method"], self._base
         if method not in ("GET", "HEAD", "POST"):
             return _no(405, "That method is not used here.", "Use GET or POST.")
+        if not scope["path"].startswith(f"{base}/"):
+            return _no(401, *_BY_LINK)
+        scope["root_path"], path = base, scope["path"].removeprefix(base)
         try:
             if method == "GET" and path.startswith(ENTER):
                 return self._enter(path.removeprefix(ENTER), headers)
@@ -101,7 +110,7 @@ class Gate:
         except SessionError as error:
             return _no(503, error.message, error.fix)
         if session is None:
-            return _no(401, "These pages open by a link alone.", "Run `interlock ui`, and open the link it prints.")
+            return _no(401, *_BY_LINK)
         scope["session"] = session
         scope["csrf"] = csrf_token(cookie)
         scope["stands"] = lambda: self._sessions.stands(session)
@@ -111,8 +120,9 @@ class Gate:
         entered = self._sessions.enter(token, headers.get("user-agent", ""))
         if entered is None:
             return _no(401, "This link was used, is too old, or is none.", "Run `interlock ui`: it prints a new one.")
-        answer = HTMLResponse(_ENTERED)
-        answer.set_cookie(COOKIE, entered[1], max_age=SESSION_SECONDS, path="/", httponly=True, samesite="strict")
+        there = f"{self._base}/"
+        answer = HTMLResponse(_ENTERED.format(there=there))
+        answer.set_cookie(COOKIE, entered[1], max_age=SESSION_SECONDS, path=there, httponly=True, samesite="strict")
         return answer
 
     async def _read_form(self, scope: Scope, receive: Receive, headers: Headers) -> Response | None:

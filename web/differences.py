@@ -1,9 +1,11 @@
 """Two hand-overs against each other: which files differ, where they lie, and the lines that do. Pure."""
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final, Literal, TypeAlias
+
+from rapidfuzz.distance import LCSseq
 
 from interlock.core.text import visible
 from interlock.graph import HandOver
@@ -13,7 +15,7 @@ Kind: TypeAlias = Literal["added", "removed", "changed"]
 
 CONTEXT_LINES: Final = 3
 MAX_LINES: Final = 20_000
-"""Of longer files no lines are compared: that takes time with the square of their length."""
+"""Of longer files no lines are compared: that takes time and memory with the square of their length (0.1 s, 50 MB)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,20 @@ class FileDifference:
     added: int = 0
     removed: int = 0
     unknown: str = ""
+
+    @property
+    def pairs(self) -> Iterator[tuple[Row | None, Row | None]]:
+        """The rows side by side: what was removed beside what was added in its place, other lines beside themselves."""
+        left: list[Row] = []
+        right: list[Row] = []
+        for row in (*self.rows, None):
+            if row is not None and row.kind in ("removed", "added"):
+                (left if row.kind == "removed" else right).append(row)
+                continue
+            yield from zip_longest(left, right)
+            left, right = [], []
+            if row is not None:
+                yield row, row
 
 
 def differing(before: HandOver, after: HandOver, read: Callable[[str], bytes | None]) -> list[FileDifference]:
@@ -79,19 +95,41 @@ def _file(
 
 def rows_of(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
     """Yield the lines of a difference with what is around them; a gap stands for lines that are left out."""
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    last = 0
-    for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
-        if group[0][1] > last or group[0][3] > last:
-            yield Row(None, None, "gap", f"line {group[0][3] + 1}")
-        for tag, i1, i2, j1, j2 in group:
-            if tag == "equal":
-                pairs = zip(range(i1, i2), range(j1, j2), strict=True)
-                yield from (Row(i + 1, j + 1, "same", _text(before[i])) for i, j in pairs)
-                continue
-            yield from (Row(i + 1, None, "removed", _text(before[i])) for i in range(i1, i2))
-            yield from (Row(None, j + 1, "added", _text(after[j])) for j in range(j1, j2))
-        last = group[-1][2]
+    rows = _all_rows(before, after)
+    near = {
+        at + step
+        for at, row in enumerate(rows)
+        if row.kind != "same"
+        for step in range(-CONTEXT_LINES, CONTEXT_LINES + 1)
+    }
+    gap = False
+    for at, row in enumerate(rows):
+        if at not in near:
+            gap = True
+            continue
+        if gap:
+            yield Row(None, None, "gap", f"line {row.after or row.before}")
+        gap = False
+        yield row
+    if gap and near:
+        yield Row(None, None, "gap", "to the end")
+
+
+def _all_rows(before: Sequence[str], after: Sequence[str]) -> list[Row]:
+    """Return every line, what was removed ahead of what was added in its place."""
+    rows: list[Row] = []
+    added: list[Row] = []
+    for step in LCSseq.opcodes(before, after):
+        i1, i2, j1, j2 = step.src_start, step.src_end, step.dest_start, step.dest_end
+        if step.tag == "equal":
+            rows += added
+            added = []
+            pairs = zip(range(i1, i2), range(j1, j2), strict=True)
+            rows += (Row(i + 1, j + 1, "same", _text(before[i])) for i, j in pairs)
+            continue
+        rows += (Row(i + 1, None, "removed", _text(before[i])) for i in range(i1, i2))
+        added += (Row(None, j + 1, "added", _text(after[j])) for j in range(j1, j2))
+    return rows + added
 
 
 def _text(line: str) -> str:

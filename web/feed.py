@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 from interlock.graph import journal_path, journal_run
 from interlock.journal import Entry, Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
+from interlock.web.words import whole
 
 Kind: TypeAlias = Literal["task", "ticket"]
 
@@ -36,10 +37,10 @@ class Spent:
 
     def add(self, usage: Mapping[str, Any]) -> None:
         """Add the usage of one answer, as the journal has it."""
-        self.seconds += usage.get("seconds") or 0.0
-        self.tokens += (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
-        price = usage.get("usd")
-        self.usd = None if price is None or self.usd is None else self.usd + price
+        seconds, price = usage.get("seconds") or 0.0, usage.get("usd")
+        tokens = (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
+        usd = None if price is None or self.usd is None else self.usd + float(price)
+        self.seconds, self.tokens, self.usd = self.seconds + float(seconds), self.tokens + int(tokens), usd
         self.asks += 1
 
 
@@ -116,35 +117,35 @@ def _started(row: Row, data: Mapping[str, Any]) -> None:
     if "task" in data:
         task = cast("Mapping[str, Any]", data["task"])
         row.name, row.title = str(task.get("task_id", "")), str(task.get("task", ""))
-        row.gates = tuple(task.get("gates_required", ()))
+        row.gates = tuple(map(str, task.get("gates_required", ())))
     else:
         row.name = str(data.get("ticket_id", ""))
     row.words = f"{row.run} {row.name} {row.title}".lower()
 
 
 def _status(row: Row, data: Mapping[str, Any]) -> None:
-    row.state, row.attempt = data["to"], data["attempt"]
-    row.cause = data.get("cause", "")
-    row.over = row.state == "APPROVED"
-    row.reasons = tuple(data["envelope"]["fail_reasons"]) if row.state == "BLOCKED" else ()
+    state = str(data["to"])
+    row.reasons = tuple(map(str, data["envelope"]["fail_reasons"])) if state == "BLOCKED" else ()
+    row.state, row.attempt, row.cause = state, whole(data["attempt"]), str(data.get("cause", ""))
+    row.over = state == "APPROVED"
     row.failed.update({reason.partition(":")[0] for reason in row.reasons})
 
 
 def _answer(row: Row, data: Mapping[str, Any]) -> None:
-    role, attempt = data.get("role", "agent"), data.get("attempt", row.attempt)
+    role, attempt = str(data.get("role", "agent")), whole(data.get("attempt"), row.attempt)
     row.roles[role] = None
     row.spent.setdefault((attempt, role), Spent()).add(data.get("usage") or {})
 
 
 def _transition(row: Row, data: Mapping[str, Any]) -> None:
-    row.state = data.get("to") or data.get("next_state") or row.state
-    row.attempt = data.get("revision", row.attempt)
+    row.state = str(data.get("to") or data.get("next_state") or row.state)
+    row.attempt = whole(data.get("revision"), row.attempt)
     row.over = bool(data.get("done"))
 
 
 def _gate(row: Row, data: Mapping[str, Any]) -> None:
-    row.attempt = data.get("revision", row.attempt)
-    row.state = data.get("state", row.state)
+    row.attempt = whole(data.get("revision"), row.attempt)
+    row.state = str(data.get("state", row.state))
     issues = cast("list[dict[str, Any]]", data.get("issues", []))
     row.reasons = tuple(str(item["message"]) for item in issues)
     if data.get("status") != "pass":

@@ -12,12 +12,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, RedirectResponse
 
 from interlock.core.text import visible
 from interlock.reservations import span
 from interlock.web.access import session_of
 from interlock.web.site import Site
+from interlock.web.words import whole
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
@@ -71,7 +72,7 @@ def usd_text(usd: float | None) -> str:
 
 @cache
 def asset(name: str) -> str:
-    """Return the address of a file of the pages; it changes with the content, so that it may be kept for long."""
+    """Return the path of a file of the pages; it changes with the content, so that it may be kept for long."""
     return f"/static/{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:16]}/{name}"
 
 
@@ -111,18 +112,24 @@ _ENVIRONMENT: Final = environment()
 
 def page_number(request: Request) -> int:
     """Return which page of a list the address asks for, from 1."""
-    text = request.query_params.get("page", "")
-    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 8 else 1
+    return max(1, whole(request.query_params.get("page")))
 
 
 def site_of(request: Request) -> Site:
-    """Return the projects that are shown."""
-    return request.app.state.site
+    """Return the projects that are shown; their positions now are those behind which the page is told of changes."""
+    site: Site = request.app.state.site
+    request.scope.setdefault("positions", {key: project.feed.position for key, project in site.projects.items()})
+    return site
+
+
+def redirect(request: Request, path: str) -> RedirectResponse:
+    """Lead a browser on from a form to another page."""
+    return RedirectResponse(request.scope["root_path"] + path, status_code=303)
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
     """Return a template with values, for what is no page of a request."""
-    return _ENVIRONMENT.get_template(template).render(values)
+    return _ENVIRONMENT.get_template(template).render({"base": "", **values})
 
 
 def page(request: Request, template: str, values: Mapping[str, Any], *, status: int = 200) -> HTMLResponse:
@@ -130,12 +137,16 @@ def page(request: Request, template: str, values: Mapping[str, Any], *, status: 
     site = site_of(request)
     shared = {
         "request": request,
+        "base": request.scope["root_path"],
         "session": session_of(request.scope),
         "csrf": request.scope["csrf"],
         "projects": site.projects,
         "here": request.url.path,
         "waiting": request.app.state.waiting(),
-        "positions": ",".join(f"{key}:{project.feed.position}" for key, project in site.projects.items()),
+        "positions": ",".join(
+            f"{key}:{request.scope['positions'][key] or project.feed.position}"
+            for key, project in site.projects.items()
+        ),
     }
     text = render(template, {**shared, **values})
     return HTMLResponse(text.encode("utf-8", "backslashreplace"), status_code=status)

@@ -1,14 +1,15 @@
 """Screenshots against one another: how many pixels differ, and where, by Pillow."""
 
 import io
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-MAX_PIXELS: Final = 40_000_000
-"""A larger picture is not opened: a small file can hold an endless one."""
+MAX_PIXELS: Final = 12_000_000
+"""A larger picture is not opened, since a small file can hold an endless one: two of this size take about 0.3 GB."""
 _ANY_CHANGE: Final = [0.0, *([255.0] * 255)]
 _SIGNATURES: Final = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
@@ -36,20 +37,21 @@ def kind_of(data: bytes) -> str | None:
 
 def difference(before: str, after: str, read: Callable[[str], bytes | None]) -> Difference:
     """Compare two pictures by their digests; one that was compared before is not read again."""
-    known = _KNOWN.get((before, after))
-    if known is None:
-        was, now = read(before), read(after)
-        if was is None or now is None:
-            return Difference(unknown="a picture is not there any more")
-        known = _compare(was, now)
-        while len(_KNOWN) >= _MAX_KNOWN:
-            _KNOWN.pop(next(iter(_KNOWN)), None)
-        _KNOWN[before, after] = known
-    return known
+    with _ONE_AT_A_TIME:
+        known = _KNOWN.get((before, after))
+        if known is None:
+            was, now = read(before), read(after)
+            if was is None or now is None:
+                return Difference(unknown="a picture is not there any more")
+            known = _KNOWN[before, after] = _compare(was, now)
+            while len(_KNOWN) > 1 and sum(len(each.png) for each in _KNOWN.values()) > _MAX_KNOWN_BYTES:
+                _KNOWN.pop(next(iter(_KNOWN)))
+        return known
 
 
 _KNOWN: Final[dict[tuple[str, str], Difference]] = {}
-_MAX_KNOWN: Final = 64
+_MAX_KNOWN_BYTES: Final = 64 * 1024 * 1024
+_ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def _compare(was: bytes, now: bytes) -> Difference:

@@ -22,7 +22,7 @@ from interlock.server.private_file import MAX_FILE_BYTES, PrivateFile
 Rights: TypeAlias = Literal["read", "review", "decide"]
 """What a session may do: look; answer, comment and take runs on; and also decide about objections and waivers."""
 
-SCHEMA: Final = "interlock.web-sessions/1"
+SCHEMA: Final = "interlock.web-sessions/2"
 LINK_SECONDS: Final = 15 * 60
 SESSION_SECONDS: Final = 12 * 60 * 60
 MAX_SESSIONS: Final = 200
@@ -81,7 +81,22 @@ class Sessions:
         self._clock = clock
         path = root / ".interlock" / "web.json"
         self._file = PrivateFile(path, partial(SessionError, "WEB901"), _ANEW)
-        self._read: tuple[bytes | None, list[Link], list[Session]] = (None, [], [])
+        self._read: tuple[bytes | None, list[Link], list[Session], str] = (None, [], [], "")
+
+    @property
+    def base(self) -> str:
+        """How the paths of all pages begin: random, the same for as long as the file is there.
+
+        Raises:
+            SessionError: WEB901, WEB902.
+        """
+        state_dir(self.root)
+        with self._file.locked():
+            links, sessions = self._load()
+            if not self._read[3]:
+                self._store(links, sessions)
+                self._load()
+        return f"/{self._read[3]}"
 
     def invite(self, rights: Rights) -> str:
         """Return the token of a new link, which works once and for 15 minutes.
@@ -162,15 +177,18 @@ class Sessions:
         """Return what has not ended."""
         data = self._file.read()
         if data is None:
-            return [], []
-        if data is not self._read[0]:
+            self._read = (None, [], [], "")
+        elif data is not self._read[0]:
             self._read = (data, *_parse(data, self._file.path))
         now = self._clock()
-        _, links, sessions = self._read
+        _, links, sessions, _ = self._read
         return [row for row in links if row.ends_at > now], [row for row in sessions if row.ends_at > now]
 
     def _store(self, links: Iterable[Link], sessions: Iterable[Session]) -> None:
-        value = {"schema": SCHEMA, "links": [*map(asdict, links)], "sessions": [*map(asdict, sessions)]}
+        value = {
+            "schema": SCHEMA, "path": self._read[3] or secrets.token_hex(8), "links": [*map(asdict, links)],
+            "sessions": [*map(asdict, sessions)],
+        }  # fmt: skip
         self._file.write(json.dumps(value, indent=1).encode() + b"\n")
 
 
@@ -179,17 +197,18 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _parse(data: bytes, path: Path) -> tuple[list[Link], list[Session]]:
+def _parse(data: bytes, path: Path) -> tuple[list[Link], list[Session], str]:
     try:
         value = cast("dict[str, Any]", json.loads(data[:MAX_FILE_BYTES]))
-        schema = value["schema"]
+        schema, base = value["schema"], value["path"]
         links = [_row(Link, row) for row in value["links"]]
         sessions = [_row(Session, row) for row in value["sessions"]]
+        int(base, 16)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise SessionError("WEB902", f"{path} is damaged: {error}", f"Remove it; all sessions end. {_ANEW}") from error
     if schema != SCHEMA:
         raise SessionError("WEB902", f"{path} is of another version", f"Remove it; all sessions end. {_ANEW}")
-    return links, sessions
+    return links, sessions, base
 
 
 RowT = TypeVar("RowT", Link, Session)

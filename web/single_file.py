@@ -7,7 +7,7 @@ from typing import Final
 from interlock.web import evidence
 from interlock.web.pages import STATIC, render
 from interlock.web.pictures import difference, kind_of
-from interlock.web.site import Site
+from interlock.web.site import Project, Site, reading
 from interlock.web.views.changes import changes_values
 from interlock.web.views.evidence import evidence_values
 from interlock.web.views.run import log_of, run_values
@@ -21,10 +21,16 @@ def report(root: Path, run_id: str) -> str:
 
     Raises:
         NotHereError: The journal has no such run.
+        UnreadableLinesError: See `reading`.
     """
     site = Site([root])
     project = next(iter(site.projects.values()))
     project.refresh()
+    with reading(run_id):
+        return _report(root, project, run_id)
+
+
+def _report(root: Path, project: Project, run_id: str) -> str:
     entries = project.feed.entries(project.row(run_id).run)
     files = evidence.cited(entries)
     left = MAX_PICTURE_BYTES

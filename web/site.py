@@ -2,10 +2,14 @@
 
 import os
 import re
-from collections.abc import Iterable
+import traceback
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from jinja2 import UndefinedError
 
 from interlock import graph
 from interlock.core.errors import InterlockError
@@ -20,6 +24,29 @@ class NotHereError(InterlockError):
     """What an address names is not there; the page says so, with the status 404."""
 
     code = "WEB404"
+
+
+class UnreadableLinesError(InterlockError):
+    """Lines of a run have a form that no program of this version writes; the page says so, with the status 409."""
+
+    code = "WEB409"
+
+
+@contextmanager
+def reading(run_id: str) -> Generator[None]:
+    """Read values of a run's lines, whose hashes hold but whose data may be of any form.
+
+    Raises:
+        UnreadableLinesError: They are not what this version writes.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, UndefinedError) as error:
+        traceback.print_exception(error)
+        raise UnreadableLinesError(
+            f"lines of {run_id} in the journal are not of the form that this version writes: {error}",
+            "Run `interlock verify`; the page of the journal shows the lines as they are.",
+        ) from error
 
 
 @dataclass(slots=True)

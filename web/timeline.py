@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from interlock.journal import Entry
+from interlock.web.words import whole
 
 WIDTH: Final = 1000.0
 _LEAST: Final = 2.0
@@ -119,14 +120,14 @@ def _asks(entries: Iterable[Entry]) -> tuple[list[tuple[Entry, float, Ask]], lis
         usage: Mapping[str, Any] = data.get("usage") or {}
         role, attempt, seconds = (
             str(data.get("role", "agent")),
-            int(data.get("attempt", 0)),
+            whole(data.get("attempt")),
             usage.get("seconds") or 0.0,
         )
         start = now - seconds if seconds >= 0.1 else last.get((role, attempt), begun) or now
         last[role, attempt] = now
         tokens = (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
         ask = Ask(
-            entry.seq, role, attempt, int(data.get("reask", 0)) + 1, str(data.get("outcome", "")), entry.at,
+            entry.seq, role, attempt, whole(data.get("reask")) + 1, str(data.get("outcome", "")), entry.at,
             max(0.0, now - start), tokens, usage.get("usd"),
         )  # fmt: skip
         rows.append((entry, min(start, now), ask))

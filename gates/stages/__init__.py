@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from interlock.gates.stages.judge import MAX_PAYLOAD_BYTES, judge_stage
     from interlock.gates.stages.references import requirement_ids
     from interlock.gates.stages.schema import payload_schema
+    from interlock.gates.stages.sources import Source, Sources, parse_locator
     from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings, issue_record
 
 __all__ = [
-    "MAX_PAYLOAD_BYTES", "MAX_TEXT_CHARS", "Allowed", "Field", "Issue", "Observed", "Stage", "Surroundings",
-    "artifact_records", "issue_record", "judge_stage", "payload_schema", "requirement_ids",
+    "MAX_PAYLOAD_BYTES", "MAX_TEXT_CHARS", "Allowed", "Field", "Issue", "Observed", "Source", "Sources", "Stage",
+    "Surroundings", "artifact_records", "issue_record", "judge_stage", "parse_locator", "payload_schema", "requirement_ids",
 ]  # fmt: skip
 
 __getattr__ = lazy_exports(__name__, __file__)

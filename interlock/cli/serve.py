@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from interlock.server import InterlockServer
     from interlock.server.http import HttpApp
     from interlock.server.tokens import TokenStore
+    from interlock.web import Sessions
 
 LEAVE_SECONDS: Final = 8.0
 """How long the service may take to end; the requests that came last have most of it."""
@@ -121,7 +122,7 @@ def serve_command(
     from interlock.server import ALL, make_server  # noqa: PLC0415
     from interlock.server.access import PATH, is_loopback  # noqa: PLC0415
     from interlock.server.http import caller, hosts_of, listen, serve, url_of  # noqa: PLC0415
-    from interlock.web import serving  # noqa: PLC0415
+    from interlock.web import Sessions, serving  # noqa: PLC0415
 
     server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","), caller=caller)
     try:
@@ -132,7 +133,8 @@ def serve_command(
     if not is_loopback(address):
         _refuse_remote(address, allow_remote, hosts)
     warn_of_configuration(folder)
-    app, url = _with_pages(folder, server, store, hosts_of(bound, hosts), hosts, origins), url_of(bound)
+    sessions = Sessions(folder, login_name())
+    app, url = _with_pages(sessions, server, store, hosts_of(bound, hosts), hosts, origins), url_of(bound)
     agents = ", ".join(sorted({record.agent for record in records}))
 
     def announce() -> None:
@@ -146,24 +148,23 @@ def serve_command(
     try:
         with serving(folder) as running:
             if not running.url:
-                running.tell(url.removesuffix(PATH))
+                running.tell(url.removesuffix(PATH) + sessions.base)
             serve(app, bound, ready=announce)
     finally:
         server.close()
 
 
 def _with_pages(
-    folder: Path, server: "InterlockServer", store: "TokenStore", names: frozenset[str], hosts: Iterable[str],
+    sessions: "Sessions", server: "InterlockServer", store: "TokenStore", names: frozenset[str], hosts: Iterable[str],
     origins: Iterable[str],
 ) -> "HttpApp":  # fmt: skip
     """Return the server, and for every other address the pages; a host of one's own may be behind a TLS proxy."""
     from interlock.server.access import HEALTH, PATH  # noqa: PLC0415
     from interlock.server.http import HttpApp, http_app  # noqa: PLC0415
-    from interlock.web import Sessions, beside, make_pages  # noqa: PLC0415
+    from interlock.web import beside, make_pages  # noqa: PLC0415
 
     app = http_app(server, store, hosts=names, origins=origins)
-    sessions = Sessions(folder, login_name())
-    pages = make_pages([folder], sessions, hosts=names, origins=[f"https://{host}" for host in hosts])
+    pages = make_pages([sessions.root], sessions, hosts=names, origins=[f"https://{host}" for host in hosts])
     both = beside(pages, app.app, app.end_streams, (PATH, HEALTH))
     return HttpApp(both.app, both.end_streams)
 

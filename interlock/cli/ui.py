@@ -62,7 +62,7 @@ def ui_command(roots: tuple[Path, ...], port: int, no_browser: bool, read_only: 
         number = bound.getsockname()[1]
         hosts = frozenset({f"127.0.0.1:{number}", f"localhost:{number}"})
         pages = make_pages(folders, sessions, hosts=hosts)
-        url = f"http://127.0.0.1:{number}"
+        url = f"http://127.0.0.1:{number}{sessions.base}"
 
         def ready() -> None:
             running.tell(url)

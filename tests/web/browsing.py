@@ -10,18 +10,19 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from PIL import Image
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import BrowserContext, Page
 
-from interlock.agents import REMOTE
+from interlock.agents import REMOTE, Ask
 from interlock.graph import Tickets, journal_path
 from interlock.journal import Journal
 from interlock.reservations import open_reservations
 from interlock.web import Rights, Sessions
 from interlock.web.access import COOKIE
-from tests.graph.conftest import Project, Scripted, build, make_project
+from tests.graph.conftest import Project, Scripted, build, envelope, make_project
 from tests.web.hostile import keep
 
 PROGRAM = (sys.executable, "-m", "interlock", "ui", "--json")
@@ -40,7 +41,7 @@ class Served:
     def start(self) -> None:
         """Start the server, or start it again at the same address."""
         named = [word for root in self.roots for word in ("--root", str(root))]
-        port = ["--port", self.url.rpartition(":")[2]] if self.url else []
+        port = ["--port", str(urlsplit(self.url).port)] if self.url else []
         environ = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         self._process = subprocess.Popen(
             [*PROGRAM, *named, *port], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, env=environ
@@ -105,7 +106,7 @@ def visit(
     """Open a window of a browser of its own, whose faults are kept: errors, console, CSP, failed requests, dialogs."""
     context = chromium.new_context(**cast("dict[str, Any]", {"viewport": {"width": 1280, "height": 900}, **wishes}))
     context.set_default_timeout(10_000)
-    context.add_cookies([{"name": COOKIE, "value": session or server.cookie(rights), "url": server.url}])
+    context.add_cookies([{"name": COOKIE, "value": session or server.cookie(rights), "url": f"{server.url}/"}])
     page = context.new_page()
     made = Visit(page, server.url)
     page.on("console", lambda said: made.wrong.append(f"console {said.type}: {said.text}"))
@@ -162,11 +163,17 @@ class Sample:
     project: Project
     approved: str
     waiting: str
+    objecting: str
 
     @property
     def root(self) -> Path:
         """The project's folder."""
         return self.project.root
+
+
+def objecting(ask: Ask) -> str:
+    """Answer as a builder that changes nothing and objects."""
+    return envelope(ask, "BLOCKED", fail_reasons=("GATE-TESTS: OBJECTION: the tests ask for two greetings at once",))
 
 
 def waiting_run(project: Project, task_id: str = "HELLO-002", *roles: str) -> str:
@@ -189,17 +196,23 @@ def sample(root: Path) -> Sample:
     journal = Journal(journal_path(root))
     shots = [_shots(root, 1, "white", ok=False), _shots(root, 2, "lightblue", ok=True)]
     journal.extend(approved, shots)
-    project.runners = runners
+    project.runners = {**runners, "builder": Scripted([objecting])}
+    task = project.task
+    project.task = replace(task, task_id="HELLO-003", scope=("notes/**",), may_change=())
+    (root / "notes").mkdir()
+    objects = project.run().run_id
+    project.task, project.runners = task, runners
     waiting = waiting_run(project)
     tickets = Tickets(root)
     tickets.begin("CURRENCY-7", "CURRENCY-7.1")
+    tickets.submit_payload("CURRENCY-7.1", 1, {"title": "Rates", "evidence_items": [{"source_type": "repo"}]})
     me, bob = open_reservations(str(root), "ui"), open_reservations(str(root), "cli", name="bob")
     me.reserve_files(["docs/**"], "the words")
     bob.reserve_files(["tests/**"], "the tests")
     bob.negotiate_release("docs/index.md", "a line there", "normal")
     for each in (me, bob):
         each.runtime.store.close()
-    return Sample(project, approved, waiting)
+    return Sample(project, approved, waiting, objects)
 
 
 def screens(made: Sample, key: str) -> Sequence[str]:
@@ -209,7 +222,10 @@ def screens(made: Sample, key: str) -> Sequence[str]:
     answer = next(entry.seq for entry in entries if entry.type == "answer")
     digests = [row["sha256"] for entry in entries if entry.type == "evidence" for row in entry.data["files"]]
     return (
-        "/", "/board", "/sessions", f"/{key}/journal", f"/{key}/journal?verify=1", f"/{key}/leases",
+        "/", "/board", "/sessions", f"/{key}/statistics", f"/{key}/tickets/CURRENCY-7.1",
+        f"{runs}/{made.objecting}/decide",
+        f"{runs}/{made.approved}/changes?from=base&to=2", f"{runs}/{made.approved}/changes?from=1&to=2&split=1",
+        f"/{key}/journal", f"/{key}/journal?verify=1", f"/{key}/leases",
         f"{runs}/{made.approved}", f"{runs}/{made.waiting}", f"{runs}/{made.approved}/evidence",
         f"{runs}/{made.approved}/answers/{answer}", f"{runs}/{made.waiting}/answer/builder",
         f"{runs}/{made.approved}/files/{digests[-1]}/text", f"{runs}/{made.approved}/files/{digests[-3]}/text",

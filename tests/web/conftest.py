@@ -42,8 +42,12 @@ class Browser:
         return answer
 
     def get(self, path: str, **headers: str) -> httpx.Response:
-        """Ask for a page, and follow no redirect."""
-        return self.client.get(path, headers=headers, follow_redirects=False)
+        """Ask for a page, and follow no redirect; every address on it lies where the session is good."""
+        answer = self.client.get(path, headers=headers, follow_redirects=False)
+        if answer.headers.get("content-type", "").startswith("text/html"):
+            places = re.findall(r' (?:href|src|action|formaction|data-events|data-log)="(/[^"]*)', answer.text)
+            assert [place for place in places if not place.startswith(f"{self.sessions.base}/")] == []
+        return answer
 
     def post(self, path: str, /, **fields: str) -> httpx.Response:
         """Send a form of this session."""
@@ -66,7 +70,8 @@ class World:
 
     def browser(self, rights: Rights | None = "decide") -> Browser:
         """Return a browser that was let in; with None, one that was not."""
-        made = Browser(TestClient(self.pages.app, base_url=URL, raise_server_exceptions=False), self.sessions)
+        client = TestClient(self.pages.app, base_url=URL + self.sessions.base, raise_server_exceptions=False)
+        made = Browser(client, self.sessions)
         if rights is not None:
             made.enter(rights)
         return made

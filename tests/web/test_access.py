@@ -39,9 +39,10 @@ def test_a_link_works_once_and_leads_on_by_a_page_of_the_server(world: World) ->
     browser = world.browser(None)
     answer = browser.get(link)
     assert answer.status_code == 200
-    assert 'content="0;url=/"' in answer.text
+    there = f"{world.sessions.base}/"
+    assert f'content="0;url={there}"' in answer.text
     cookie = answer.headers["set-cookie"].lower()
-    assert {"httponly", "samesite=strict", "path=/"} <= {part.strip() for part in cookie.split(";")}
+    assert {"httponly", "samesite=strict", f"path={there}"} <= {part.strip() for part in cookie.split(";")}
     assert browser.get("/").status_code == 200
     assert world.browser(None).get(link).status_code == 401
 
@@ -79,9 +80,9 @@ def test_neither_links_nor_cookies_are_kept_and_the_file_is_the_owners_alone(tmp
 @each_row(
     "text",
     [
-        "", "{", "[]", "{}", '{"schema": "interlock.web-sessions/2", "links": [], "sessions": []}',
+        "", "{", "[]", "{}", '{"schema": "interlock.web-sessions/1", "path": "0", "links": [], "sessions": []}',
         *(
-            f'{{"schema": "interlock.web-sessions/1", "links": [{link}], "sessions": []}}'
+            f'{{"schema": "interlock.web-sessions/2", "path": "0", "links": [{link}], "sessions": []}}'
             for link in ("{}", '{"sha256": "0", "rights": "all", "ends_at": 9}',
                          '{"sha256": "0", "rights": "read", "ends_at": "9"}')
         ),
@@ -119,6 +120,15 @@ def test_a_session_without_the_right_to_decide_ends_itself_alone(world: World) -
     assert first.get("/").status_code == 200
     assert second.post("/sessions/revoke", session=two.session_id).status_code == 303
     assert second.get("/").status_code == 401
+
+
+def test_a_cookie_is_sent_to_no_other_server_of_the_machine_and_opens_nothing_outside_its_path(world: World) -> None:
+    browser, base = world.browser(), world.sessions.base
+    assert re.fullmatch("/[0-9a-f]{16}", base)
+    assert browser.get(f"{URL}{base}/board").status_code == 200
+    sent = {"cookie": f"{COOKIE}={browser.client.cookies[COOKIE]}"}
+    for path in ("/", "/board", f"{base}x/board", f"/x{base}/board", base, f"/{base}/board"):
+        assert browser.client.get(URL + path, headers=sent).status_code == 401
 
 
 @each_row(
@@ -177,7 +187,7 @@ def test_every_answer_keeps_browsers_from_running_framing_and_storing_anything(w
 def test_static_files_bear_their_digest_and_no_other_file_is_served(world: World) -> None:
     browser = world.browser()
     page = browser.get("/board").text
-    names = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
+    names = re.findall(rf'(?:src|href)="{world.sessions.base}(/static/[^"]+)"', page)
     assert len(names) == 4
     for name in names:
         answer = browser.get(name)

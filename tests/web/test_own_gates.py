@@ -53,7 +53,7 @@ def test_the_collector_is_let_in_by_a_cookie(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("number", range(13))
+@pytest.mark.parametrize("number", range(18))
 def test_every_screen_passes_the_projects_own_gates(
     number: int, scheme: str, made: Sample, server: Served, tmp_path: Path
 ) -> None:

@@ -122,7 +122,7 @@ def test_evidence_is_shown_beside_that_of_an_earlier_attempt_and_its_files_run_n
 ) -> None:
     browser = over(project.root).browser()
     page = browser.get(f"/hello/runs/{reviewed}/evidence?before=1&after=2").text
-    path = re.findall(r'href="(/hello/runs/[^"]+/files/[0-9a-f]{64})/text"', page)[0]
+    path = re.findall(r'href="/[0-9a-f]{16}(/hello/runs/[^"]+/files/[0-9a-f]{64})/text"', page)[0]
     answer = browser.get(path)
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert "sandbox" in answer.headers["content-security-policy"]

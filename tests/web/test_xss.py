@@ -134,8 +134,9 @@ def made(over: Callable[..., World], base: Path, text: Texts) -> dict[str, str]:
     browser = world.browser(None)
     browser.client.headers["user-agent"] = client
     browser.enter("decide")
-    key = re.findall(r'<a href="/([^/"]+)/leases"', browser.get("/").text)[0]
-    return dict(pages_of(browser, key, text, real))
+    key = re.findall(r'<a href="/[^/"]+/([^/"]+)/leases"', browser.get("/").text)[0]
+    # The random path of the pages differs from world to world.
+    return {name: page.replace(world.sessions.base, "/path") for name, page in pages_of(browser, key, text, real)}
 
 
 JUDGED: Final = ("real ", "form", "preview", "ask", "release", "respond")

@@ -94,7 +94,7 @@
     label.append(box, " viewed");
     part.querySelector("h2").append(label);
     part.querySelectorAll("tr").forEach((row) => row.addEventListener("dblclick", () => {
-      const number = row.querySelectorAll("th")[1], form = part.querySelector(".comment");
+      const number = row.querySelectorAll(".no")[1], form = part.querySelector(".comment");
       if (!number || !number.textContent || !form) return;
       form.open = true;
       form.querySelector("[data-line]").value = number.textContent;
@@ -144,6 +144,7 @@
   const form = document.getElementById("answer-form");
   if (form) {
     let pause = 0;
+    form.addEventListener("submit", () => { clearTimeout(pause); htmx.trigger(form, "htmx:abort"); });
     form.addEventListener("input", () => {
       clearTimeout(pause);
       pause = setTimeout(() => htmx.ajax("POST", form.dataset.preview, { source: form, target: "#preview", select: "#preview", swap: "outerHTML" }).catch(() => {}), 400);

@@ -5,14 +5,14 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.web.access import session_of
 from interlock.web.answering import Asked, asked, composed, hand_in, judged
-from interlock.web.pages import page, site_of
+from interlock.web.pages import page, redirect, site_of
 from interlock.web.sessions import Rights
 from interlock.web.site import Project
 
@@ -105,7 +105,7 @@ def submit(request: Request) -> Response:
     there = f"/{project.key}/runs/{quote(view.run_id)}"
     if again is not None and again.request["reask"]:
         there += f"/answer/{quote(ask.role.name)}"
-    return RedirectResponse(there, status_code=303)
+    return redirect(request, there)
 
 
 def resume(request: Request) -> Response:
@@ -113,7 +113,7 @@ def resume(request: Request) -> Response:
     allowed(request, "review")
     project, view = _run(request)
     project.drives.advance(view.run_id, wait_seconds=1.0, take_up=bool(view.failed))
-    return _back(project, view)
+    return _back(request, project, view)
 
 
 def abandon(request: Request) -> Response:
@@ -123,11 +123,11 @@ def abandon(request: Request) -> Response:
     if request.scope["form"].get("sure") != "yes":
         raise NotAllowedError("nothing was done: ending a run for good needs its tick", "Go back, and tick it.")
     graph.abandon(project.root, view.run_id)
-    return _back(project, view)
+    return _back(request, project, view)
 
 
-def _back(project: Project, view: graph.RunView) -> Response:
-    return RedirectResponse(f"/{project.key}/runs/{quote(view.run_id)}", status_code=303)
+def _back(request: Request, project: Project, view: graph.RunView) -> Response:
+    return redirect(request, f"/{project.key}/runs/{quote(view.run_id)}")
 
 
 def _post(path: str, action: Callable[[Request], Response]) -> Route:

@@ -4,15 +4,16 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock import graph
 from interlock.web.access import session_of
 from interlock.web.differences import by_line, differing
-from interlock.web.pages import page, site_of
+from interlock.web.pages import page, redirect, site_of
 from interlock.web.site import Project
 from interlock.web.views.actions import allowed
+from interlock.web.words import whole
 
 
 def changes_values(project: Project, run_id: str, before: str = "", after: str = "") -> dict[str, Any]:
@@ -41,7 +42,7 @@ def show(request: Request) -> Response:
     asked = request.query_params
     values = changes_values(project, request.path_params["run"], asked.get("from", ""), asked.get("to", ""))
     going = graph.comments_go_to(project.view(values["row"].run).policy)
-    return page(request, "changes.html", {**values, "going": going})
+    return page(request, "changes.html", {**values, "going": going, "split": "split" in asked})
 
 
 def comment(request: Request) -> Response:
@@ -50,11 +51,11 @@ def comment(request: Request) -> Response:
     project = site_of(request).project(request.path_params["project"])
     run_id = project.row(request.path_params["run"]).run
     form = request.scope["form"]
-    attempt, line = (int(form.get(name, "")) if form.get(name, "").isdecimal() else -1 for name in ("attempt", "line"))
+    attempt, line = (whole(form.get(name), -1) for name in ("attempt", "line"))
     path = form.get("path", "")
     graph.comment(project.root, run_id, attempt, path, line, form.get("text", ""), session_of(request.scope).name)
     there = urlencode({"from": form.get("before", ""), "to": form.get("after", "")})
-    return RedirectResponse(f"/{project.key}/runs/{quote(run_id)}/changes?{there}#{quote(path)}", status_code=303)
+    return redirect(request, f"/{project.key}/runs/{quote(run_id)}/changes?{there}#{quote(path)}")
 
 
 ROUTES: Final = (

@@ -5,7 +5,7 @@ from typing import Any, Final, cast, get_args
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock import graph
@@ -13,9 +13,10 @@ from interlock.core.text import one_line
 from interlock.graph import AnswerKind
 from interlock.web.access import session_of
 from interlock.web.answering import lines_of
-from interlock.web.pages import page, site_of
+from interlock.web.pages import page, redirect, site_of
 from interlock.web.views.actions import AnsweredError, NotAllowedError, allowed
 from interlock.web.views.evidence import Gate, evidence_values
+from interlock.web.words import whole
 
 FIELDS: Final = ("scope", "may_change", "inputs", "gates_required")
 """What a correction may change besides the text, one item a line."""
@@ -43,8 +44,8 @@ def decide(request: Request) -> Response:
     project = site_of(request).project(request.path_params["project"])
     run_id = project.row(request.path_params["run"]).run
     form: dict[str, str] = request.scope["form"]
-    kind, number = form.get("answer", ""), form.get("number", "")
-    if kind not in get_args(AnswerKind) or not number.isdecimal():
+    kind, number = form.get("answer", ""), whole(form.get("number"))
+    if kind not in get_args(AnswerKind) or not number:
         raise NotAllowedError("nothing was done: the form names no answer", "Reload the page.")
     task = project.view(run_id).task
     if kind == "correct":
@@ -52,10 +53,10 @@ def decide(request: Request) -> Response:
         task = replace(task, task=one_line(form.get("task", "")), **cast("dict[str, Any]", lists))
     graph.answer_question(
         project.root, run_id, cast("AnswerKind", kind), by=session_of(request.scope).name,
-        reason=form.get("reason", ""), gate=form.get("gate", ""), task=task, number=int(number),
+        reason=form.get("reason", ""), gate=form.get("gate", ""), task=task, number=number,
     )  # fmt: skip
     project.drives.advance(run_id, wait_seconds=1.0)
-    return RedirectResponse(f"/{project.key}/runs/{quote(run_id)}", status_code=303)
+    return redirect(request, f"/{project.key}/runs/{quote(run_id)}")
 
 
 ROUTES: Final = (

@@ -14,7 +14,8 @@ from interlock.web import evidence
 from interlock.web.evidence import Collected, Compared, File
 from interlock.web.pages import page, site_of
 from interlock.web.pictures import Difference, difference, kind_of
-from interlock.web.site import NotHereError, Project
+from interlock.web.site import NotHereError, Project, reading
+from interlock.web.words import whole
 
 SHOWN_BYTES: Final = 256 * 1024
 """So much of a text is shown at once."""
@@ -45,7 +46,7 @@ class Gate:
 
 
 def _attempt(text: str, known: Sequence[int], otherwise: int) -> int:
-    return int(text) if text.isdecimal() and len(text) < 9 and int(text) in known else otherwise
+    return number if (number := whole(text)) in known else otherwise
 
 
 def evidence_values(project: Project, run_id: str, before: str = "", after: str = "") -> dict[str, Any]:
@@ -90,8 +91,10 @@ def show(request: Request) -> Response:
     """Show the evidence of a run."""
     project = site_of(request).project(request.path_params["project"])
     asked = request.query_params
-    values = evidence_values(project, request.path_params["run"], asked.get("before", ""), asked.get("after", ""))
-    return page(request, "evidence.html", values)
+    run_id = request.path_params["run"]
+    with reading(run_id):
+        values = evidence_values(project, run_id, asked.get("before", ""), asked.get("after", ""))
+        return page(request, "evidence.html", values)
 
 
 def _file(request: Request) -> tuple[Project, File, bytes]:
@@ -110,8 +113,7 @@ def raw(request: Request) -> Response:
     kind = kind_of(data)
     if kind is not None:
         return Response(data, media_type=kind, headers=_SAFE)
-    begin = request.query_params.get("from", "0")
-    start = int(begin) if begin.isdecimal() and len(begin) < 12 else 0
+    start = whole(request.query_params.get("from"))
     part = data[start : start + SHOWN_BYTES]
     name = _NOT_IN_NAMES.sub("_", file.name)[:100]
     headers = {**_SAFE, "content-disposition": f'inline; filename="{name}.txt"'}
@@ -121,8 +123,7 @@ def raw(request: Request) -> Response:
 def text(request: Request) -> Response:
     """Show a text file of the evidence, a piece at a time."""
     project, file, data = _file(request)
-    begin = request.query_params.get("from", "0")
-    start = min(int(begin) if begin.isdecimal() and len(begin) < 12 else 0, max(0, len(data) - 1))
+    start = min(whole(request.query_params.get("from")), max(0, len(data) - 1))
     part = data[start : start + SHOWN_BYTES]
     values = {
         "project": project, "row": project.row(request.path_params["run"]), "file": file, "size": len(data),

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock.core.errors import InterlockError
 from interlock.reservations import key_of
 from interlock.web import leases
-from interlock.web.pages import page, site_of
+from interlock.web.pages import page, redirect, site_of
 from interlock.web.site import Project
 from interlock.web.views.actions import allowed
+from interlock.web.words import whole
 
 
 class LeaseRefusedError(InterlockError):
@@ -32,13 +33,13 @@ def show(request: Request) -> Response:
     return page(request, "leases.html", values)
 
 
-def _done(project: Project, answer: Mapping[str, Any]) -> Response:
+def _done(request: Request, project: Project, answer: Mapping[str, Any]) -> Response:
     leases.forget(project.root)
     errors: list[Mapping[str, Any]] = answer.get("errors") or []
     if errors:
         first = errors[0]
         raise LeaseRefusedError(f"{first['message']} Found: {first['found']}.", str(first["fix"]), str(first["code"]))
-    return RedirectResponse(f"/{project.key}/leases", status_code=303)
+    return redirect(request, f"/{project.key}/leases")
 
 
 def release(request: Request) -> Response:
@@ -46,7 +47,7 @@ def release(request: Request) -> Response:
     allowed(request, "review")
     project = site_of(request).project(request.path_params["project"])
     with leases.calls(project.root) as mine:
-        return _done(project, mine.release_files([request.scope["form"].get("lease", "")]))
+        return _done(request, project, mine.release_files([request.scope["form"].get("lease", "")]))
 
 
 def respond(request: Request) -> Response:
@@ -57,10 +58,10 @@ def respond(request: Request) -> Response:
     eta = form.get("eta_minutes", "")
     with leases.calls(project.root) as mine:
         return _done(
-            project,
+            request, project,
             mine.respond_to_release(
                 form.get("thread", ""), form.get("action", ""),
-                eta_minutes=int(eta) if eta.isascii() and eta.isdecimal() and len(eta) < 7 else None,
+                eta_minutes=whole(eta) or None,
                 reason=form.get("reason") or None,
             ),
         )  # fmt: skip
@@ -72,7 +73,7 @@ def ask(request: Request) -> Response:
     project = site_of(request).project(request.path_params["project"])
     form = request.scope["form"]
     with leases.calls(project.root) as mine:
-        return _done(project, mine.negotiate_release(form.get("file", ""), form.get("reason", ""), "normal"))
+        return _done(request, project, mine.negotiate_release(form.get("file", ""), form.get("reason", ""), "normal"))
 
 
 ROUTES: Final = (

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -18,9 +19,9 @@ from interlock.web.live import message, stream
 from interlock.web.matrix import MARKS, matrix
 from interlock.web.pages import page, site_of
 from interlock.web.plots import of_run
-from interlock.web.site import NotHereError, Project
+from interlock.web.site import NotHereError, Project, reading
 from interlock.web.timeline import timeline
-from interlock.web.words import Said, said
+from interlock.web.words import Said, said, whole
 
 LOG_LINES: Final = 200
 """So many lines of the log a page begins with; the rest is a link away."""
@@ -51,7 +52,8 @@ class TextLine:
 def run_values(project: Project, run_id: str) -> dict[str, Any]:
     """Return all that is shown of a run; a run whose folder is gone is shown as its lines tell it."""
     row = project.row(run_id)
-    entries = project.feed.entries(run_id)
+    lines = list(project.feed.lines_of[run_id])
+    entries = project.feed.read(lines)
     waiting: list[str] = []
     question: graph.Question | None = None
     can_resume = can_abandon = False
@@ -68,10 +70,10 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
             "last_refusal": None, "driven": False,
         }  # fmt: skip
     return {
-        "project": project, "row": row, "why": explained, "timeline": timeline(entries), "marks": MARKS,
-        "matrix": matrix(row.gates, entries), "plots": of_run(row), "answers": _answers(entries),
+        "project": project, "row": row, "why": explained, "marks": MARKS, "plots": of_run(row),
+        "timeline": timeline(entries), "matrix": matrix(row.gates, entries), "answers": _answers(entries),
         "log": log_of(entries)[-LOG_LINES:],
-        "log_count": len(entries), "position": project.feed.position, "waiting_for": waiting,
+        "log_count": len(entries), "position": lines[-1].start + 1, "waiting_for": waiting,
         "question": question, "can_resume": can_resume, "can_abandon": can_abandon,
     }  # fmt: skip
 
@@ -79,10 +81,12 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
 def run(request: Request) -> Response:
     """Show a run."""
     project = site_of(request).project(request.path_params["project"])
-    values = run_values(project, request.path_params["run"])
-    if "all" in request.query_params:
-        values["log"] = log_of(project.feed.entries(values["row"].run))
-    return page(request, "run.html", values)
+    run_id = request.path_params["run"]
+    with reading(run_id):
+        values = run_values(project, run_id)
+        if "all" in request.query_params:
+            values["log"] = log_of(project.feed.entries(run_id))
+        return page(request, "run.html", values)
 
 
 def log_of(entries: Sequence[Entry]) -> list[Said]:
@@ -94,8 +98,8 @@ def _answers(entries: Sequence[Entry]) -> list[Answer]:
     """Return the answers, the newest first."""
     return [
         Answer(
-            entry.seq, str(entry.data.get("role", "agent")), int(entry.data.get("attempt", 0)),
-            int(entry.data.get("reask", 0)) + 1, str(entry.data.get("outcome", "")), entry.at,
+            entry.seq, str(entry.data.get("role", "agent")), whole(entry.data.get("attempt")),
+            whole(entry.data.get("reask")) + 1, str(entry.data.get("outcome", "")), entry.at,
             tuple(dict.fromkeys(row["code"] for row in entry.data.get("findings", ()) if row["level"] == "error")),
         )
         for entry in reversed(entries)
@@ -113,14 +117,15 @@ def answer(request: Request) -> Response:
     if entry is None:
         raise NotHereError(f"line {seq[:20]} of {row.run} is no answer", "The run's page lists its answers.")
     data = entry.data
-    findings: list[dict[str, Any]] = list(data.get("findings", ()))
-    text = graph.RunStore(project.root, row.run).answer_of(data["role"], data.get("response_sha256", ""))
-    shown = _numbered(text or "", findings)
-    values: dict[str, Any] = {
-        "project": project, "row": row, "entry": entry, "data": data, "lines": shown, "kept": text is not None,
-        "rest": [item for item in findings if not 0 < (item.get("line") or 0) <= len(shown)],
-    }  # fmt: skip
-    return page(request, "answer.html", values)
+    with reading(row.run):
+        findings: list[dict[str, Any]] = list(data.get("findings", ()))
+        text = graph.RunStore(project.root, row.run).answer_of(data["role"], data.get("response_sha256", ""))
+        shown = _numbered(text or "", findings)
+        values: dict[str, Any] = {
+            "project": project, "row": row, "entry": entry, "data": data, "lines": shown, "kept": text is not None,
+            "rest": [item for item in findings if not 0 < (item.get("line") or 0) <= len(shown)],
+        }  # fmt: skip
+        return page(request, "answer.html", values)
 
 
 def _numbered(text: str, findings: Sequence[dict[str, Any]]) -> list[TextLine]:
@@ -159,13 +164,10 @@ async def log(request: Request) -> Response:
 def _since(project: Project, run_id: str, position: int) -> tuple[list[tuple[int, Said]], int]:
     """Return a run's lines behind a position of the journal in words, each with the position behind it."""
     project.refresh()
-    rows: list[tuple[int, Said]] = []
     lines = [line for line in project.feed.lines_of.get(run_id, ()) if line.start >= position]
-    for line in lines:
-        for end, entry in project.feed.journal.follow(line.start):
-            rows.append((end, said(entry)))
-            break
-    return rows, max(position, project.feed.position)
+    rows = [(end, said(entry)) for line in lines for end, entry in islice(project.feed.journal.follow(line.start), 1)]
+    # Not the position of the feed: another reader may have taken it past lines that came after the list was made.
+    return rows, rows[-1][0] if rows else position
 
 
 ROUTES: Final = (

@@ -3,11 +3,11 @@
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock.web.access import COOKIE, session_of
-from interlock.web.pages import page
+from interlock.web.pages import page, redirect
 from interlock.web.sessions import Sessions
 
 
@@ -29,9 +29,9 @@ def revoke(request: Request) -> Response:
             "fix": "Open the link that `interlock ui` prints in a terminal.",
         }, status=403)  # fmt: skip
     _sessions(request).revoke(wanted)
-    answer = RedirectResponse("/sessions", status_code=303)
+    answer = redirect(request, "/sessions")
     if wanted == mine.session_id:
-        answer.delete_cookie(COOKIE, path="/")
+        answer.delete_cookie(COOKIE, path=request.scope["root_path"] + "/")
     return answer
 
 

@@ -13,11 +13,11 @@ from starlette.routing import Route
 from interlock import graph
 from interlock.core.text import visible
 from interlock.gates.shared import shared
+from interlock.gates.stages import Source, Sources, parse_locator
 from interlock.journal import Entry
 from interlock.web.pages import page, site_of
-from interlock.web.site import NotHereError, Project
+from interlock.web.site import NotHereError, Project, reading
 
-_MAX_FILE_BYTES: Final = 2 * 1024 * 1024
 _MAX_LINES: Final = 60
 
 
@@ -54,11 +54,10 @@ def show(request: Request) -> Response:
     if row is None:
         raise NotHereError(f"there is no ticket run {run_id} in {project.title}", "The board lists them.")
     explained = graph.explain_ticket(graph.Tickets(project.root), run_id)
-    values = {
-        "project": project, "row": row, "why": explained,
-        "submissions": _submissions(project, project.feed.entries(name))[::-1],
-    }  # fmt: skip
-    return page(request, "ticket.html", values)
+    with reading(run_id):
+        submissions = _submissions(project, project.feed.entries(name))[::-1]
+        values = {"project": project, "row": row, "why": explained, "submissions": submissions}
+        return page(request, "ticket.html", values)
 
 
 def _submissions(project: Project, entries: list[Entry]) -> list[Submission]:
@@ -88,27 +87,23 @@ def _items(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _quotation(project: Project, item: Mapping[str, Any]) -> Quotation:
     locator, snippet = str(item.get("locator", "")), str(item.get("snippet", ""))
-    now = _lines_of(project.root, locator) if item.get("source_type") == "repo" else None
-    holds = None if now is None else snippet.strip("\n") in now
+    now = cited_lines(project.root, locator) if item.get("source_type") == "repo" else None
+    cited = "\n".join(line.rstrip() for line in snippet.strip("\n").splitlines())
+    holds = None if now is None else cited in now
     source = str(item.get("source_id", ""))
     return Quotation(source, locator, visible(snippet, keep="\n\t"), visible(now or "", keep="\n\t"), holds)
 
 
-def _lines_of(root: Path, locator: str) -> str | None:
-    """Return the lines that a locator `path:start-end` names as they are now; None where nobody is told of the file."""
-    path, _, lines = locator.rpartition(":")
-    first, _, last = lines.partition("-")
-    if not path or not first.isdecimal() or path not in shared(root, [path]):
+def cited_lines(root: Path, locator: str) -> str | None:
+    """Return the lines that a locator names as they are now; None where nobody is told of the file."""
+    place = parse_locator(locator)
+    if place is None or place.path not in shared(root, [place.path]):
         return None
-    try:
-        whole = (root / path).resolve(strict=True)
-        if not whole.is_relative_to(root.resolve()) or whole.stat().st_size > _MAX_FILE_BYTES:
-            return None
-        text = whole.read_text("utf-8", "replace").splitlines()
-    except OSError:
+    source = Sources(root).read(place.path, "locator")
+    if not isinstance(source, Source):
         return None
-    start, end = int(first), int(last) if last.isdecimal() else int(first)
-    return "\n".join(text[start - 1 : min(end, start + _MAX_LINES)])
+    end = min(place.end or place.start, place.start + _MAX_LINES - 1)
+    return "\n".join(source.lines[place.start - 1 : end])
 
 
 ROUTES: Final = (Route("/{project}/tickets/{run}", show),)

@@ -1,0 +1,166 @@
+"""What agents can make large, endless or odd: pages show it within bounds, or say what they leave out."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from interlock.graph import journal_path
+from interlock.journal import Journal
+from interlock.web import pictures
+from interlock.web.differences import rows_of
+from interlock.web.site import Project as Shown
+from interlock.web.site import Site
+from interlock.web.views import run as run_view
+from interlock.web.views.tickets import cited_lines
+from tests.graph.conftest import Project
+from tests.table import each_row
+from tests.web.conftest import World
+
+
+@each_row(
+    "lines",
+    [["" for _ in range(8000)], [("" if n % 2 else f"{n}") for n in range(8000)], ["a", "b"] * 4000],
+)
+def test_lines_that_are_alike_are_compared_in_time(lines: list[str]) -> None:
+    start = time.monotonic()
+    rows = list(rows_of(lines, ["x", *lines[: len(lines) // 2], "y", *lines[len(lines) // 2 :], "z"]))
+    assert [row.text for row in rows if row.kind == "added"] == ["x", "y", "z"]
+    assert not any(row.kind == "removed" for row in rows)
+    assert time.monotonic() - start < 5
+
+
+def test_a_difference_shows_what_was_removed_ahead_of_what_came_in_its_place() -> None:
+    before, after = [str(n) for n in range(40)], [str(n) for n in range(40)]
+    before[20:22], after[20:22] = ["old", "older"], ["new"]
+    rows = list(rows_of(before, after))
+    assert [(row.kind, row.text) for row in rows if row.kind != "same"] == [
+        ("gap", "line 18"), ("removed", "old"), ("removed", "older"), ("added", "new"), ("gap", "to the end"),
+    ]  # fmt: skip
+    assert [row.before for row in rows if row.kind == "same"] == [18, 19, 20, 23, 24, 25]
+    assert [row.after for row in rows if row.kind == "same"] == [18, 19, 20, 22, 23, 24]
+    assert list(rows_of(before, before)) == []
+
+
+def test_pictures_that_are_large_are_not_opened_and_what_is_kept_of_others_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def png(size: tuple[int, int], colour: str) -> bytes:
+        kept = BytesIO()
+        Image.new("RGB", size, colour).save(kept, "PNG")
+        return kept.getvalue()
+
+    large = png((3500, 3500), "white")
+    assert len(large) < 100_000
+    assert "too large" in pictures.difference("large", "large too", lambda _: large).unknown
+    monkeypatch.setattr(pictures, "_MAX_KNOWN_BYTES", 3000)
+    known: dict[Any, Any] = {}
+    monkeypatch.setattr(pictures, "_KNOWN", known)
+    shots = {f"{n}": png((200, 200 + n), "red") for n in range(20)}
+    for name in shots:
+        assert pictures.difference("0", name, shots.get).pixels
+    assert 0 < sum(len(each.png) for each in known.values()) <= 3000
+
+
+def test_a_locator_that_names_no_lines_of_a_shared_file_shows_none_and_waits_for_nothing(project: Project) -> None:
+    (project.root / "src/greeting.txt").write_text("hello\nworld\n")
+    os.mkfifo(project.root / "src/pipe")
+    (project.root / "src/link").symlink_to("/etc/passwd")
+    nines = "9" * 5000
+    for locator in (
+        "src/pipe:1",
+        "src/link:1",
+        f"src/greeting.txt:{nines}",
+        "src/greeting.txt:٣",
+        "../x:1",
+        "src:1",
+        "",
+    ):
+        assert cited_lines(project.root, locator) is None, locator[:40]
+    assert cited_lines(project.root, "src/greeting.txt:1-2") == "hello\nworld"
+    assert cited_lines(project.root, "src/greeting.txt:2") == "world"
+
+
+@each_row("number", ["9" * 5000, "٣", "-1", "1e3", "", "1.0", "\u00b2"])
+def test_a_number_of_any_form_is_no_error_of_the_server(
+    number: str, over: Callable[..., World], project: Project
+) -> None:
+    run = project.run().run_id
+    browser = over(project.root).browser()
+    for path in (
+        f"/board?page={number}",
+        f"/hello/journal?page={number}",
+        f"/hello/runs/{run}/evidence?before={number}",
+    ):
+        assert browser.get(path).status_code == 200
+    for path, names in (("decide", ("number",)), ("comment", ("attempt", "line"))):
+        fields = dict.fromkeys(names, number)
+        answer = browser.post(f"/hello/runs/{run}/{path}", answer="accept", path="src/greeting.txt", text="x", **fields)
+        assert answer.status_code in (303, 400, 403, 409)
+
+
+@each_row("path", ["../../etc/passwd", "secret/other.txt", ".env", "src"])
+def test_a_comment_is_on_a_file_of_the_changes_alone(path: str, over: Callable[..., World], project: Project) -> None:
+    run = project.run().run_id
+    answer = over(project.root).browser().post(f"/hello/runs/{run}/comment", attempt="1", path=path, line="1", text="x")
+    assert answer.status_code == 409
+
+
+ODD: tuple[Any, ...] = (None, [], {}, "x", 10**30, -1, 1.5, True, [{}], {"x": []})
+
+
+def test_lines_of_an_odd_form_leave_every_page_readable(over: Callable[..., World], project: Project) -> None:
+    run = project.run().run_id
+    lines = [(entry.type, entry.data) for entry in project.entries() if entry.run == run]
+    journal = Journal(journal_path(project.root))
+    made: list[str] = []
+    for number, odd in enumerate(ODD):
+        for key in sorted({name for _, data in lines for name in data}):
+            name = f"ODD-{number}-{key}.1"
+            journal.extend(
+                name,
+                [
+                    (f"{at}", kind, {**data, **({key: odd} if key in data else {})})
+                    for at, (kind, data) in enumerate(lines)
+                ],
+            )
+            made.append(name)
+    browser = over(project.root).browser()
+    for path in ("/", "/board", "/board?status=BLOCKED", "/hello/statistics", "/hello/journal"):
+        assert browser.get(path).status_code == 200, path
+    for name in made:
+        for part in ("", "/evidence", "/changes"):
+            assert browser.get(f"/hello/runs/{name}{part}").status_code in (200, 404, 409), name + part
+
+
+def test_no_line_of_a_log_is_lost_while_another_page_reads_the_journal(project: Project) -> None:
+    run = project.run().run_id
+    site = Site([project.root])
+    shown: Shown = site.project("root" if "root" in site.projects else next(iter(site.projects)))
+    journal, over = Journal(journal_path(project.root)), threading.Event()
+
+    def read_on() -> None:
+        while not over.is_set():
+            shown.refresh()
+
+    readers = [threading.Thread(target=read_on) for _ in range(3)]
+    values = run_view.run_values(shown, run)
+    position, sent = values["position"], 0
+    for reader in readers:
+        reader.start()
+    try:
+        for number in range(60):
+            journal.append(run, f"live {number}", "note", {})
+            rows, position = run_view._since(shown, run, position)  # pyright: ignore[reportPrivateUsage]
+            sent += len(rows)
+    finally:
+        over.set()
+        for reader in readers:
+            reader.join()
+    rows, _ = run_view._since(shown, run, position)  # pyright: ignore[reportPrivateUsage]
+    assert sent + len(rows) == 60
