@@ -13,7 +13,7 @@ from interlock.reservations.guard import effects, git_verbs, listings
 from interlock.reservations.guard.effects import UnreadError
 from interlock.reservations.guard.git_command import LONG_OPTIONS, Call, arguments, asked
 from interlock.reservations.guard.judge import SUBSCRIPT, Feed, Judge, Spot, shown
-from interlock.reservations.guard.prefilter import CODE, LANGUAGES, MODULE, NAMES, OUTPUTS, RUN, names
+from interlock.reservations.guard.prefilter import LANGUAGES, MODULE, NAMES, OUTPUTS, RUN, names
 from interlock.reservations.guard.programs import (
     FILES,
     FOLLOWING,
@@ -26,23 +26,35 @@ from interlock.reservations.guard.programs import (
     has,
     options,
     plain,
+    values,
     written,
 )
 from interlock.reservations.guard.syntax import UnreadableError, text_of
-from interlock.reservations.guard.words import UNKNOWN, Word
+from interlock.reservations.guard.words import UNKNOWN, Word, glob
 from interlock.reservations.process import SHELLS
 
 _STARTERS: Final = names("ssh-agent direnv pyenv rbenv nodenv conda fnm brew opam mise starship zoxide dircolors asdf")
 """Programs whose output is made for `eval`: it sets up the environment."""
 _EVALUATING: Final = names("test [ [[ printf read mapfile readarray wait")
+_READ_VALUED: Final = names("-d -n -N -u -i -p")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _SPELLED: Final = "a command that is spelled out"
 _PROGRAM: Final = re.compile(r"[\w./-]+")
-_STRING: Final = re.compile(r"""'([^'\n]+)'|"([^"\n]+)\"""")
+_STRING: Final = re.compile(r"""'[^'\n]+'|"[^"\n]+"|`[^`\n]+`|<[^<>'"\s]+>""")
+_WILD: Final = re.compile(r"(?=.*[*?])(?=.*\w)[\w./*?-]+")
+_TOKEN: Final = re.compile(r"[\w./-]+")
+_CODED: Final = re.compile(r"-[A-Za-z0-9]*[ceE]|-p$|-r|--eval|--print|eval$")
+"""An option that is followed by code, or that holds it."""
+_GIVEN: Final = re.compile(r"argv|ARGV|shift|args|<>|inplace|stdin|STDIN")
+"""What code says that reads its arguments."""
+_FOLDERS: Final = re.compile(
+    r"rmtree|rm_r|rmSync|rmdir|glob|walk|iterdir|(?:list|scan|read)_?dir|readDir|[rR]ename|move\b"
+)
+"""What code says that goes through a folder."""
 _WRITING: Final = re.compile(
     r"""open\((?:[^()]*,)?\s*(?:mode\s*=\s*)?['"][rbt]*[wax+][bt+]*['"]|(?<!stdout\.)[wW]rite"""
     r"""|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir)|truncate"""
-    r"""|[cC]opy\w*\(|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`|open.*['"][+>]|\.dump\("""
+    r"""|[cC]opy\w*\(|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`|open.*['"][+>]|\.dump\(|inplace|FileIO|os\.open|O_[WRTC]|\.save\("""
 )
 """What code says that may write a file, or run a command."""
 _OPENS: Final = r"[ugoa]*\+r?w?x"
@@ -69,11 +81,15 @@ _MESSAGES: Final = names("-m --message --author --date --trailer --into-name --r
 """Options whose value names no file and no commit, so that it need not be known."""
 
 
+def _is_file(path: str) -> bool:
+    return os.path.lexists(path) and not os.path.isdir(path)
+
+
 class Commands(Judge):
     """Judges programs, and git's commands."""
 
-    made, fetched, calm = "", False, True
-    """What makes branches and tags was given, whether anything was fetched, and whether nothing was written."""
+    made, fetched = "", False
+    """What makes branches and tags was given, and whether anything was fetched."""
 
     def text(self, spot: Spot, text: str, feed: Feed = None) -> None:
         """Judge a command line inside the command line."""
@@ -94,8 +110,6 @@ class Commands(Judge):
             self.plainly(spot, "…", "a program that is spelled out")
         name, rest = run.name, run.words[1:]
         self.mentions(spot, name, rest)
-        if run.words[0].text in self.functions:
-            return  # its body is judged with what is run later, in every folder of the line
         if name.startswith("git-") and name[4:] in git_verbs.VERBS:
             name, rest = "git", [Word(name[4:]), *rest]
         if name in _EVALUATING and any(SUBSCRIPT.search(word.text) for word in rest):
@@ -171,15 +185,24 @@ class Commands(Judge):
         """Judge code of another language: the files that it names and may write, and commands in it."""
         if LANGUAGES.fullmatch(name) is None:
             return
-        said = [word.text for word in rest if word.known]
-        given = [after for option, after in pairwise(said) if option in CODE]
-        given += [word.text for word in spot.feed or () if word.known] if not plain(rest) or said[-1:] == ["-"] else []
-        code = "\n".join(given)
-        strings = [first or second for first, second in _STRING.findall(code)]
+        said, fed = [word.text for word in rest], list(spot.feed or ())
+        given = [part for row in pairwise([*rest, Word()]) if _CODED.match(row[0].text) for part in row]
+        given = [] if "-m" in said[:2] else given
+        is_read = not given and (not plain(rest) or "-" in said)
+        code = "\n".join(word.text for word in (*given, *fed) if word.known)
+        is_unread = any(not word.known and _WRITING.search(word.text) for word in given)
+        if is_unread or (is_read and not all(word.known for word in fed)) or "/dev/fd/63" in said:
+            self.plainly(spot, f"{name} …", "code that is spelled out")
+        strings = [text[1:-1] for text in _STRING.findall(code)]
         if _WRITING.search(code) is None and RUN.isdisjoint(map(os.path.basename, strings)):
             return
-        paths = {text: os.path.join(spot.here or self.cwd, text) for text in strings}
-        named = [Word(text) for text, path in paths.items() if os.path.lexists(path) and not os.path.isdir(path)]
+        texts = dict.fromkeys([*strings, *_TOKEN.findall(code), *(said if _GIVEN.search(code) else ())])
+        paths = {text: os.path.join(spot.here or self.cwd, text) for text in texts}
+        goes = _FOLDERS.search(code) is not None
+        named = [
+            Word(text) for text, path in paths.items() if os.path.lexists(path) and (goes or not os.path.isdir(path))
+        ]
+        named += [glob(text) for text in strings if _WILD.fullmatch(text)]
         self.files(spot, f"{name} …", named, follow=True)
         for text in strings:
             if " " in text:
@@ -238,10 +261,19 @@ class Commands(Judge):
             self.later.append((spot, text.text))
 
     def _read(self, spot: Spot, rest: Sequence[Word]) -> None:
-        given, names = options(rest)
+        """Note what variables are filled with: lines of one word each, or something that is not known."""
+        given, names = options(rest, _READ_VALUED)
         if has(given, "-C"):
             self.plainly(spot, "mapfile", "no callback")
-        self._fill(spot, names or [Word("MAPFILE")], self._fed_words(spot))
+        lines = [Word(line) for word in spot.feed or [UNKNOWN] for line in word.splitlines() or [""]]
+        is_plain = not has(given, "-n", "-N", "-u", "-i") and not values(given, "-d")
+        is_plain &= not any(value[:1] not in {(), ("",)} for value in self.values.get("IFS", ()))
+        if not is_plain or any(len(line.split()) > 1 or "\\" in line for line in lines):
+            lines = [UNKNOWN]
+        for name in names or [Word("MAPFILE")]:
+            self._fill(spot, [name], [Word(line.strip()) for line in lines])
+            if name.literal:
+                self.set(spot, name.text, *(Word(line.strip()) for line in lines))
 
     def _printf(self, spot: Spot, rest: Sequence[Word]) -> None:
         self._fill(spot, rest[1:2] if rest and rest[0].text == "-v" else [], [UNKNOWN])

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from interlock.core.project import PROJECT
 from interlock.reservations import identity
+from interlock.reservations.git import commands
 from interlock.reservations.guard import effects, listings
 from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.prefilter import NAMES, names
@@ -57,6 +58,8 @@ class Judge:
         self.counts = dict.fromkeys(MAX_STEPS, 0)
         self.expander = Expander(self._output, env)
         self.values: dict[str, dict[Value, None]] = {}
+        self.calm = self.asks = True
+        """Nothing that came before may have written files; git is asked which files have changed."""
         self.functions: set[str] = set()
         self.later: list[tuple[Spot, str]] = []
         """Texts that are run later, in whatever folder the line is in by then."""
@@ -217,6 +220,8 @@ class Judge:
             rows = [self.expander.words(nodes, {**binding, **row}, here) for row in bindings(nodes, free)]
             if any(word.text in self.functions for row in rows for word in row[:1]):
                 break
+            if stage is not stages[0] and all(tuple(row) == listings.SECOND for row in rows):
+                continue
             if stage is stages[0] or not all(map(listings.is_filter, rows)):
                 return [word for row in rows for word in self._produced(Run(row).words, redirects, here)]
         return [UNKNOWN]
@@ -227,6 +232,9 @@ class Judge:
             return list(self.fed(redirects, here, None) or [UNKNOWN])
         if here is not None and texts == ["git", "rev-parse", "--show-toplevel"]:
             return [Word(self.worlds.at(here).root)]
+        if here is not None and self.calm and self.asks and listings.asks_git(texts):
+            said = commands.answer(here, texts[1:])
+            return [UNKNOWN] if said is None else [*map(Word, os.fsdecode(said).split()), Word(listings.MADE)]
         return listings.produced(words, here)
 
     def _output(self, node: Node, binding: Binding) -> list[Word]:

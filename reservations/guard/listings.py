@@ -7,6 +7,7 @@ than what is written may be returned, never less.
 import os.path
 import re
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from itertools import dropwhile, takewhile
 from typing import Final
 
@@ -24,7 +25,7 @@ _NAMES: Final = names("date nproc id whoami hostname uname seq wc expr bc getcon
 _ONE: Final = r"[^\n]*\n"
 _TEST: Final = (
     rf"(?:-(?:type|maxdepth|mindepth|newer|mtime|mmin|size|perm|user|path|wholename|regex)\n{_ONE}"
-    rf"|-(?:empty|depth|xdev|mount)\n|(?:!|-not)\n-\w+\n{_ONE})"
+    rf"|-(?:empty|depth|xdev|mount|prune)\n|(?:!|-not)\n-\w+\n{_ONE})"
 )
 _NAMED: Final = re.compile(
     rf"(?:(?:(?!-print|-delete|-exec|-ok){_ONE})*-prune\n-o\n(?=(?:.*\n)*-(?:print|delete|exec|ok)))?{_TEST}*"
@@ -33,6 +34,12 @@ _NAMED: Final = re.compile(
 )
 """Arguments of `find`, one a line, whose tests ask for a name: what is pruned is not acted upon behind `-o`."""
 _EMPTY: Final = re.compile(r"(?:-empty\n-type\nd\n|-type\nd\n-empty\n)-delete\n")
+_CHANGED: Final = re.compile(
+    r"git\n(?:diff\n--name-only\n(?:--cached\n|--staged\n|--diff-filter=\w+\n)*(?:(?!-)[\w./~^@-]+\n)*"
+    r"|ls-files\n(?:-m\n|-d\n|--modified\n|--deleted\n)+|status\n(?:--porcelain|-s|--short)\n)(?:--\n(?:[^:\n].*\n)*)?"
+)
+SECOND: Final = ("awk", "{print $2}")
+"""What leaves the names of the lines of `git status --porcelain`."""
 _LISTS: Final = frozenset({"--files-with-matches", "--files-without-match", "--files"})
 _GREP_VALUED: Final = names(
     "-e -f -m -A -B -C -d -D --include --exclude --exclude-dir -g --glob -t --type -T --max-count --regexp --file"
@@ -68,7 +75,14 @@ def found_by_find(words: Sequence[Word]) -> list[Word]:
     names = _names_of([word.text for word in rest[len(starts) :]])
     below = glob("/**")
     where = [Word((start.rstrip("/") or "/") + below) for start in starts] or [Word("." + below)]
-    return where if names is None else [Word(f"{start}/{glob(name)}") for start in where for name in names]
+    if names is None:
+        return [*starts, *where]
+    named = [start for start in starts for name in names if start.pattern or fnmatchcase(_last(start), name)]
+    return [*named, *(Word(f"{start}/{glob(name)}") for start in where for name in names)]
+
+
+def _last(path: str) -> str:
+    return os.path.basename(path.rstrip("/"))
 
 
 def _names_of(texts: list[str]) -> list[str] | None:
@@ -76,8 +90,14 @@ def _names_of(texts: list[str]) -> list[str] | None:
     said = "".join(f"{text}\n" for text in texts)
     if _EMPTY.fullmatch(said):
         return []  # nobody's files are in an empty folder
-    found = _NAMED.fullmatch(said) if said.count("\n") == len(texts) else None
-    return [_name(*row) for row in re.findall(r"-(i?)name\n([^\n]*)\n", found[1])] if found else None
+    if said.count("\n") != len(texts):
+        return None
+    rows = [_NAMED.fullmatch(said)]
+    if rows[0] is None:
+        rows = [_NAMED.fullmatch(row) for row in re.split(r"(?<=\n)-o(?:r)?\n", said)]
+    if not all(rows):
+        return None
+    return [_name(*name) for row in rows if row for name in re.findall(r"-(i?)name\n([^\n]*)\n", row[1])]
 
 
 def _name(folds: str, name: str) -> str:
@@ -107,6 +127,16 @@ def _git(words: list[Word]) -> list[Word]:
     if texts[:1] == ["diff"] and "--name-only" in texts:
         return [glob("**")]
     return [NAME if texts in (["rev-parse", "HEAD"], ["rev-parse", "--short", "HEAD"]) else UNKNOWN]
+
+
+def asks_git(texts: Sequence[str]) -> bool:
+    """Return whether a command lists changed files and does nothing else, so that git may be asked what it says."""
+    return _CHANGED.fullmatch("".join(f"{text}\n" for text in texts)) is not None
+
+
+def only_lists(words: Sequence[Word]) -> bool:
+    """Return whether a command lists changed files, or passes on lines of what it reads."""
+    return tuple(words) == SECOND or is_filter(words) or asks_git([word.text for word in words])
 
 
 def _below(word: Word) -> Word:

@@ -67,8 +67,13 @@ LANGUAGES: Final = re.compile(r"(?:python|node|nodejs|deno|bun|ruby|perl|php|lua
 """Programs that run code of another language."""
 OUTPUTS: Final = names("-o -out --out --output --output-file --outfile")
 """Options of programs that are in no table, which name a file that is written."""
-CODE: Final = names("-c -e -p -pe -r -ne eval --eval --print")
-"""Options that are followed by such code."""
+_CODE: Final = re.compile(
+    r"\s(?:-[A-Za-z0-9]*[ceE]|-[pr](?=\s)|-r\S{3}|--eval|--print|eval\s)"
+    r"|\|\s*(?:\S*/)?(?:python|node|deno|bun|ruby|perl|php|lua|uv|poetry|pipenv)|/dev/|/proc/"
+)
+"""What gives such a program its code: an option, or its standard input."""
+_GIVES: Final = re.compile(r"\s(?:--eval\b|--\w*=-|-f\s*-(?:\s|$)|--?out\w*(?:-?file)?=|-o(?:\S*[./]|\S{4}))")
+"""What gives other programs a text to run, or a file to write."""
 
 NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
 """Variables that say who is who; see `check_names`."""
@@ -109,9 +114,10 @@ def is_plain(command: str) -> bool:
         return False
     programs = [name.rpartition("/")[2] for name in _FIRST.findall(_QUOTED.sub("x", command))]
     arguments = {word.rpartition("/")[2] for word in unquoted(command).split()}
-    if MODULE.search(unquoted(command)) or not OUTPUTS.isdisjoint(arguments):
+    said = unquoted(command)
+    if MODULE.search(said) or not OUTPUTS.isdisjoint(arguments) or _GIVES.search(said):
         return False
-    if CODE & arguments and any(map(LANGUAGES.fullmatch, arguments)):
+    if any(map(LANGUAGES.fullmatch, arguments)) and _CODE.search(unquoted(command)):
         return False
     return (
         _UNREAD.isdisjoint(programs)

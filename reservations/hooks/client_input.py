@@ -6,11 +6,13 @@ environment.
 
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, cast
 
 from interlock.redaction import long_key_in
 from interlock.reservations.errors import KeyInNameError, ReservationError
+from interlock.reservations.process import PLAIN_SHELLS
 
 CLIENTS: Final = ("claude", "codex", "gemini")
 """The clients that send this input; the first is meant when the command line names none."""
@@ -27,23 +29,43 @@ EDITS: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """Tool to the fields of its input that may hold the path, each of which counts; for `apply_patch` the patch does."""
 
+_DESTINATIONS: Final = ("destination", "destination_path", "dest", "dst", "to", "new_path", "target", "target_path")
+_SOURCES: Final = ("source", "source_path", "src", "from", "old_path")
+_SERVED: Final = (*_FILE, "relative_path", "filename", "file", "uri", "files", "paths", "edits", *_DESTINATIONS)
 FILE_SERVERS: Final = {
     **dict.fromkeys(
-        ("write_file", "edit_file", "create_file", "append_file", "delete_file", "edit_block"),
-        (*_FILE, "relative_path"),
+        ("write_file", "write_files", "write_multiple_files", "edit_file", "create_file", "create_text_file",
+         "append_file", "save_file", "update_file", "delete_file", "remove_file", "edit_block", "replace_in_file",
+         "replace_regex", "replace_content", "replace_symbol_body", "insert_after_symbol", "insert_before_symbol",
+         "move_file", "rename_file", "str_replace_based_edit_tool", "str_replace_editor"),
+        (*_SERVED, *_SOURCES),
     ),
-    **dict.fromkeys(("move_file", "rename_file"), ("source", "destination", "from", "to")),
-    **dict.fromkeys(("str_replace_based_edit_tool", "str_replace_editor"), _FILE),
-}
-"""Tool of an MCP server for files to the fields that may hold a path, each of which counts.
+    "copy_file": _SERVED,
+}  # fmt: skip
+"""Tool of an MCP server for files to the fields that may hold a path, or objects with such fields: each counts.
+
+So do other fields whose names end with `path`, `file` or `uri`.
 
 Clients name such a tool `mcp__SERVER__TOOL`, `mcp_SERVER_TOOL`, `SERVER__TOOL` or as the server does, so that the end
-of its name says what it is. The server may serve other files than those of this machine: a call without any of the
-fields is none of ours.
+of its name says what it is; names are compared without `-`, `_` and case. The server may serve other files than those
+of this machine: a call without any of the fields is none of ours.
 """
+_SEPARATORS: Final = {ord("-"): None, ord("_"): None}
 
-SERVED: Final = f"(?:.+_)?(?:{'|'.join(FILE_SERVERS)})"
+
+def _folded(name: str) -> str:
+    return name.translate(_SEPARATORS).lower()
+
+
+SERVED: Final = "(?:.+[_-])?(?:{})".format(
+    "|".join(
+        "[_-]?".join(f"[{part[0].upper()}{part[0]}]{part[1:]}" for part in name.split("_")) for name in FILE_SERVERS
+    )
+)
 """The names of such tools as a regular expression, for the clients' matchers."""
+_COPIED: Final = frozenset(map(_folded, _SOURCES))
+"""What a copy only reads."""
+_SERVERS: Final = {_folded(name): frozenset(map(_folded, fields)) for name, fields in FILE_SERVERS.items()}
 
 READS: Final = frozenset({
     "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "ToolSearch",
@@ -53,10 +75,12 @@ READS: Final = frozenset({
 """Tools that write no file of the project."""
 
 SHELLS: Final = {
-    **dict.fromkeys(("Bash", "PowerShell", "shell", "local_shell", "shell_command", "run_shell_command"), ("command",)),
+    **dict.fromkeys(
+        ("Bash", "PowerShell", "shell", "local_shell", "shell_command", "run_shell_command"), ("command", "cmd")
+    ),
     "exec_command": ("cmd", "command"),
 }
-"""Tool to the fields that may hold its command line: a text, or a list of words."""
+"""Tool to the fields that may hold its command line, each of which counts: a text, or a list of words."""
 
 FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
 """Fields of a shell tool that may hold the folder of its command."""
@@ -161,14 +185,11 @@ def written(call: Call) -> list[str]:
 def _written(call: Call) -> list[str]:
     tool = call.tool.lower()
     if tool in _SHELLS:
-        return _patched(command(call))
+        return [path for text in commands(call) for path in _patched(text)]
     if call.tool_input.get("command") == _LOOK and tool.endswith(_VIEWERS):
         return []
     if tool not in _EDITS:
-        served = (fields for name, fields in FILE_SERVERS.items() if f"_{tool}".endswith(f"_{name}"))
-        values = (call.tool_input.get(name) for name in next(served, ()))
-        rows = (cast("list[object]", value) if isinstance(value, list) else [value] for value in values)
-        return [path for row in rows for path in row if isinstance(path, str) and path and _is_name(path)]
+        return [path for path in _served(_fields_of(call.tool), call.tool_input) if path and _is_name(path)]
     names = _EDITS[tool]
     if names:
         given = [call.tool_input[name] for name in names if name in call.tool_input]
@@ -184,17 +205,41 @@ def _written(call: Call) -> list[str]:
     return paths
 
 
-def command(call: Call) -> str:
-    """Return the command line of a shell tool; empty for other tools."""
-    for name in _SHELLS.get(call.tool.lower(), ()):
-        if text := _words(call.tool_input.get(name)):
-            return text
-    return ""
+def commands(call: Call) -> list[str]:
+    """Return the command lines of a shell tool, one as a rule; none for other tools."""
+    texts = (_words(call.tool_input.get(name)) for name in _SHELLS.get(call.tool.lower(), ()))
+    return [text for text in texts if text]
 
 
 def is_watched(call: Call) -> bool:
     """Return whether a tool may have changed files that the edit hook was not asked about."""
     return call.tool.lower() not in _EDITS and call.tool.lower() not in _READS
+
+
+def _fields_of(tool: str) -> frozenset[str]:
+    """Return the fields that may hold a path, of a tool whose name ends like one of `FILE_SERVERS`; none for others."""
+    parts = re.split(r"[-_]+", tool)
+    ends = (_folded("".join(parts[at:])) for at in range(len(parts)))
+    none: frozenset[str] = frozenset()
+    return next((_SERVERS[end] for end in ends if end in _SERVERS), none)
+
+
+def _served(fields: frozenset[str], value: object) -> Iterator[str]:
+    """Yield the paths in a value: a text, a list of values, or an object whose fields may hold some."""
+    if isinstance(value, str) and value.startswith("file://"):
+        from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - few servers take these
+
+        yield unquote(urlsplit(value).path)
+    elif isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for row in cast("list[object]", value):
+            yield from _served(fields, row)
+    elif isinstance(value, dict):
+        for name, row in cast("dict[str, object]", value).items():
+            key = _folded(name)
+            if key in fields or (fields and key.endswith(("path", "file", "uri")) and key not in _COPIED):
+                yield from _served(fields, row)
 
 
 def _is_name(path: str) -> bool:
@@ -225,7 +270,7 @@ def _words(value: object) -> str:
 
     words = [word for word in cast("list[object]", value) if isinstance(word, str)]
     # `bash -lc TEXT` is the usual list: the text is the command.
-    shell = len(words) == 3 and words[1] in {"-c", "-lc"}
+    shell = len(words) == 3 and words[1] in {"-c", "-lc"} and os.path.basename(words[0]) in PLAIN_SHELLS
     return words[2] if shell else " ".join(quote(word) for word in words)
 
 

@@ -38,9 +38,9 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     client = client_input.client_of(argv)
     call = client_input.read(data)
     paths = client_input.written(call)
-    command = client_input.command(call)
-    if command and (status := _guarded(command, call, env, client)):
-        return status
+    for command in client_input.commands(call):
+        if status := _guarded(command, call, env, client):
+            return status
     if not paths:
         return 0
     here = place.find(call.cwd)
