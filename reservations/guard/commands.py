@@ -12,8 +12,9 @@ from interlock.reservations.git import commands
 from interlock.reservations.guard import effects, git_verbs, listings
 from interlock.reservations.guard.effects import UnreadError
 from interlock.reservations.guard.git_command import LONG_OPTIONS, Call, arguments, asked
-from interlock.reservations.guard.judge import SUBSCRIPT, Feed, Judge, Spot, shown
-from interlock.reservations.guard.prefilter import LANGUAGES, MODULE, NAMES, OUTPUTS, RUN, names
+from interlock.reservations.guard.judge import SUBSCRIPT, Spot, shown
+from interlock.reservations.guard.languages import TOKEN, Languages
+from interlock.reservations.guard.prefilter import MODULE, NAMES, OUTPUTS, RUN, names
 from interlock.reservations.guard.programs import (
     FILES,
     FOLLOWING,
@@ -29,8 +30,8 @@ from interlock.reservations.guard.programs import (
     values,
     written,
 )
-from interlock.reservations.guard.syntax import UnreadableError, text_of
-from interlock.reservations.guard.words import UNKNOWN, Word, glob
+from interlock.reservations.guard.syntax import text_of
+from interlock.reservations.guard.words import UNKNOWN, Word
 from interlock.reservations.process import SHELLS
 
 _STARTERS: Final = names("ssh-agent direnv pyenv rbenv nodenv conda fnm brew opam mise starship zoxide dircolors asdf")
@@ -38,25 +39,10 @@ _STARTERS: Final = names("ssh-agent direnv pyenv rbenv nodenv conda fnm brew opa
 _EVALUATING: Final = names("test [ [[ printf read mapfile readarray wait")
 _READ_VALUED: Final = names("-d -n -N -u -i -p")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+_RULES: Final = re.compile(r"\s(?:--eval\b|--(?:make)?file=(?:-|/dev/)|-f\s*(?:-|/dev/\S*|$)(?=\s|$))")
 _SPELLED: Final = "a command that is spelled out"
-_PROGRAM: Final = re.compile(r"[\w./-]+")
-_STRING: Final = re.compile(r"""'[^'\n]+'|"[^"\n]+"|`[^`\n]+`|<[^<>'"\s]+>""")
-_WILD: Final = re.compile(r"(?=.*[*?])(?=.*\w)[\w./*?-]+")
-_TOKEN: Final = re.compile(r"[\w./-]+")
-_CODED: Final = re.compile(r"-[A-Za-z0-9]*[ceE]|-p$|-r|--eval|--print|eval$")
-"""An option that is followed by code, or that holds it."""
-_GIVEN: Final = re.compile(r"argv|ARGV|shift|args|<>|inplace|stdin|STDIN")
-"""What code says that reads its arguments."""
-_FOLDERS: Final = re.compile(
-    r"rmtree|rm_r|rmSync|rmdir|glob|walk|iterdir|(?:list|scan|read)_?dir|readDir|[rR]ename|move\b"
-)
-"""What code says that goes through a folder."""
-_WRITING: Final = re.compile(
-    r"""open\((?:[^()]*,)?\s*(?:mode\s*=\s*)?['"][rbt]*[wax+][bt+]*['"]|(?<!stdout\.)[wW]rite"""
-    r"""|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir)|truncate"""
-    r"""|[cC]opy\w*\(|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`|open.*['"][+>]|\.dump\(|inplace|FileIO|os\.open|O_[WRTC]|\.save\("""
-)
-"""What code says that may write a file, or run a command."""
+_GLUED: Final = re.compile(r"--?out\w*(?:-?file)?=|-o(?=.)")
+"""An option that holds the name of a file that is written."""
 _OPENS: Final = r"[ugoa]*\+r?w?x"
 """A mode that turns no hook off."""
 MAX_ALIASES: Final = 5
@@ -81,19 +67,11 @@ _MESSAGES: Final = names("-m --message --author --date --trailer --into-name --r
 """Options whose value names no file and no commit, so that it need not be known."""
 
 
-def _is_file(path: str) -> bool:
-    return os.path.lexists(path) and not os.path.isdir(path)
-
-
-class Commands(Judge):
+class Commands(Languages):
     """Judges programs, and git's commands."""
 
     made, fetched = "", False
     """What makes branches and tags was given, and whether anything was fetched."""
-
-    def text(self, spot: Spot, text: str, feed: Feed = None) -> None:
-        """Judge a command line inside the command line."""
-        raise NotImplementedError
 
     def program(self, spot: Spot, run: Run) -> None:
         """Judge one program with its arguments."""
@@ -154,8 +132,11 @@ class Commands(Judge):
             self.anything(f"{name} {said}", effects.PERSON, spot.here, effects.AROUND)
 
     def _write(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
-        self._code(spot, name, rest)
+        self.code(spot, name, rest)
         way, said = FILES[name], [word.text for word in rest if word.known]
+        said += [text.partition("=")[2] for text in said if text.startswith("--")]
+        said += [text.partition("e")[2] for text in said if re.match(r"-[nErsuz]*e.", text)]
+        self.script(spot, name, way, said)
         files = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
         files += written(way, rest, spot.here or self.cwd) if rest else []
         self.files(spot, shown(name, rest), files, follow=way in FOLLOWING)
@@ -164,16 +145,16 @@ class Commands(Judge):
 
     def _other(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge a program that is in no table: what it is given may be a command, or the store."""
-        self._code(spot, name, rest)
+        self.code(spot, name, rest)
         texts = [word.text for word in rest]
         outputs = [after for option, after in pairwise(rest) if option.text in OUTPUTS and after.known]
-        outputs += [Word(word.partition("=")[2]) for word in rest if word.known and word.startswith("--output=")]
+        outputs += [Word(_GLUED.sub("", word)) for word in rest if word.known and _GLUED.match(word)]
         self.files(spot, name, outputs, follow=True)
         module = MODULE.search(" ".join(re.sub(r"\s", "_", text) for text in texts))
         if name.startswith("python") and module is not None:
             self._interlock(spot, rest[len(module[0].split()) :])
         for at, word in enumerate(rest):
-            said = set(map(os.path.basename, _PROGRAM.findall(word.text)))
+            said = set(map(os.path.basename, TOKEN.findall(word.text)))
             if word.literal and not RUN.isdisjoint(said if " " in word.text else {os.path.basename(word.text)}):
                 with contextlib.suppress(UnreadError):
                     self.program(spot, Run(rest[at:])) if " " not in word.text else self.loosely(spot, word.text)
@@ -181,44 +162,14 @@ class Commands(Judge):
             if place.inside(world.store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
                 self.anything(f"{name} {word.text}", effects.STORE, spot.here, "may take away what guards")
 
-    def _code(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
-        """Judge code of another language: the files that it names and may write, and commands in it."""
-        if LANGUAGES.fullmatch(name) is None:
-            return
-        said, fed = [word.text for word in rest], list(spot.feed or ())
-        given = [part for row in pairwise([*rest, Word()]) if _CODED.match(row[0].text) for part in row]
-        given = [] if "-m" in said[:2] else given
-        is_read = not given and (not plain(rest) or "-" in said)
-        code = "\n".join(word.text for word in (*given, *fed) if word.known)
-        is_unread = any(not word.known and _WRITING.search(word.text) for word in given)
-        if is_unread or (is_read and not all(word.known for word in fed)) or "/dev/fd/63" in said:
-            self.plainly(spot, f"{name} …", "code that is spelled out")
-        strings = [text[1:-1] for text in _STRING.findall(code)]
-        if _WRITING.search(code) is None and RUN.isdisjoint(map(os.path.basename, strings)):
-            return
-        texts = dict.fromkeys([*strings, *_TOKEN.findall(code), *(said if _GIVEN.search(code) else ())])
-        paths = {text: os.path.join(spot.here or self.cwd, text) for text in texts}
-        goes = _FOLDERS.search(code) is not None
-        named = [
-            Word(text) for text, path in paths.items() if os.path.lexists(path) and (goes or not os.path.isdir(path))
-        ]
-        named += [glob(text) for text in strings if _WILD.fullmatch(text)]
-        self.files(spot, f"{name} …", named, follow=True)
-        for text in strings:
-            if " " in text:
-                self.loosely(spot, text)
-
-    def loosely(self, spot: Spot, text: str) -> None:
-        """Judge a text that may be a command: refused for what it would touch, not for what cannot be read."""
-        with contextlib.suppress(UnreadError, UnreadableError):
-            self.text(spot, text)
-
     def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         words, is_text, is_input = list(rest), False, False
         while words and words[0].text[:1] in {"-", "+"} and words[0].text not in {"-", "--"}:
             option = words.pop(0).text
             is_text |= option.lower() == "-command" or (option[1:2] != "-" and "c" in option)
             is_input |= option[1:2] != "-" and "s" in option
+            if words and words[0].text == "nocaseglob":
+                self.plainly(spot, name, "wildcards as they are")
             if option in {"--rcfile", "--init-file"} or (option[1:2] != "-" and option[-1] in "oO"):
                 words = words[1:]
         words = words[1:] if words and words[0].text == "--" else words
@@ -309,6 +260,29 @@ class Commands(Judge):
                 self.program(spot._replace(feed=None), Run(inner))
             elif word.text in {"-x", "-X", "--exec", "--exec-batch"}:
                 self.program(spot._replace(feed=None), Run([*words, UNKNOWN]))
+
+    def _sqlite(self, spot: Spot, rest: Sequence[Word]) -> None:
+        """Judge the files that commands of `sqlite3` name, on its command line or its input."""
+        self._other(spot, "sqlite3", rest)
+        said = [word.text for word in (*rest[1:], *(spot.feed or ())) if word.known]
+        lines = [
+            line
+            for text in said
+            for line in text.splitlines()
+            if re.match(r"(?i)\s*\.|.*\b(?:into|attach|writefile)\b", line)
+        ]
+        for line in lines:
+            self.files(spot, "sqlite3 …", [Word(each) for each in TOKEN.findall(line)], follow=True)
+            self.loosely(spot, re.sub(r"\s*\.\w+\s", "", line))
+
+    def _make(self, spot: Spot, rest: Sequence[Word]) -> None:
+        """Refuse rules that are given to `make` beside its file."""
+        if _RULES.search(" ".join(["", *(word.text for word in rest), ""])):
+            self.plainly(spot, "make", "rules in a file")
+
+    def _shopt(self, spot: Spot, rest: Sequence[Word]) -> None:
+        if any(word.text == "nocaseglob" or not word.known for word in rest):
+            self.plainly(spot, "shopt", "wildcards as they are")
 
     def _patch(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Refuse `patch`, which finds its files by its own rules; git says of a patch which files it changes."""
@@ -463,7 +437,7 @@ class Commands(Judge):
         "eval": _eval, "source .": _script, "trap": _trap, "alias": _alias,
         "read mapfile readarray getopts": _read, "printf": _printf, "set": _set, "let hash enable bind complete": _hash,
         "find fd fdfind": _find, "patch": _patch, "chmod chown chgrp setfacl chattr": _modes, "interlock": _interlock,
-        "gh": _gh,
+        "gh": _gh, "sqlite3": _sqlite, "make gmake": _make, "shopt": _shopt,
     }  # fmt: skip
     PROGRAMS: ClassVar = {name: row for each, row in _rows.items() for name in each.split()}
     """Program to what judges it, where that is no row of the other tables."""

@@ -23,7 +23,7 @@ _SHORT_VALUED: Final = {
     "commit": "mFCct", "checkout": "bB", "switch": "cC", "restore": "s", "stash": "m", "clean": "e", "merge": "mFsX",
     "rebase": "sXxC", "cherry-pick": "mX", "revert": "mX", "am": "pC", "apply": "pC", "branch": "u", "worktree": "bB",
     "tag": "mFu", "fetch": "oj", "pull": "ojsX", "update-ref": "m", "archive": "o", "grep": "O", "difftool": "x",
-    "mergetool": "x",
+    "mergetool": "x", "config": "f", "mailsplit": "o",
 }  # fmt: skip
 _LONG_VALUED: Final = names(
     "--message --file --author --date --template --cleanup --source --conflict --strategy --strategy-option --onto "

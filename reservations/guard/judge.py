@@ -115,6 +115,8 @@ class Judge:
         """Note that a variable may hold a value, and judge one that is run, or that says who is who."""
         if name in NAMES:
             self._named(spot, name, value[0].text if len(value) == 1 and value[0].literal else "")
+        if name == "BASH_ENV":
+            self.plainly(spot, name, "commands in the line itself")
         if name == "IFS" and not _is_before_read(spot.node):
             self.expander.splits = False
         if name in _RUN_AS_TEXT:
@@ -233,8 +235,9 @@ class Judge:
         if here is not None and texts == ["git", "rev-parse", "--show-toplevel"]:
             return [Word(self.worlds.at(here).root)]
         if here is not None and self.calm and self.asks and listings.asks_git(texts):
-            said = commands.answer(here, texts[1:])
-            return [UNKNOWN] if said is None else [*map(Word, os.fsdecode(said).split()), Word(listings.MADE)]
+            # Git says nothing of a commit that it does not find.
+            said = os.fsdecode(commands.answer(here, texts[1:]) or b"")
+            return [*map(Word, said.split()), Word(listings.MADE)]
         return listings.produced(words, here)
 
     def _output(self, node: Node, binding: Binding) -> list[Word]:

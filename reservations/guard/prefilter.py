@@ -19,7 +19,10 @@ def names(text: str) -> frozenset[str]:
 
 FILE_WRITERS: Final[dict[str, str]] = {
     "remove": "rm unlink rmdir shred trash gio",
-    "write": "tee truncate sponge ed ex vi vim nvim",
+    "write": "tee truncate sponge fallocate",
+    "edit": "ed ex vi vim nvim",
+    "script": "script",
+    "zip": "zip",
     "copy": "cp install",
     "link": "ln",
     "move": "mv",
@@ -69,7 +72,7 @@ OUTPUTS: Final = names("-o -out --out --output --output-file --outfile")
 """Options of programs that are in no table, which name a file that is written."""
 _CODE: Final = re.compile(
     r"\s(?:-[A-Za-z0-9]*[ceE]|-[pr](?=\s)|-r\S{3}|--eval|--print|eval\s)"
-    r"|\|\s*(?:\S*/)?(?:python|node|deno|bun|ruby|perl|php|lua|uv|poetry|pipenv)|/dev/|/proc/"
+    r"|\|\s*(?:\S*/)?(?:python|node|deno|bun|ruby|perl|php|lua|uv|poetry|pipenv)|/dev/(?:stdin|fd)|/proc/"
 )
 """What gives such a program its code: an option, or its standard input."""
 _GIVES: Final = re.compile(r"\s(?:--eval\b|--\w*=-|-f\s*-(?:\s|$)|--?out\w*(?:-?file)?=|-o(?:\S*[./]|\S{4}))")
@@ -110,14 +113,13 @@ def is_plain(command: str) -> bool:
         return True
     if "git " in command and _GIT_WRITES.search(unquoted(command)) is None:
         command = _GIT_READS.sub(r"\1 true", command)
-    if len(command) > _MAX or _LINE.fullmatch(command) is None or _NAMED.search(unquoted(command)):
+    if len(command) > _MAX or _LINE.fullmatch(command) is None or _NAMED.search(said := unquoted(command)):
         return False
     programs = [name.rpartition("/")[2] for name in _FIRST.findall(_QUOTED.sub("x", command))]
-    arguments = {word.rpartition("/")[2] for word in unquoted(command).split()}
-    said = unquoted(command)
+    arguments = {word.rpartition("/")[2] for word in said.split()}
     if MODULE.search(said) or not OUTPUTS.isdisjoint(arguments) or _GIVES.search(said):
         return False
-    if any(map(LANGUAGES.fullmatch, arguments)) and _CODE.search(unquoted(command)):
+    if any(map(LANGUAGES.fullmatch, arguments)) and _CODE.search(said):
         return False
     return (
         _UNREAD.isdisjoint(programs)
@@ -126,5 +128,5 @@ def is_plain(command: str) -> bool:
     )
 
 
-RUN: Final = JUDGED - BUILTINS - {"install", "interlock", "patch", "gh", "sort", "curl", "trash"}
+RUN: Final = JUDGED - BUILTINS - {"install", "interlock", "patch", "gh", "sort", "curl", "trash", "script", "zip"}
 """As an argument, one of these may be run by the program that it is given to."""

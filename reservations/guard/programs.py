@@ -217,6 +217,9 @@ Row: TypeAlias = Callable[[Given, list[Word], str], list[Word]]
 """Options, the other arguments and the folder, to the files."""
 _ROWS: Final[dict[str, tuple[str, Row]]] = {
     "remove": ("", lambda _, rest, __: rest), "write": ("", lambda _, rest, __: rest),
+    "edit": ("-c --cmd -S -s -u -i -W -w -T", lambda _, rest, __: [word for word in rest if word.text[:1] != "+"]),
+    "script": ("-c --command -I -O -B -T -E -o -m", lambda given, rest, _: [*rest[:1], *values(given, *_LOGS)]),
+    "zip": ("-x -i -b -t -tt -n -P", lambda given, rest, _: rest if has(given, "-m", "--move") else rest[:1]),
     "copy": ("-t --target-directory", _target), "link": ("-t --target-directory", _target),
     "move": ("-t --target-directory", lambda given, rest, here: [*_split(given, rest)[0], *_target(given, rest, here)]),
     "rename": ("", lambda _, rest, __: rest[1:]), "second": ("", lambda _, rest, __: rest[1:2]),
@@ -232,6 +235,7 @@ _ROWS: Final[dict[str, tuple[str, Row]]] = {
     "-o": ("-o --output", _named), "-O": ("-O --output-document", _named),
 }  # fmt: skip
 """A way to write files: the options that take the next word, and which files it writes, moves or removes."""
+_LOGS: Final = names("-I -O -B -T --log-in --log-out --log-io --log-timing")
 _INPLACE: Final = frozenset({("-i", Word("inplace")), ("--include", Word("inplace"))})
 _KEEPING: Final = names("-c -k -l -t --stdout --keep --to-stdout --list --test")
 _LISTING: Final = names("-l -t -v -p -Z -z")
@@ -249,7 +253,7 @@ def written(way: str, words: Sequence[Word], here: str) -> list[Word]:
 
 
 WRITES: Final = {
-    "in place": r"(?:^|[\s;{}/|,#\d$!gpI])[wW]\s+([^\s;}]+)", "awk": r'>\s*"([^"]+)"',
+    "in place": r"(?:^|[\s;{}/|,#\d$!gpI])[wW]\s*([^\s;}]+)", "awk": r'>\s*"([^"]+)"',
 }  # fmt: skip
 """What a script of `sed` or `awk` writes."""
 RUNS: Final = {

@@ -82,12 +82,12 @@ def test_refused(standing: Checkout, command: str) -> None:
     assert "fix:" in text
 
 
-@each_row("command", listed(LISTS / "bypasses.txt", *SEEN_LATER))
+@each_row("command", [*listed(LISTS / "bypasses.txt", *SEEN_LATER), *listed(LISTS / "more_bypasses.txt")])
 def test_bypass_is_refused(standing: Checkout, command: str) -> None:
     assert standing.guard("bob", command) is not None
 
 
-@each_row("command", listed(LISTS / "honest.txt", "git stash"))
+@each_row("command", [*listed(LISTS / "honest.txt", "git stash"), *listed(LISTS / "more_honest.txt")])
 def test_honest_line_passes_while_others_hold_something_else(unrelated: Checkout, command: str) -> None:
     assert unrelated.guard("bob", command) is None
 
@@ -109,6 +109,16 @@ def test_commit_and_reset_are_judged_by_what_is_staged(guarded: Checkout) -> Non
     for command in ("git commit -m x", "git commit --amend --no-edit", "git reset", "git merge --abort"):
         assert guarded.guard("bob", command) is not None, command
     assert guarded.guard("bob", "git commit -m x -- bob.py") is None
+
+
+def test_what_git_lists_as_changed_is_judged_by_what_has_changed(guarded: Checkout) -> None:
+    lines = ("git diff --name-only | xargs black", "git checkout -- $(git diff --name-only)",
+             "git ls-files -m | xargs rm", "git status --porcelain | awk '{print $2}' | xargs rm")  # fmt: skip
+    for written, refused in (("bob.py", False), ("ann.py", True)):
+        guarded.write(written, "two\n")
+        assert [line for line in lines if (guarded.guard("bob", line) is not None) != refused] == []
+    moving = "git commit -m x -- bob.py; git diff --name-only HEAD~1 | xargs black"
+    assert guarded.guard("bob", moving) is not None
 
 
 def test_another_repository_is_judged_by_its_own_leases(guarded: Checkout, tmp_path: Path) -> None:
@@ -327,7 +337,7 @@ def test_odd_text_is_judged_at_once(standing: Checkout, text: str) -> None:
 
 
 def test_prefilter_passes_nothing_that_the_guard_refuses() -> None:
-    lines = [*REFUSED, *listed(LISTS / "bypasses.txt", *SEEN_LATER)]
+    lines = [*REFUSED, *listed(LISTS / "bypasses.txt", *SEEN_LATER), *listed(LISTS / "more_bypasses.txt")]
     assert [command for command in lines if prefilter.is_plain(command)] == []
 
 

@@ -108,6 +108,7 @@ def test_every_editing_tool_of_every_client_is_understood(
     [
         ("mcp__x__write_file", {"uri": "file://{root}/a.py"}),
         ("shell", {"command": ["su", "-c", "rm a.py"]}),
+        ("shell", {"command": ["ex", "-c", "w! a.py"]}),
         ("shell", {"command": ["rm", "-c", "a.py"]}),
         ("shell", {"command": ["bash", "-c", "rm $1", "x", "a.py"]}),
         ("exec_command", {"cmd": "true", "command": "rm a.py"}),

@@ -1,0 +1,109 @@
+"""Code of other languages, and programs of `sed`, `awk` and editors: the files that they name, and what they run.
+
+None of it is parsed. It is looked at for what may write and for texts that are the names of files.
+"""
+
+import contextlib
+import os.path
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from interlock.reservations.guard.effects import UnreadError
+from interlock.reservations.guard.judge import Feed, Judge, Spot
+from interlock.reservations.guard.prefilter import LANGUAGES, RUN
+from interlock.reservations.guard.programs import plain
+from interlock.reservations.guard.syntax import UnreadableError
+from interlock.reservations.guard.words import Word, glob
+
+_QUOTED: Final = re.compile(r'"(?:\\.|[^"\\])*"')
+_SIGNS: Final = dict.fromkeys(map(ord, ">|;}\n"))
+_PRINTED: Final = re.compile(r"print[^;}\n>]*>>?([^;}\n]+)")
+_FROM_INPUT: Final = r"\n-\w*f(?:\n?(?:-|/dev/\S*)\n|\n$)|\n--file[=\n](?:-|/dev/\S*)\n"
+"""A program of `sed` or `awk` that stands in its input; each argument is a line."""
+_UNSEEN: Final = {
+    "in place": re.compile(
+        rf"{_FROM_INPUT}|s([^\w\s])[^\n]*\1[gpiImM\d]*e[gpiImM\d]*(?=[\s;}}])|(?:^|[\n;{{\d$/])\s*e(?=[\n;}}])"
+    ),
+    "awk": re.compile(
+        rf"{_FROM_INPUT}|system\s*\((?!\s*\"[^\"]*\"\s*\))|print[^;}}\n|]*\|&?(?!\|)(?!\s*\")|\w\s*\|&?\s*getline"
+    ),
+    "edit": re.compile(r"\n(?:-[a-zA-Z]*[csS]\b|--cmd|\+.)"),
+}
+"""What runs or writes something that such a program's arguments do not say."""
+_STRING: Final = re.compile(r"""'[^'\n]+'|"[^"\n]+"|`[^`\n]+`|<[^<>'"\s]+>""")
+_WILD: Final = re.compile(r"(?=.*[*?])(?=.*\w)[\w./*?-]+")
+TOKEN: Final = re.compile(r"[\w./-]+")
+_CODED: Final = re.compile(r"-[A-Za-z0-9]*[ceE]|-p$|-r|--eval|--print|eval$")
+"""An option that is followed by code, or that holds it."""
+_GIVEN: Final = re.compile(r"argv|ARGV|shift|args|<>|inplace|stdin|STDIN")
+"""What code says that reads its arguments."""
+_FOLDERS: Final = re.compile(
+    r"rmtree|rm_r|rmSync|rmdir|glob|walk|iterdir|(?:list|scan|read)_?dir|readDir|[rR]ename|move\b"
+)
+"""What code says that goes through a folder."""
+_WRITING: Final = re.compile(
+    r"""open\((?:[^()]*,)?\s*(?:mode\s*=\s*)?['"][rbt]*[wax+][bt+]*['"]|(?<!stdout\.)[wW]rite"""
+    r"""|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir)|truncate"""
+    r"""|[cC]opy\w*\(|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`|open.*['"][+>]"""
+    r"""|\.dump\(|inplace|FileIO|os\.open|O_[WRTC]|\.save\("""
+)
+"""What code says that may write a file, or run a command."""
+
+
+class Languages(Judge):
+    """Judges code."""
+
+    def text(self, spot: Spot, text: str, feed: Feed = None) -> None:
+        """Judge a command line inside the command line."""
+        raise NotImplementedError
+
+    def code(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
+        """Judge code of another language: the files that it names and may write, and commands in it."""
+        if LANGUAGES.fullmatch(name) is None:
+            return
+        said, fed = [word.text for word in rest], list(spot.feed or ())
+        given = [part for row in pairwise([*rest, Word()]) if _CODED.match(row[0].text) for part in row]
+        given = [] if "-m" in said[:2] else given
+        is_read = not given and (not plain(rest) or "-" in said)
+        code = "\n".join(word.text for word in (*given, *fed) if word.known)
+        is_unread = any(not word.known and _WRITING.search(word.text) for word in given)
+        if is_unread or (is_read and not all(word.known for word in fed)) or "/dev/fd/63" in said:
+            self.plainly(spot, f"{name} …", "code that is spelled out")
+        strings = [text[1:-1] for text in _STRING.findall(code)]
+        if _WRITING.search(code) is None and RUN.isdisjoint(map(os.path.basename, strings)):
+            return
+        texts = dict.fromkeys([*strings, *TOKEN.findall(code), *(said if _GIVEN.search(code) else ())])
+        paths = {text: os.path.join(spot.here or self.cwd, text) for text in texts}
+        is_named = os.path.lexists if _FOLDERS.search(code) else os.path.isfile
+        named = [Word(text) for text, path in paths.items() if is_named(path) or os.path.islink(path)]
+        named += [glob(text) for text in strings if _WILD.fullmatch(text)]
+        self.files(spot, f"{name} …", named, follow=True)
+        for text in strings:
+            if " " in text:
+                self.loosely(spot, text)
+
+    def script(self, spot: Spot, name: str, way: str, said: Sequence[str]) -> None:
+        """Judge a program of `sed`, `awk` or an editor: refused where it does not say what it writes or runs."""
+        if (row := _UNSEEN.get(way)) and (found := row.search("\n".join(["", *said, ""]))):
+            self.plainly(spot, f"{name} {found[0].strip()}", "files and commands that are spelled out")
+        if way == "edit" and spot.feed is not None:
+            self.plainly(spot, name, "`sed -i` and the file that it changes")
+        if way == "awk":
+            self._targets(spot, said)
+
+    def _targets(self, spot: Spot, said: Sequence[str]) -> None:
+        """Judge what a program of `awk` prints to: texts and, for everything else in a target, any text."""
+        for text in said:
+            for target in _PRINTED.findall(_QUOTED.sub(lambda found: found[0].translate(_SIGNS), text)):
+                parts = [(one, other.strip(" ()")) for one, other in re.findall(r'"([^"]*)"|([^"]+)', target)]
+                path = ""
+                for one, other in parts:
+                    path += one or ("" if not other else "**" if path.endswith("/") or not path else "*")
+                self.files(spot, "awk", [glob(path)], follow=True)
+
+    def loosely(self, spot: Spot, text: str) -> None:
+        """Judge a text that may be a command: refused for what it would touch, not for what cannot be read."""
+        with contextlib.suppress(UnreadError, UnreadableError):
+            self.text(spot, text)
