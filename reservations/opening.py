@@ -35,9 +35,7 @@ def open_reservations(start: str | None = None, client: str = "cli", *, name: st
     Raises:
         NoProject: `INTERLOCK_PROJECT` names no folder.
         SettingsError: `[reservations]` of the configuration is wrong.
-        StoreBusyError: The store is held by another for too long.
-        StoreDamagedError: The store cannot be read.
-        StoreUnwrittenError: The store cannot be made.
+        ReservationError: The store cannot be used.
     """
     found = place.find(start or os.getcwd())
     runtime = open_runtime(found)

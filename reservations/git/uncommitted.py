@@ -52,14 +52,11 @@ def _in_checkout(tree: str, patterns: Sequence[str], seconds: float | None) -> d
             seen[text] = unsaved(found.root, [below], seconds)[below]
             continue
         for link in links:
-            if _reaches(pattern, link) and (found := place.nested(tree, link)) is not None:
+            below = canonical(f"{quote(link)}/**")
+            reaches = isinstance(below, Finding) or matches(pattern, link) or overlaps(pattern, below)
+            if reaches and (found := place.nested(tree, link)) is not None:
                 seen[text] = _both(seen[text], unsaved(found.root, ["**"], seconds)["**"])
     return seen
-
-
-def _reaches(pattern: Pattern, link: str) -> bool:
-    below = canonical(f"{quote(link)}/**")
-    return isinstance(below, Finding) or matches(pattern, link) or overlaps(pattern, below)
 
 
 def _both(one: bool | None, other: bool | None) -> bool | None:

@@ -170,13 +170,7 @@ AROUND: Final = "would bypass the guard of"
 
 
 class RefusedError(Exception):
-    """A command may not run while others hold files.
-
-    Args:
-        action: The command, as far as it may be shown.
-        fix: How it is done safely.
-        text: The refusal: the rule, the place, what was found, what is expected, and the fix.
-    """
+    """A command may not run while others hold files: `action` is as much of it as may be shown, `text` the refusal."""
 
     def __init__(self, action: str, hits: Sequence[Hit], fix: str, world: World, text: str) -> None:
         super().__init__(text)

@@ -34,8 +34,6 @@ PATCH_FIX: Final = (
 REBASE_FIX: Final = (
     "wait until these paths are free (`interlock reserve PATHS --wait 45`), or rebase in a worktree of your own."
 )
-ZEROS: Final = frozenset("0")
-"""What the id of a ref that is not there consists of."""
 
 
 class Verdict(NamedTuple):
@@ -83,8 +81,8 @@ def refused(ctx: Context, via: str, verdict: Verdict) -> int:
 
 
 def is_zero(name: str) -> bool:
-    """Return whether an id stands for nothing."""
-    return ZEROS.issuperset(name)
+    """Return whether an id consists of zeros, as that of a ref that is not there."""
+    return not name.strip("0")
 
 
 def pre_commit(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - git gives this hook nothing

@@ -191,6 +191,6 @@ def _printable(name: str, value: object, low: int, high: int, *, lines: bool = T
     return [] if good else [wrong(name, value, expected, f"Give {expected}.")]
 
 
-def wrong(place: str, found: object, expected: str, fix: str, code: str = "RSV105") -> Refusal:
+def wrong(place: str, found: object, expected: str, fix: str) -> Refusal:
     """Return the refusal of an argument that is not what it has to be."""
-    return refuse(code, f"`{place}` is not {expected}.", place=place, found=found, expected=expected, fix=fix)
+    return refuse("RSV105", f"`{place}` is not {expected}.", place=place, found=found, expected=expected, fix=fix)

@@ -74,9 +74,7 @@ def guarded(ctx: Context, paths: Iterable[str], *, hold_seconds: float | None = 
 
     Raises:
         NotCoveredError: A path is not covered; nothing was done.
-        StoreBusyError: The turn did not come in time.
-        StoreDamagedError: What is stored cannot be read.
-        StoreUnwrittenError: It cannot be written.
+        ReservationError: The store cannot be used.
     """
     wanted = list(dict.fromkeys(paths))
     if hold_seconds is None:

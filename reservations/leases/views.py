@@ -64,11 +64,11 @@ def lasting(conflict: Conflict) -> str:
 def conflict_of(pattern: str, held: Lease | Waiter, held_pattern: str, holder: Holder) -> Conflict:
     """Return what `conflict_info` does, when the transaction has ended and the holder was looked at in it."""
     waits = isinstance(held, Waiter)
-    begun, ends = (held.since, held.until) if isinstance(held, Waiter) else (held.granted_at, held.expires_at)
+    begun, ends = (held.since, held.until) if waits else (held.granted_at, held.expires_at)
     row: dict[str, object] = {
         "pattern": pattern,
         "holder": held.agent,
-        "reservation_id": "" if isinstance(held, Waiter) else held.reservation_id,
+        "reservation_id": "" if waits else held.reservation_id,
         "held_pattern": held_pattern,
         "exclusive": held.exclusive,
         "reason": held.reason,

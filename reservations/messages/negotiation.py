@@ -56,11 +56,11 @@ def negotiate(
     end = ctx.runtime.monotonic() + ask.wait_seconds
     unsaved: dict[str, bool] = {}
     stamp = ctx.runtime.store.stamp()
-    seen = liveness.asking(ctx, unsaved, lambda: _look(ctx, ask, unsaved, None))
+    seen = liveness.asking(ctx, unsaved, partial(_look, ctx, ask, None))
     while seen.waits and (left := end - ctx.runtime.monotonic()) > 0:
         wait_queue.until_changed(ctx.runtime, stamp, min(left, seen.due, wait_queue.LOOK_SECONDS))
         stamp = ctx.runtime.store.stamp()
-        seen = liveness.asking(ctx, unsaved, partial(_look, ctx, ask, unsaved, seen))
+        seen = liveness.asking(ctx, unsaved, partial(_look, ctx, ask, seen))
     answer = seen.answer
     if ask.wait_seconds and answer["status"] == "pending" and "deadlock" not in answer:
         answer["status"] = "timeout"
@@ -75,8 +75,7 @@ def request(ctx: Context, agent_name: object, pattern: object, reason: object) -
     ask = read_ask(ctx, pattern, reason, agent_name=agent_name, legacy=True)
     if isinstance(ask, list):
         return {"sent": False, "thread_id": None, "deprecated": DEPRECATED, "errors": ask}
-    unsaved: dict[str, bool] = {}
-    answer = liveness.asking(ctx, unsaved, lambda: _look(ctx, ask, unsaved, None)).answer
+    answer = liveness.asking(ctx, {}, partial(_look, ctx, ask, None)).answer
     stands = answer["status"] in {"pending", "defer", "timeout"}
     errors = answer["errors"] or ([] if stands else [_nobody(ask)])
     thread_id = answer["thread_id"] if stands else None
@@ -100,7 +99,7 @@ class _Seen(NamedTuple):
     waits: bool = False
 
 
-def _look(ctx: Context, ask: Ask, unsaved: Mapping[str, bool], before: _Seen | None) -> _Seen:
+def _look(ctx: Context, ask: Ask, before: _Seen | None, unsaved: Mapping[str, bool]) -> _Seen:
     with calls.entered(ctx, unsaved) as entry:
         if before is not None:
             return _again(entry, ask, before)
