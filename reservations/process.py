@@ -47,7 +47,6 @@ class Process(NamedTuple):
     """One process.
 
     Args:
-        name: What it calls itself.
         started: What tells it from a later process of the same number.
         ended: It waits for its parent to take note.
     """

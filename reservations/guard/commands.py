@@ -159,7 +159,8 @@ class Commands(Languages):
                 with contextlib.suppress(UnreadError):
                     self.program(spot, Run(rest[at:])) if " " not in word.text else self.loosely(spot, word.text)
             world = self.worlds.at(spot.here or self.cwd)
-            if place.inside(world.store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
+            store = os.path.dirname(world.place.store_path)
+            if place.inside(store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
                 self.anything(f"{name} {word.text}", effects.STORE, spot.here, "may take away what guards")
 
     def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:

@@ -53,7 +53,6 @@ class Call(NamedTuple):
 
     Args:
         here: The folder that git works in, absolute.
-        words: Its arguments as they are given.
         given: Its options, each with its value, which may be empty; short ones one by one.
         paths: Those after `--`; None without one.
         made: The arguments of the commands before it that make or move branches and tags.

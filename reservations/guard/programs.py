@@ -28,12 +28,9 @@ Given: TypeAlias = list[tuple[str, Word]]
 def options(
     words: Sequence[Word], valued: frozenset[str] = frozenset(), known: Sequence[str] = (), *, stop: bool = False
 ) -> tuple[Given, list[Word]]:
-    """Sort arguments into options and the rest, as getopt does.
+    """Sort arguments into options and the rest, as getopt does, where `valued` options take the next word.
 
-    Args:
-        valued: The options that take the next word.
-        known: Options that are known by their beginnings too.
-        stop: The rest begins with the first word that is no option.
+    Options that are `known` count by their beginnings too. With `stop` the rest begins with the first other word.
     """
     given: Given = []
     rest: list[Word] = []

@@ -34,7 +34,7 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
 
 def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) -> Mapping[str, bool | None]:
     """Say under which patterns there is work that is not committed, in whatever checkout; see `unsaved.unsaved`."""
-    from interlock.reservations.git.uncommitted import unsaved as look  # noqa: PLC0415 - only when somebody wants a file
+    from interlock.reservations.git.checkouts import unsaved as look  # noqa: PLC0415 - only when somebody wants a file
 
     return look(root, patterns, seconds)
 

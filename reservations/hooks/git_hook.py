@@ -10,17 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from interlock.core.errors import InterlockError
-from interlock.reservations.git import commands
-from interlock.reservations.git.foreign_leases import (
-    Held,
-    Hit,
-    explain,
-    holdings,
-    note,
-    overlapping,
-    project,
-    touched,
-)
+from interlock.reservations.git import commands, foreign_leases
+from interlock.reservations.git.foreign_leases import Held, Hit, overlapping, touched
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 
@@ -52,10 +43,10 @@ def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | No
     have said is not known.
     """
     try:
-        found = project(os.getcwd(), env, env.get("GIT_DIR", ""))
+        found = foreign_leases.project(os.getcwd(), env, env.get("GIT_DIR", ""))
         if found is None:
             return 0
-        opened, held = holdings(found, "git", env)
+        opened, held = foreign_leases.holdings(found, "git", env)
         verdict = look(held) if held else None
         if opened is None or verdict is None or not verdict.hits:
             return 0
@@ -68,8 +59,8 @@ def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | No
 
 def refused(ctx: Context, via: str, verdict: Verdict) -> int:
     """Print a refusal, add it to the events, tell the holders of what has changed all the same, and return 1."""
-    sys.stderr.write(f"{explain(verdict.action, verdict.hits, verdict.fix)}\n")
-    note(ctx, via, verdict.action, verdict.hits)
+    sys.stderr.write(f"{foreign_leases.explain(verdict.action, verdict.hits, verdict.fix)}\n")
+    foreign_leases.note(ctx, via, verdict.action, verdict.hits)
     if verdict.written:
         from interlock.reservations.git import overwritten  # noqa: PLC0415 - few refusals come too late
 

@@ -79,13 +79,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 
 class _Try(NamedTuple):
-    """What came of an edit in one project.
-
-    Args:
-        granted: What of it was granted anew.
-        context: What waits for the agent.
-        stale: The files that changed while others held them, since the agent did.
-    """
+    """What came of an edit in one project: what was granted anew, what waits for the agent, what it must read again."""
 
     ctx: Context
     answer: ReserveAnswer

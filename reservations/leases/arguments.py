@@ -30,12 +30,9 @@ class Given(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A call of reserve_files whose arguments are good.
+    """A call of reserve_files whose arguments are good; of each canonical pattern, what was given first.
 
-    Args:
-        given: Each canonical pattern as it was given first, by its text.
-        key: The idempotency key; empty for none.
-        digest: What another call with the same key must have in common with this one; empty without a key.
+    Another call with the same idempotency key, which is empty for none, must have the same digest.
     """
 
     wanted: Wanted

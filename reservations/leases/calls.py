@@ -212,22 +212,8 @@ def _wait(ctx: Context, asked: Asked) -> _Attempt:
         raise
 
 
-def _once(
-    ctx: Context,
-    asked: Asked,
-    unsaved: dict[str, bool],
-    end: float | None = None,
-    waiter_id: int = 0,
-) -> _Attempt:
-    """Grant, refuse or wait, in one transaction; before that git is asked, where it depends on that.
-
-    What it finds out of unsaved work of the silent is put into `unsaved`; `end` is by `Runtime.monotonic`, None when
-    the call does not wait.
-    """
-    return liveness.asking(ctx, unsaved, lambda: _attempt(ctx, asked, unsaved, end, waiter_id))
-
-
-def _attempt(ctx: Context, asked: Asked, unsaved: Mapping[str, bool], end: float | None, waiter_id: int) -> _Attempt:
+def _attempt(ctx: Context, asked: Asked, end: float | None, waiter_id: int, unsaved: Mapping[str, bool]) -> _Attempt:
+    """Grant, refuse or wait, in one transaction: until `end` by `Runtime.monotonic`, or not at all where it is None."""
     with entered(ctx, unsaved) as entry:
         if asked.key and (known := _remembered(entry, asked)) is not None:
             return _Attempt(known)

@@ -177,12 +177,7 @@ class Entry(Context):
     ) -> Message:
         """Put a message into an inbox, with its event; `tell` is for notices of the store.
 
-        Args:
-            recipient: An agent that is registered.
-            topic: Its subject, or the type of its body.
-            body: Text of at most `mailbox.MAX_BODY_BYTES`.
-            thread_id: The conversation; a new one without.
-            sender: Who writes; default: the caller.
+        The recipient is registered. Without a thread a new one begins; without a sender the caller writes.
         """
         draft = Message(
             0, thread_id or new_id("thr"), sender or self.agent.name, recipient, topic, importance,

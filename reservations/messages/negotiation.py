@@ -83,13 +83,9 @@ def request(ctx: Context, agent_name: object, pattern: object, reason: object) -
 
 
 class _Seen(NamedTuple):
-    """Where a request stands after one look at the store.
+    """Where a request stands after one look at the store, and the asker's place in the queue.
 
-    Args:
-        asked: The negotiation as it was at this look; None without one.
-        due: In how many seconds something happens by the clock alone.
-        place: The asker's place in the queue.
-        waits: Waiting may bring another answer.
+    In `due` seconds something happens by the clock alone; `waits` says whether waiting may bring another answer.
     """
 
     answer: NegotiateAnswer

@@ -93,7 +93,16 @@ def _release(entry: Entry, asked: Negotiation, held: list[Lease], why: str) -> R
 
 def _defer(entry: Entry, asked: Negotiation, eta_minutes: int, why: str) -> RespondAnswer:
     if asked.state in {"released", "forced"}:
-        return _refused(asked.thread_id, _answered(asked))
+        refusal = refuse(
+            "RSV305",
+            "The request is closed: the file was released.",
+            place="thread_id",
+            found=asked.state,
+            expected="an open request",
+            fix="Reserve the file again if you still need it; you queue behind whoever has it now.",
+            next={"tool": "reserve_files", "arguments": {"patterns": [asked.file]}},
+        )
+        return _refused(asked.thread_id, refusal)
     if asked.resolved_at is not None:
         return _settled(asked)
     deadline = None if asked.deadline is None else entry.now + eta_minutes * 60
@@ -156,16 +165,4 @@ def _other_file(asked: Negotiation, named: Pattern | None) -> Refusal | None:
         found=named.text,
         expected=asked.file,
         fix="Leave `file` out: the thread says what is meant.",
-    )
-
-
-def _answered(asked: Negotiation) -> Refusal:
-    return refuse(
-        "RSV305",
-        "The request is closed: the file was released.",
-        place="thread_id",
-        found=asked.state,
-        expected="an open request",
-        fix="Reserve the file again if you still need it; you queue behind whoever has it now.",
-        next={"tool": "reserve_files", "arguments": {"patterns": [asked.file]}},
     )

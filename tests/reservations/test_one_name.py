@@ -15,9 +15,8 @@ from interlock.reservations.git import foreign_leases
 from interlock.reservations.git.commit import commit
 from interlock.reservations.hooks import client_hook
 from interlock.reservations.leases import arguments
-from interlock.reservations.opening import open_reservations
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.service import Reservations
+from interlock.reservations.service import Reservations, open_reservations
 from tests.reservations.hooks.checkout import git
 from tests.reservations.world import codes
 
