@@ -14,7 +14,7 @@ from interlock.reservations.guard.effects import UnreadError
 from interlock.reservations.guard.git_command import LONG_OPTIONS, Call, arguments, asked
 from interlock.reservations.guard.judge import SUBSCRIPT, Spot, shown
 from interlock.reservations.guard.languages import TOKEN, Languages
-from interlock.reservations.guard.prefilter import MODULE, NAMES, OUTPUTS, RUN, names
+from interlock.reservations.guard.prefilter import LANGUAGES, NAMES, OUTPUT, RUN, names
 from interlock.reservations.guard.programs import (
     FILES,
     FOLLOWING,
@@ -40,9 +40,8 @@ _EVALUATING: Final = names("test [ [[ printf read mapfile readarray wait")
 _READ_VALUED: Final = names("-d -n -N -u -i -p")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _RULES: Final = re.compile(r"\s(?:--eval\b|--(?:make)?file=(?:-|/dev/)|-f\s*(?:-|/dev/\S*|$)(?=\s|$))")
+_MODULE: Final = re.compile(r"(?:\S* )*?-[a-zA-Z]*m ?([\w.]+?)(?:\.__main__)?(?= |$)")
 _SPELLED: Final = "a command that is spelled out"
-_GLUED: Final = re.compile(r"--?out\w*(?:-?file)?=|-o(?=.)")
-"""An option that holds the name of a file that is written."""
 _OPENS: Final = r"[ugoa]*\+r?w?x"
 """A mode that turns no hook off."""
 MAX_ALIASES: Final = 5
@@ -81,12 +80,15 @@ class Commands(Languages):
             here = os.path.normpath(os.path.join(spot.here or "", run.folder.text)) if known else None
             spot = spot._replace(here=here)
         if run.fed is not None:
-            self._feed(spot, run)
-        if not run.words:
-            return
-        if not run.words[0].literal:
+            for words in self._fed_runs(spot, run):
+                self.count("commands", spot.node)
+                self.program(spot, Run(words))
+        elif run.words and not run.words[0].literal:
             self.plainly(spot, "…", "a program that is spelled out")
-        name, rest = run.name, run.words[1:]
+        elif run.words:
+            self._judged(spot, run.name, run.words[1:])
+
+    def _judged(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         self.mentions(spot, name, rest)
         if name.startswith("git-") and name[4:] in git_verbs.VERBS:
             name, rest = "git", [Word(name[4:]), *rest]
@@ -100,8 +102,10 @@ class Commands(Languages):
             self._shell(spot, name, rest)
         elif (row := self.PROGRAMS.get(name)) is not None:
             row(self, spot, rest)
-        elif name not in READERS:
-            self._other(spot, name, rest)
+        elif name not in SEARCHES:
+            self._outputs(spot, name, rest)
+            if name not in READERS:
+                self._other(spot, name, rest)
 
     def _wrapped(self, spot: Spot, run: Run) -> None:
         for word in run.assigned:
@@ -111,19 +115,17 @@ class Commands(Languages):
             self.set(spot, name, Word(value))
         for text in run.texts:
             self._run_text(spot, run.name or "…", text)
+        self.files(spot, run.name or "…", run.outputs, follow=True)
 
-    def _feed(self, spot: Spot, run: Run) -> None:
-        words = [UNKNOWN]
-        if run.name in FILES or run.name == "git":
-            words = [word if set("'\"\\").isdisjoint(word) else UNKNOWN for word in self._fed_words(spot)]
-        place, given = run.fed, run.words
-        rows = (
-            [Word(word.replace(place, each)) for each in words] if place and place in word else [word] for word in given
-        )
-        run.words = [word for row in rows for word in row] if place else [*given, *words]
-
-    def _fed_words(self, spot: Spot) -> list[Word]:
-        return [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
+    def _fed_runs(self, spot: Spot, run: Run) -> list[list[Word]]:
+        """Return what `xargs` runs: one command for each word that has a place in it, one with all words without."""
+        reads = run.name in FILES or run.name == "git" or LANGUAGES.fullmatch(run.name)
+        fed = [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
+        words = [word if (reads and set("'\"\\").isdisjoint(word)) or word.isdigit() else UNKNOWN for word in fed]
+        place = run.fed
+        if not place:
+            return [[*run.words, *words]]
+        return [[Word(word.replace(place, each)) for word in run.words] for each in words]
 
     def mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
         """Judge words that hold the name of a variable that says who is who, where they are no text to look for."""
@@ -143,21 +145,25 @@ class Commands(Languages):
         for match in (each for text in said for each in re.finditer(RUNS[way], text)) if way in RUNS else ():
             self.loosely(spot, match[match.lastindex or 0])
 
+    def _outputs(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
+        """Judge what an option names as a file that is written, in its own word or the next."""
+        found = [(option, OUTPUT.match(option), after) for option, after in pairwise([*rest, Word()])]
+        outputs = [Word(option[match.end() :]) or after for option, match, after in found if match]
+        self.files(spot, name, [word for word in outputs if word.known], follow=True)
+
     def _other(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge a program that is in no table: what it is given may be a command, or the store."""
         self.code(spot, name, rest)
-        texts = [word.text for word in rest]
-        outputs = [after for option, after in pairwise(rest) if option.text in OUTPUTS and after.known]
-        outputs += [Word(_GLUED.sub("", word)) for word in rest if word.known and _GLUED.match(word)]
-        self.files(spot, name, outputs, follow=True)
-        module = MODULE.search(" ".join(re.sub(r"\s", "_", text) for text in texts))
-        if name.startswith("python") and module is not None:
-            self._interlock(spot, rest[len(module[0].split()) :])
+        module = _MODULE.match(" ".join(re.sub(r"\s", "_", word.text) for word in rest))
+        if LANGUAGES.fullmatch(name) and module is not None:
+            self.program(spot, Run([Word(module[1]), *rest[module[0].count(" ") + 1 :]]))
         for at, word in enumerate(rest):
-            said = set(map(os.path.basename, TOKEN.findall(word.text)))
-            if word.literal and not RUN.isdisjoint(said if " " in word.text else {os.path.basename(word.text)}):
+            if word.literal and " " in word.text:
+                if ">" in word or not RUN.isdisjoint(map(os.path.basename, TOKEN.findall(word.text))):
+                    self.loosely(spot, re.sub(r"^--?[\w-]+=", "", word.text))
+            elif word.literal and os.path.basename(word.text) in RUN:
                 with contextlib.suppress(UnreadError):
-                    self.program(spot, Run(rest[at:])) if " " not in word.text else self.loosely(spot, word.text)
+                    self.program(spot, Run(rest[at:]))
             world = self.worlds.at(spot.here or self.cwd)
             store = os.path.dirname(world.place.store_path)
             if place.inside(store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):

@@ -27,6 +27,14 @@ _RUN_AS_TEXT: Final = names(
     "GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND"
 )
 """Variables whose value is run."""
+_HARMLESS: Final = r"(?:-[\w-]+(?:=[\w.,]+)? *)*|[\w.-]*"
+_LOADED: Final = {
+    **dict.fromkeys(names("BASH_ENV PERL5DB PYTHONSTARTUP TAR_OPTIONS ZIPOPT LD_PRELOAD"), ""),
+    **dict.fromkeys(
+        names("ENV MAKEFLAGS NODE_OPTIONS PERL5OPT RUBYOPT JAVA_TOOL_OPTIONS"), r"(?:-[\w-]+(?:=[\w.,]+)? *)*|[\w.-]*"
+    ),
+}
+"""Variables by which programs run code or take options, and the values that do no harm."""
 _NUMERIC: Final = r"(?a)[\w\s+\-*/%<>=!&|^~?:(),.]*"
 SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
 """A subscript in a text: bash runs the commands in it where the text is read as a number or names a variable."""
@@ -115,8 +123,10 @@ class Judge:
         """Note that a variable may hold a value, and judge one that is run, or that says who is who."""
         if name in NAMES:
             self._named(spot, name, value[0].text if len(value) == 1 and value[0].literal else "")
-        if name == "BASH_ENV":
-            self.plainly(spot, name, "commands in the line itself")
+        if name in _LOADED and not (value[0].known and re.fullmatch(_LOADED[name], value[0].text)):
+            self.plainly(spot, name, "commands in the line itself, or options without files and code")
+        if name.startswith(("GIT_TRACE", "HISTFILE")):
+            self.files(spot, name, value, follow=True)
         if name == "IFS" and not _is_before_read(spot.node):
             self.expander.splits = False
         if name in _RUN_AS_TEXT:

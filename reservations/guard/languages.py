@@ -20,7 +20,7 @@ from interlock.reservations.guard.words import Word, glob
 _QUOTED: Final = re.compile(r'"(?:\\.|[^"\\])*"')
 _SIGNS: Final = dict.fromkeys(map(ord, ">|;}\n"))
 _PRINTED: Final = re.compile(r"print[^;}\n>]*>>?([^;}\n]+)")
-_FROM_INPUT: Final = r"\n-\w*f(?:\n?(?:-|/dev/\S*)\n|\n$)|\n--file[=\n](?:-|/dev/\S*)\n"
+_FROM_INPUT: Final = r"\n-(?:\w*f|W\n?exec)(?:\n?(?:-|/dev/\S*)\n|\n$)|\n--file[=\n](?:-|/dev/\S*)\n"
 """A program of `sed` or `awk` that stands in its input; each argument is a line."""
 _UNSEEN: Final = {
     "in place": re.compile(
@@ -29,25 +29,25 @@ _UNSEEN: Final = {
     "awk": re.compile(
         rf"{_FROM_INPUT}|system\s*\((?!\s*\"[^\"]*\"\s*\))|print[^;}}\n|]*\|&?(?!\|)(?!\s*\")|\w\s*\|&?\s*getline"
     ),
-    "edit": re.compile(r"\n(?:-[a-zA-Z]*[csS]\b|--cmd|\+.)"),
+    "edit": re.compile(r"\n(?:-[a-zA-Z]*[csS]\b|--cmd|\+.)(?!\n:?(?:qa?|wqa?|x)!?\n)"),
 }
 """What runs or writes something that such a program's arguments do not say."""
 _STRING: Final = re.compile(r"""'[^'\n]+'|"[^"\n]+"|`[^`\n]+`|<[^<>'"\s]+>""")
 _WILD: Final = re.compile(r"(?=.*[*?])(?=.*\w)[\w./*?-]+")
 TOKEN: Final = re.compile(r"[\w./-]+")
-_CODED: Final = re.compile(r"-[A-Za-z0-9]*[ceE]|-p$|-r|--eval|--print|eval$")
+_CODED: Final = re.compile(r"-[A-Za-z0-9]*[ceE]|-p$|-r|--eval|--print|eval$|--import|--loader|data:")
 """An option that is followed by code, or that holds it."""
-_GIVEN: Final = re.compile(r"argv|ARGV|shift|args|<>|inplace|stdin|STDIN")
-"""What code says that reads its arguments."""
+_GIVEN: Final = re.compile(r"argv|ARGV|shift|args|<>|inplace|environ|getenv|ENV|\benv\b|stdin|STDIN")
+"""What code says that reads its arguments, variables, or standard input."""
 _FOLDERS: Final = re.compile(
     r"rmtree|rm_r|rmSync|rmdir|glob|walk|iterdir|(?:list|scan|read)_?dir|readDir|[rR]ename|move\b"
 )
 """What code says that goes through a folder."""
 _WRITING: Final = re.compile(
-    r"""open\((?:[^()]*,)?\s*(?:mode\s*=\s*)?['"][rbt]*[wax+][bt+]*['"]|(?<!stdout\.)[wW]rite"""
+    r"""open\((?:(?:[^()]|\([^()]*\))*,)?\s*(?:mode\s*=\s*)?['"][rbt]*[wax+][bt+]*['"]|(?<!stdout\.)[wW]rite"""
     r"""|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir)|truncate"""
-    r"""|[cC]opy\w*\(|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`|open.*['"][+>]"""
-    r"""|\.dump\(|inplace|FileIO|os\.open|O_[WRTC]|\.save\("""
+    r"""|[cC]opy\w*\(|cp(?:Sync)?\(|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`"""
+    r"""|open.*(?:['"]|q\W)[+>]|open\s+\S+\s+[wa]|\.dump\(|inplace|\$\^I|FileIO|os\.open|O_[WRTC]|\.save\(|shell\s|!"""
 )
 """What code says that may write a file, or run a command."""
 
@@ -65,7 +65,7 @@ class Languages(Judge):
             return
         said, fed = [word.text for word in rest], list(spot.feed or ())
         given = [part for row in pairwise([*rest, Word()]) if _CODED.match(row[0].text) for part in row]
-        given = [] if "-m" in said[:2] else given
+        given = list(rest) if name == "timeit" else [] if "-m" in said[:2] else given
         is_read = not given and (not plain(rest) or "-" in said)
         code = "\n".join(word.text for word in (*given, *fed) if word.known)
         is_unread = any(not word.known and _WRITING.search(word.text) for word in given)
@@ -74,13 +74,16 @@ class Languages(Judge):
         strings = [text[1:-1] for text in _STRING.findall(code)]
         if _WRITING.search(code) is None and RUN.isdisjoint(map(os.path.basename, strings)):
             return
-        texts = dict.fromkeys([*strings, *TOKEN.findall(code), *(said if _GIVEN.search(code) else ())])
+        texts = dict.fromkeys([*strings, *TOKEN.findall(code)])
         paths = {text: os.path.join(spot.here or self.cwd, text) for text in texts}
         is_named = os.path.lexists if _FOLDERS.search(code) else os.path.isfile
         named = [Word(text) for text, path in paths.items() if is_named(path) or os.path.islink(path)]
         named += [glob(text) for text in strings if _WILD.fullmatch(text)]
+        if _GIVEN.search(code):
+            held = [word for rows in self.values.values() for row in rows for word in row if word.known]
+            named += [word for word in (*rest, *fed, *held) if word not in given]
         self.files(spot, f"{name} …", named, follow=True)
-        for text in strings:
+        for text in (*strings, *re.findall(r"(?m)(?:^|\bshell\s|!|\bexec\s)\s*(\w[^\n]*)", code)):
             if " " in text:
                 self.loosely(spot, text)
 

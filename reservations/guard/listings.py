@@ -20,6 +20,8 @@ MADE: Final = os.path.join(os.sep, "tmp", "made-by-mktemp")
 FILTERS: Final = {"grep": 1, "egrep": 1, "head": 0, "tail": 0, "sort": 0, "uniq": 0, "tac": 0, "shuf": 0, "cat": 0}
 """Programs that pass on lines of what they read, and with how many plain words at most."""
 
+MAX_COUNTED: Final = 100
+"""So many numbers of `seq` are known one by one."""
 _NAMES: Final = names("date nproc id whoami hostname uname seq wc expr bc getconf arch uuidgen")
 """Programs that write numbers and names; none with a `/`, unless their arguments have one."""
 _ONE: Final = r"[^\n]*\n"
@@ -53,6 +55,8 @@ def produced(words: Sequence[Word], here: str | None = None) -> list[Word]:
     name, rest = os.path.basename(words[0].text), list(words[1:])
     if name == "pwd" and here is not None:
         return [Word(here)]
+    if name == "seq" and len(rest) == 1 and rest[0].text.isdigit() and int(rest[0].text) <= MAX_COUNTED:
+        return [Word(str(number + 1)) for number in range(int(rest[0].text))]
     if name in _NAMES:
         return [NAME] if all(word.literal and "/" not in word for word in rest) else [UNKNOWN]
     return _ROWS[name](rest) if name in _ROWS else [UNKNOWN]
@@ -73,30 +77,22 @@ def found_by_find(words: Sequence[Word]) -> list[Word]:
     if not all(word.known for word in words) or any(word.text == "-files0-from" for word in rest):
         return [UNKNOWN]
     names = _names_of([word.text for word in rest[len(starts) :]])
-    below = glob("/**")
-    where = [Word((start.rstrip("/") or "/") + below) for start in starts] or [Word("." + below)]
-    if names is None:
-        return [*starts, *where]
-    named = [start for start in starts for name in names if start.pattern or fnmatchcase(_last(start), name)]
-    return [*named, *(Word(f"{start}/{glob(name)}") for start in where for name in names)]
+    below = "/" if "-maxdepth 1" in " ".join(word.text for word in rest) else glob("/**/")
+    ends = [(start, os.path.basename(start.rstrip("/"))) for start in starts]
+    named = [start for start, end in ends if start.pattern or any(fnmatchcase(end, name) for name in names)]
+    return [*named, *(Word(f"{start.rstrip('/')}{below}{glob(name)}") for start in starts or ["."] for name in names)]
 
 
-def _last(path: str) -> str:
-    return os.path.basename(path.rstrip("/"))
-
-
-def _names_of(texts: list[str]) -> list[str] | None:
-    """Return the names of which everything found must have one; None where the tests do not say it plainly."""
+def _names_of(texts: list[str]) -> list[str]:
+    """Return the names of which everything found must have one: any, where the tests do not say it plainly."""
     said = "".join(f"{text}\n" for text in texts)
     if _EMPTY.fullmatch(said):
         return []  # nobody's files are in an empty folder
-    if said.count("\n") != len(texts):
-        return None
     rows = [_NAMED.fullmatch(said)]
     if rows[0] is None:
         rows = [_NAMED.fullmatch(row) for row in re.split(r"(?<=\n)-o(?:r)?\n", said)]
-    if not all(rows):
-        return None
+    if said.count("\n") != len(texts) or not all(rows):
+        return ["*"]
     return [_name(*name) for row in rows if row for name in re.findall(r"-(i?)name\n([^\n]*)\n", row[1])]
 
 

@@ -19,7 +19,7 @@ def names(text: str) -> frozenset[str]:
 
 FILE_WRITERS: Final[dict[str, str]] = {
     "remove": "rm unlink rmdir shred trash gio",
-    "write": "tee truncate sponge fallocate",
+    "write": "tee truncate sponge fallocate history",
     "edit": "ed ex vi vim nvim",
     "script": "script",
     "zip": "zip",
@@ -27,14 +27,18 @@ FILE_WRITERS: Final[dict[str, str]] = {
     "link": "ln",
     "move": "mv",
     "rename": "rename prename",
-    "sync": "rsync",
+    "sync": "rsync scp",
     "dump": "dd",
     "in place": "sed gsed perl ruby",
     "awk": "awk gawk mawk nawk",
     "pack": "gzip gunzip bzip2 bunzip2 xz unxz zstd",
-    "-o": "sort curl",
+    "-o": "sort",
     "-O": "wget",
-    "second": "uniq xxd",
+    "-f": "ssh-keygen",
+    "curl": "curl",
+    "ssh": "ssh",
+    "second": "uniq xxd lz4 ptx objcopy json.tool",
+    "archive": "zipfile tarfile",
     "tar": "tar bsdtar",
     "unzip": "unzip",
     "cpio": "cpio",
@@ -62,20 +66,24 @@ KEYWORDS: Final = names(
 JUDGED: Final = frozenset({
     *(name for row in FILE_WRITERS.values() for name in row.split()),
     *SHELLS, *BUILTINS, "git", "find", "fd", "fdfind", "patch", "gh", "sqlite3", "interlock", "chmod", "chown", "chgrp",
-    "setfacl", "chattr",
+    "setfacl", "chattr", "cmake",
 })  # fmt: skip
 """Programs whose arguments the guard reads."""
 
-LANGUAGES: Final = re.compile(r"(?:python|node|nodejs|deno|bun|ruby|perl|php|lua)[\d.]*")
+LANGUAGES: Final = re.compile(
+    r"(?:i?python|node|nodejs|deno|bun|ruby|perl|php|lua|tclsh|wish|expect|jshell|gdb|lldb|guile|julia|Rscript)[\d.]*|timeit|pdb"
+)
 """Programs that run code of another language."""
-OUTPUTS: Final = names("-o -out --out --output --output-file --outfile")
-"""Options of programs that are in no table, which name a file that is written."""
+OUTPUT: Final = re.compile(
+    r"-(?:(?:[oO]|MF|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.-]*)(?:=|(?=\s|$))|(?:o|MF)(?=\S))"
+)
+"""An option that names a file which is written, of programs that are in no table."""
 _CODE: Final = re.compile(
-    r"\s(?:-[A-Za-z0-9]*[ceE]|-[pr](?=\s)|-r\S{3}|--eval|--print|eval\s)"
-    r"|\|\s*(?:\S*/)?(?:python|node|deno|bun|ruby|perl|php|lua|uv|poetry|pipenv)|/dev/(?:stdin|fd)|/proc/"
+    r"\s(?:-[A-Za-z0-9]*[ceE]|-[pr](?=\s)|-r\S{3}|--eval|--print|eval\s|-[a-zA-Z]*m(?:\S|\s*(?:timeit|pdb)))"
+    r"|data:|\|\s*(?:\S*/)?(?:i?python|node|deno|bun|ruby|perl|php|lua|tclsh|jshell|uv|poetry|pipenv)|/dev/(?:stdin|fd)|/proc/"
 )
 """What gives such a program its code: an option, or its standard input."""
-_GIVES: Final = re.compile(r"\s(?:--eval\b|--\w*=-|-f\s*-(?:\s|$)|--?out\w*(?:-?file)?=|-o(?:\S*[./]|\S{4}))")
+_GIVES: Final = re.compile(rf"\s(?:--eval\b|--\w*=-|-f\s*-(?:\s|$)|{OUTPUT.pattern})")
 """What gives other programs a text to run, or a file to write."""
 
 NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
@@ -86,6 +94,7 @@ _NAMED: Final = re.compile("|".join(sorted(NAMES)))
 _PLAIN = r"[A-Za-z0-9_./:,=@%+^*?\[\]~#-]"
 _WORD = rf"""(?:(?:(?!\#){_PLAIN}|'[^']*'|"[^"$`\\]*")(?:{_PLAIN}|'[^']*'|"[^"$`\\]*")*)"""
 _REDIRECT = r"(?:[12]?>/dev/null|2>&1|>&2)"
+_QUIET: Final = re.compile(_REDIRECT)
 _COMMAND = rf"[A-Za-z0-9_./+-]+(?:[ \t]+(?:{_WORD}|{_REDIRECT}))*"
 _LINE: Final = re.compile(rf"\s*{_COMMAND}[ \t]*(?:(?:&&|\|\||[;|\n])\s*{_COMMAND}[ \t]*)*[;\s]*", re.ASCII)
 _FIRST: Final = re.compile(rf"(?:^|&&|\|\||[;|\n])\s*({_PLAIN}+)", re.ASCII)
@@ -117,7 +126,7 @@ def is_plain(command: str) -> bool:
         return False
     programs = [name.rpartition("/")[2] for name in _FIRST.findall(_QUOTED.sub("x", command))]
     arguments = {word.rpartition("/")[2] for word in said.split()}
-    if MODULE.search(said) or not OUTPUTS.isdisjoint(arguments) or _GIVES.search(said):
+    if MODULE.search(said) or _GIVES.search(said) or ">" in _QUIET.sub("", command):
         return False
     if any(map(LANGUAGES.fullmatch, arguments)) and _CODE.search(said):
         return False
@@ -128,5 +137,7 @@ def is_plain(command: str) -> bool:
     )
 
 
-RUN: Final = JUDGED - BUILTINS - {"install", "interlock", "patch", "gh", "sort", "curl", "trash", "script", "zip"}
+RUN: Final = (
+    JUDGED - BUILTINS - names("install interlock patch gh sort curl trash script zip history ssh cmake json.tool")
+)
 """As an argument, one of these may be run by the program that it is given to."""

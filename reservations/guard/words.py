@@ -200,8 +200,8 @@ class Expander:
 
     def _variable(self, node: "Node", binding: Binding) -> Sequence[Word]:
         first, *rest = node.children[1:] if node.type == "simple_expansion" else node.children[1:-1]
-        if first.type == "#":
-            return [NAME]
+        if first.type in {"#", "!"}:
+            return [NAME if first.type == "#" else UNKNOWN]
         name = _said(first.children[0] if first.type == "subscript" else first)
         value = self._value(name, binding)
         if not rest:
