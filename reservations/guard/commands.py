@@ -4,7 +4,7 @@ import contextlib
 import os.path
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, ClassVar, Final
 
 from interlock.reservations import place
@@ -83,7 +83,7 @@ class Commands(Languages):
             for words in self._fed_runs(spot, run):
                 self.count("commands", spot.node)
                 self.program(spot, Run(words))
-        elif run.words and not run.words[0].literal:
+        elif run.words and (not run.words[0].literal or run.words[0].text.startswith("/dev/fd/")):
             self.plainly(spot, "…", "a program that is spelled out")
         elif run.words:
             self._judged(spot, run.name, run.words[1:])
@@ -122,6 +122,12 @@ class Commands(Languages):
         reads = run.name in FILES or run.name == "git" or LANGUAGES.fullmatch(run.name)
         fed = [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
         words = [word if (reads and set("'\"\\").isdisjoint(word)) or word.isdigit() else UNKNOWN for word in fed]
+        if (
+            run.fed
+            and run.name in SHELLS
+            and all(word.pattern and re.fullmatch(r"[\w./*?-]+", word.text) for word in fed)
+        ):
+            words = [Word(word.text) for word in fed]
         place = run.fed
         if not place:
             return [[*run.words, *words]]
@@ -135,6 +141,7 @@ class Commands(Languages):
 
     def _write(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         self.code(spot, name, rest)
+        self._outputs(spot, name, [word for word in rest if word.startswith("--")])
         way, said = FILES[name], [word.text for word in rest if word.known]
         said += [text.partition("=")[2] for text in said if text.startswith("--")]
         said += [text.partition("e")[2] for text in said if re.match(r"-[nErsuz]*e.", text)]
@@ -143,7 +150,7 @@ class Commands(Languages):
         files += written(way, rest, spot.here or self.cwd) if rest else []
         self.files(spot, shown(name, rest), files, follow=way in FOLLOWING)
         for match in (each for text in said for each in re.finditer(RUNS[way], text)) if way in RUNS else ():
-            self.loosely(spot, match[match.lastindex or 0])
+            self.loosely(spot, match[match.lastindex or 0].replace("\\n", "\n"))
 
     def _outputs(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge what an option names as a file that is written, in its own word or the next."""
@@ -177,6 +184,8 @@ class Commands(Languages):
             is_input |= option[1:2] != "-" and "s" in option
             if words and words[0].text == "nocaseglob":
                 self.plainly(spot, name, "wildcards as they are")
+            if option in {"--rcfile", "--init-file"} and words[:1] == ["/dev/fd/63"]:
+                self.plainly(spot, name, "a script that is spelled out")
             if option in {"--rcfile", "--init-file"} or (option[1:2] != "-" and option[-1] in "oO"):
                 words = words[1:]
         words = words[1:] if words and words[0].text == "--" else words
@@ -261,10 +270,9 @@ class Commands(Languages):
             elif word.text.startswith("-fprint") or word.text == "-fls":
                 self.files(spot, "find", [next(words, Word())], follow=True)
             elif word.text in {"-exec", "-execdir", "-ok", "-okdir"}:
-                inner: list[Word] = []
-                while (part := next(words, None)) is not None and part.text not in {";", "+"}:
-                    inner += names if part.text == "{}" else [UNKNOWN if "{}" in part.text else part]
-                self.program(spot._replace(feed=None), Run(inner))
+                inner = list(takewhile(lambda part: part.text not in {";", "+"}, words))
+                for found in names:
+                    self.program(spot._replace(feed=None), Run([Word(part.replace("{}", found)) for part in inner]))
             elif word.text in {"-x", "-X", "--exec", "--exec-batch"}:
                 self.program(spot._replace(feed=None), Run([*words, UNKNOWN]))
 
@@ -288,8 +296,8 @@ class Commands(Languages):
             self.plainly(spot, "make", "rules in a file")
 
     def _shopt(self, spot: Spot, rest: Sequence[Word]) -> None:
-        if any(word.text == "nocaseglob" or not word.known for word in rest):
-            self.plainly(spot, "shopt", "wildcards as they are")
+        if any(word.text in {"nocaseglob", "expand_aliases"} or not word.known for word in rest):
+            self.plainly(spot, "shopt", "wildcards and names of programs as they are")
 
     def _patch(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Refuse `patch`, which finds its files by its own rules; git says of a patch which files it changes."""

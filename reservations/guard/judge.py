@@ -16,7 +16,7 @@ from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.prefilter import NAMES, names
 from interlock.reservations.guard.programs import Run
 from interlock.reservations.guard.syntax import Node, is_quoted, row_of, text_of
-from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings
+from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings, glob
 from interlock.reservations.store.records import key_of
 
 MAX_KEPT: Final = 300
@@ -172,6 +172,9 @@ class Judge:
             rows = [self.expander.fields(part, binding, here) for part in nodes]
             # An assignment does not split what it is given, and makes no files of wildcards.
             words = [word for row in rows for word in (row if is_array else [Word(" ".join(row))])]
+            for word in rows[0] if rows and len(rows[0]) > 1 and "|" in text_of(node) else ():
+                self.set(spot, name, word)  # of several lines, a filter may have left one
+            words = [Word(word.partition("=")[2]) if word.text[:1] == "[" and is_array else word for word in words]
             self.set(spot, name, *((words or [Word()]) if sign == "=" or is_array else [UNKNOWN]))
 
     def declare(self, node: Node, here: str | None) -> None:
@@ -199,7 +202,7 @@ class Judge:
         """Judge what bash reads as numbers: it runs the substitutions in the subscripts of values."""
         spot, is_test = Spot(node, here), node.type == "test_command"
         is_set = not is_test and re.search(_ASSIGNS, text_of(node))
-        stack = [node]
+        stack = node.children[1:] if node.type == "subscript" else [node]
         while stack:
             part = stack.pop()
             if part.type in {"command_substitution", "process_substitution", "do_group"}:
@@ -247,7 +250,7 @@ class Judge:
         if here is not None and self.calm and self.asks and listings.asks_git(texts):
             # Git says nothing of a commit that it does not find.
             said = os.fsdecode(commands.answer(here, texts[1:]) or b"")
-            return [*map(Word, said.split()), Word(listings.MADE)]
+            return [*map(Word, said.split()), glob(f"{listings.MADE}*")]
         return listings.produced(words, here)
 
     def _output(self, node: Node, binding: Binding) -> list[Word]:

@@ -40,12 +40,13 @@ _CODED: Final = re.compile(r"-[A-Za-z0-9]*[ceE]|-p$|-r|--eval|--print|eval$|--im
 _GIVEN: Final = re.compile(r"argv|ARGV|shift|args|<>|inplace|environ|getenv|ENV|\benv\b|stdin|STDIN")
 """What code says that reads its arguments, variables, or standard input."""
 _FOLDERS: Final = re.compile(
-    r"rmtree|rm_r|rmSync|rmdir|glob|walk|iterdir|(?:list|scan|read)_?dir|readDir|[rR]ename|move\b"
+    r"rmtree|rm_r|rmSync|rmdir|glob|walk|iterdir|(?:list|scan|read)_?dir|readDir|[rR]ename|move\b|copytree|extract|unpack"
 )
 """What code says that goes through a folder."""
 _WRITING: Final = re.compile(
-    r"""open\((?:(?:[^()]|\([^()]*\))*,)?\s*(?:mode\s*=\s*)?['"][rbt]*[wax+][bt+]*['"]|(?<!stdout\.)[wW]rite"""
-    r"""|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir)|truncate"""
+    r"""open(?:Sync)?\((?:(?:[^()]|\([^()]*\))*,\s*(?:mode\s*=\s*)?(?!['"](?:r[bt]?|<\W*|utf.*?)['"]|encoding|errors|newline)"""
+    r"""|\s*['"][rbt]*[wax+][bt+]*['"])|(?<!stdout\.)[wW]rite|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir|\()"""
+    r"""|truncate|FileHandler|basicConfig|ZipFile|urlretrieve|extract|unpack|qx|put_contents|to_\w+\(|savefig|savetxt"""
     r"""|[cC]opy\w*\(|cp(?:Sync)?\(|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`"""
     r"""|open.*(?:['"]|q\W)[+>]|open\s+\S+\s+[wa]|\.dump\(|inplace|\$\^I|FileIO|os\.open|O_[WRTC]|\.save\(|shell\s|!"""
 )
@@ -99,7 +100,8 @@ class Languages(Judge):
     def _targets(self, spot: Spot, said: Sequence[str]) -> None:
         """Judge what a program of `awk` prints to: texts and, for everything else in a target, any text."""
         for text in said:
-            for target in _PRINTED.findall(_QUOTED.sub(lambda found: found[0].translate(_SIGNS), text)):
+            plain = _QUOTED.sub(lambda found: found[0].translate(_SIGNS), re.sub(r"\w+\[[^\]]*\]", "x", text))
+            for target in _PRINTED.findall(plain):
                 parts = [(one, other.strip(" ()")) for one, other in re.findall(r'"([^"]*)"|([^"]+)', target)]
                 path = ""
                 for one, other in parts:

@@ -75,7 +75,7 @@ LANGUAGES: Final = re.compile(
 )
 """Programs that run code of another language."""
 OUTPUT: Final = re.compile(
-    r"-(?:(?:[oO]|MF|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.-]*)(?:=|(?=\s|$))|(?:o|MF)(?=\S))"
+    r"-(?:(?:[oO]|MF|Map|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.-]*)(?:=|(?=\s|$))|(?:o|MF)(?=\S))"
 )
 """An option that names a file which is written, of programs that are in no table."""
 _CODE: Final = re.compile(

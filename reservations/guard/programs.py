@@ -148,6 +148,8 @@ class Run:
                     self.folder = word
                 case "strace" | "ltrace" | "time", "-o" | "--output":
                     (self.texts if word[:1] in {"|", "!"} else self.outputs).append(Word(word.lstrip("|!")))
+                case "xargs", "-a" | "--arg-file":
+                    self.words.append(UNKNOWN)
                 case "xargs", "-I" | "--replace" if word.literal:
                     self.fed = word.text or "{}"
                 case "xargs", "-I" | "--replace" | "-i":
@@ -194,7 +196,8 @@ def _tar(given: Given, rest: list[Word], here: str) -> list[Word]:
     if "x" in old or has(given, "-x", "--extract", "--get"):
         return _into(given, rest, here)
     is_made = has(given, *_MAKING) or not {"c", "r", "u"}.isdisjoint(old)
-    return [*values(given, "-f", "--file"), *(rest[1:2] if "f" in old else [])] if is_made else []
+    made = [*values(given, "-f", "--file"), *(rest[1:2] if "f" in old else [])] if is_made else []
+    return made + values(given, "--index-file", "--listed-incremental", "-g")
 
 
 def _seven(given: Given, rest: list[Word], here: str) -> list[Word]:
@@ -252,7 +255,7 @@ _ROWS: Final[dict[str, tuple[str, Row]]] = {
     "curl": (f"{_CURL} -H -X -d -u -A -w -m -b -e -F -T -K -x -E -Q -C -r -t -U -y -Y -z -P", _curl),
     "dump": ("", lambda _, rest, __: [Word(word[3:]) for word in rest if word[:3] == "of="]),
     "pack": ("", lambda given, rest, _: [] if has(given, *_KEEPING) else rest), "sync": ("", _sync),
-    "tar": ("-C --directory -f --file -I", _tar), "7z": ("-o", _seven),
+    "tar": ("-C --directory -f --file -I -g", _tar), "7z": ("-o", _seven),
     "unzip": ("-d --exdir", lambda given, rest, here: [] if has(given, *_LISTING) else _into(given, rest, here)),
     "cpio": ("-D --directory", lambda given, rest, here: _into(given, rest, here) if has(given, *_OUT) else []),
     "rewrite": ("", _rewriting()), "rewrite -i": ("", _rewriting("-i", "--in-place", "--inplace")),
@@ -286,7 +289,7 @@ WRITES: Final = {
 }  # fmt: skip
 """What a script of `sed` or `awk` writes."""
 RUNS: Final = {
-    "in place": r"(?:^|[;{\n\d])\s*e\s+([^\n]+)", "awk": r'(?:system\s*\(|\|&?)\s*"([^"]+)"|"([^"]+)"\s*\|',
+    "in place": r"(?:^|[;{\n\d])\s*e\s+([^\n]+)", "awk": r'(?:system\s*\(|\|&?)\s*"([^"]+)"|"([^"]+)"(?=\s*\|)',
     "tar": r"(?:exec|-command|-program)=(.+)|^([^-\s]\S*\s.+)$", "zip": r"^([^-\s]\S*\s.+)$",
     "ssh": r"(?i)^(?:-o)?\s*(?:proxy|local)command[\s=]+(.+)",
     "sync": r"(?i)(?:command|--rsh)[\s=]+(.+)|^([^-\s]\S*\s.+)$",

@@ -263,6 +263,8 @@ class Walk(Commands):
         if not target.literal or spot.here is None or "CDPATH" in self.values:
             return Ends((target.text if target.literal and os.path.isabs(target.text) else None,), stay)
         path = os.path.normpath(os.path.join(spot.here, target.text))
+        if spot.here.endswith(f"/{target.text}") and not os.path.isdir(path):
+            return Ends(stay, stay)  # a second `cd` into the same folder fails
         sure = self.calm and (path in self.folders_made or os.path.isdir(path))
         return Ends((path,), () if sure else stay)
 

@@ -175,7 +175,8 @@ class Expander:
             case "command_substitution":
                 words = self.output(node, binding)
                 if quoted and len(words) != 1:
-                    words = [Word(" ".join(words)) if all(word.literal for word in words) else UNKNOWN]
+                    is_plain = all(word.literal for word in words) and b"|" not in (node.text or b"")
+                    words = [Word(" ".join(words)) if is_plain else UNKNOWN]
                 return self._inserted(words, quoted=quoted)
             case "arithmetic_expansion":
                 return [NAME]

@@ -29,43 +29,33 @@ EDITS: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """Tool to the fields of its input that may hold the path, each of which counts; for `apply_patch` the patch does."""
 
-_DESTINATIONS: Final = ("destination", "destination_path", "dest", "dst", "to", "new_path", "target", "target_path")
-_SOURCES: Final = ("source", "source_path", "src", "from", "old_path")
-_SERVED: Final = (*_FILE, "relative_path", "filename", "file", "uri", "files", "paths", "edits", *_DESTINATIONS)
-FILE_SERVERS: Final = {
-    **dict.fromkeys(
-        ("write_file", "write_files", "write_multiple_files", "edit_file", "create_file", "create_text_file",
-         "append_file", "save_file", "update_file", "delete_file", "remove_file", "edit_block", "replace_in_file",
-         "replace_regex", "replace_content", "replace_symbol_body", "insert_after_symbol", "insert_before_symbol",
-         "move_file", "rename_file", "str_replace_based_edit_tool", "str_replace_editor"),
-        (*_SERVED, *_SOURCES),
-    ),
-    "copy_file": _SERVED,
-}  # fmt: skip
-"""Tool of an MCP server for files to the fields that may hold a path, or objects with such fields: each counts.
 
-So do other fields whose names end with `path`, `file` or `uri`.
+def _either(words: str) -> str:
+    return "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in words.split())
+
+
+_VERBS: Final = _either(
+    "write edit create append apply save update delete remove replace insert move rename copy modify patch"
+)
+_NOUNS: Final = _either("files? documents? blocks? lines? symbol body regex content path patch editor edit_tool")
+SERVED: Final = (
+    rf"(?:.+[_-])?(?:(?:{_VERBS})(?:[\w-]*[_-])?(?:{_NOUNS})|(?:{_VERBS})\w*Files?|{_either('write edit move rename')}"
+    rf"|(?:{_either('delete remove move rename')})[_-]?(?:{_either('directory folder')})|[Tt]ext[_-]?[Ee]ditor)"
+)
+"""The names of tools of MCP servers that write files, as a regular expression, also for the clients' matchers.
 
 Clients name such a tool `mcp__SERVER__TOOL`, `mcp_SERVER_TOOL`, `SERVER__TOOL` or as the server does, so that the end
-of its name says what it is; names are compared without `-`, `_` and case. The server may serve other files than those
-of this machine: a call without any of the fields is none of ours.
+of its name says what it is. The server may serve other files than those of this machine: a call without any field that
+holds a path, or one that names a repository of a server, is none of ours.
 """
-_SEPARATORS: Final = {ord("-"): None, ord("_"): None}
-
-
-def _folded(name: str) -> str:
-    return name.translate(_SEPARATORS).lower()
-
-
-SERVED: Final = "(?:.+[_-])?(?:{})".format(
-    "|".join(
-        "[_-]?".join(f"[{part[0].upper()}{part[0]}]{part[1:]}" for part in name.split("_")) for name in FILE_SERVERS
-    )
+SERVED_SHELL: Final = (
+    r"(?:.+[_-])?(?:[Bb]ash|[Ss]hell|(?:[Rr]un|[Ee]xecute|[Ss]tart)[_-]?(?:\w+[_-])?(?:[Cc]ommand|[Pp]rocess))"
 )
-"""The names of such tools as a regular expression, for the clients' matchers."""
-_COPIED: Final = frozenset(map(_folded, _SOURCES))
-"""What a copy only reads."""
-_SERVERS: Final = {_folded(name): frozenset(map(_folded, fields)) for name, fields in FILE_SERVERS.items()}
+"""The names of such tools that run a command line."""
+_PATHS: Final = re.compile(r"(?!name).*(?:path|file|uri)s?|filenames?|name")
+_MOVED: Final = re.compile(r"source|destination|dest|dst|to|target|src|from")
+"""Fields that may hold a path, without `-`, `_` and case; the others do where files are moved, copied or deleted."""
+_SEPARATORS: Final = {ord("-"): None, ord("_"): None}
 
 READS: Final = frozenset({
     "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "ToolSearch",
@@ -144,7 +134,7 @@ def read(data: bytes) -> Call:
         raise InputRefusedError(f"standard input is a JSON {type(found).__name__}.", f"Send {_SHAPE}.")
     fields = cast("dict[str, Any]", found)
     tool = _text(fields, "tool_name")
-    shell = _SHELLS.get(tool.lower())
+    shell = _shell_fields(tool)
     arguments: object = fields.get("tool_input") or {}
     if not isinstance(arguments, dict):
         # A tool of free text, such as a patch or a command line, may be sent as the text alone.
@@ -184,12 +174,16 @@ def written(call: Call) -> list[str]:
 
 def _written(call: Call) -> list[str]:
     tool = call.tool.lower()
-    if tool in _SHELLS:
+    if _shell_fields(call.tool):
         return [path for text in commands(call) for path in _patched(text)]
     if call.tool_input.get("command") == _LOOK and tool.endswith(_VIEWERS):
         return []
     if tool not in _EDITS:
-        return [path for path in _served(_fields_of(call.tool), call.tool_input) if path and _is_name(path)]
+        if not re.fullmatch(SERVED, call.tool) or {"owner", "repo"} <= call.tool_input.keys():
+            return []
+        texts = [_words(call.tool_input.get(name)) for name in _PATCH_FIELDS]
+        found = [*_served(tool, call.tool_input), *_patched("\n".join(texts))]
+        return [path for path in found if path and _is_name(path)]
     names = _EDITS[tool]
     if names:
         given = [call.tool_input[name] for name in names if name in call.tool_input]
@@ -207,7 +201,7 @@ def _written(call: Call) -> list[str]:
 
 def commands(call: Call) -> list[str]:
     """Return the command lines of a shell tool, one as a rule; none for other tools."""
-    texts = (_words(call.tool_input.get(name)) for name in _SHELLS.get(call.tool.lower(), ()))
+    texts = (_words(call.tool_input.get(name)) for name in _shell_fields(call.tool))
     return [text for text in texts if text]
 
 
@@ -216,30 +210,28 @@ def is_watched(call: Call) -> bool:
     return call.tool.lower() not in _EDITS and call.tool.lower() not in _READS
 
 
-def _fields_of(tool: str) -> frozenset[str]:
-    """Return the fields that may hold a path, of a tool whose name ends like one of `FILE_SERVERS`; none for others."""
-    parts = re.split(r"[-_]+", tool)
-    ends = (_folded("".join(parts[at:])) for at in range(len(parts)))
-    none: frozenset[str] = frozenset()
-    return next((_SERVERS[end] for end in ends if end in _SERVERS), none)
+def _shell_fields(tool: str) -> tuple[str, ...]:
+    return _SHELLS.get(tool.lower()) or (("command", "cmd") if re.fullmatch(SERVED_SHELL, tool) else ())
 
 
-def _served(fields: frozenset[str], value: object) -> Iterator[str]:
-    """Yield the paths in a value: a text, a list of values, or an object whose fields may hold some."""
-    if isinstance(value, str) and value.startswith("file://"):
-        from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - few servers take these
-
-        yield unquote(urlsplit(value).path)
-    elif isinstance(value, str):
-        yield value
+def _served(tool: str, value: object, key: str = "") -> Iterator[str]:
+    """Yield the paths in a value of a call: texts in fields that may hold one, however deep they are."""
+    if isinstance(value, dict):
+        for name, row in cast("dict[str, object]", value).items():
+            yield from _served(tool, row, name.translate(_SEPARATORS).lower())
     elif isinstance(value, list):
         for row in cast("list[object]", value):
-            yield from _served(fields, row)
-    elif isinstance(value, dict):
-        for name, row in cast("dict[str, object]", value).items():
-            key = _folded(name)
-            if key in fields or (fields and key.endswith(("path", "file", "uri")) and key not in _COPIED):
-                yield from _served(fields, row)
+            yield from _served(tool, row, key)
+    elif isinstance(value, str) and "copy" in tool and key.startswith(("source", "src", "from")):
+        return
+    elif isinstance(value, str) and (
+        _PATHS.fullmatch(key) or (_MOVED.fullmatch(key) and re.search("move|rename|copy|delete|remove", tool))
+    ):
+        if value.startswith("file://"):
+            from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - few servers take these
+
+            value = unquote(urlsplit(value).path)
+        yield value
 
 
 def _is_name(path: str) -> bool:

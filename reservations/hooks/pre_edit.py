@@ -90,7 +90,7 @@ class _Try(NamedTuple):
 
 def _edit(ctx: Context, call: Call, names: list[str], mode: release_requests.Mode) -> _Try:
     waiting = release_requests.look(ctx)
-    wanted = [quote(name) for name in names]
+    wanted = [quote(name) + "/**" * os.path.isdir(os.path.join(ctx.caller.root, name)) for name in names]
     context = release_requests.handle(ctx, waiting, mode, wanted)
     missed = _missed(ctx, names)
     known = any(covers(own, pattern) for own in waiting.own for pattern in wanted)
