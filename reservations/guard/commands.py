@@ -41,6 +41,7 @@ _READ_VALUED: Final = names("-d -n -N -u -i -p")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 _RULES: Final = re.compile(r"\s(?:--eval\b|--(?:make)?file=(?:-|/dev/)|-f\s*(?:-|/dev/\S*|$)(?=\s|$))")
 _MODULE: Final = re.compile(r"(?:\S* )*?-[a-zA-Z]*m ?([\w.]+?)(?:\.__main__)?(?= |$)")
+_SAFE: Final = re.compile(r"[\w./*?-]+")
 _SPELLED: Final = "a command that is spelled out"
 _OPENS: Final = r"[ugoa]*\+r?w?x"
 """A mode that turns no hook off."""
@@ -122,13 +123,9 @@ class Commands(Languages):
         reads = run.name in FILES or run.name == "git" or LANGUAGES.fullmatch(run.name)
         fed = [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
         words = [word if (reads and set("'\"\\").isdisjoint(word)) or word.isdigit() else UNKNOWN for word in fed]
-        if (
-            run.fed
-            and run.name in SHELLS
-            and all(word.pattern and re.fullmatch(r"[\w./*?-]+", word.text) for word in fed)
-        ):
-            words = [Word(word.text) for word in fed]
         place = run.fed
+        if place and run.name in SHELLS and all(word.pattern and _SAFE.fullmatch(word.text) for word in fed):
+            words = [Word(word.text) for word in fed]
         if not place:
             return [[*run.words, *words]]
         return [[Word(word.replace(place, each)) for word in run.words] for each in words]

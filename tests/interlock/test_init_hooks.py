@@ -80,7 +80,8 @@ SERVED = {
 """How each client names the tool of an MCP server."""
 FILE_TOOLS = (
     "write_file", "writeFile", "write-file", "create_text_file", "append_to_file", "edit_block", "delete_lines",
-    "move_file", "replace_symbol_body", "insert_at_line", "str_replace_based_edit_tool", "rename", "delete_directory", "write_files",
+    "move_file", "replace_symbol_body", "insert_at_line", "str_replace_based_edit_tool", "rename", "delete_directory",
+    "write_files",
 )  # fmt: skip
 SHELL_TOOLS = ("bash", "run_command", "execute_shell_command", "start_process")
 """Tools of such servers that write a file, or run a command line."""
