@@ -45,16 +45,10 @@ def open_runtime(found: place.Place) -> Runtime:
         SettingsError: `[reservations]` of the configuration is wrong.
     """
     return Runtime(
-        SqliteStore(found.store_path),
-        settings.read(found.root),
-        is_running=process.is_running,
-        dirty=partial(unsaved, seconds=LOOK_SECONDS),
-        changed_here=partial(unsaved, seconds=0.0),
-        is_folder=place.is_folder,
-        exists=place.exists,
-        nested=place.other_below,
-        real=place.real,
-    )
+        SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running,
+        dirty=partial(unsaved, seconds=LOOK_SECONDS), changed_here=partial(unsaved, seconds=0.0),
+        is_folder=place.is_folder, exists=place.exists, nested=place.other_below, real=place.real,
+    )  # fmt: skip
 
 
 def open_reservations(start: str | None = None, client: str = "cli", *, name: str = "") -> Reservations:

@@ -157,15 +157,12 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
     judge = Judge(history, settings.read(found.root).max_ttl_minutes * 60)
     judged = [(commit, _with_merge(commit, judge.of(commit), judge, start, found.root)) for commit in commits]
     return Report(
-        range=wanted,
-        root=found.root,
-        journals=tuple(read),
+        range=wanted, root=found.root, journals=tuple(read),
         verdicts={commit.id: verdict for commit, (verdict, _) in judged},
         findings=tuple(finding for _, (_, findings) in judged for finding in findings),
-        missing=dict(history.missing),
-        later=sum(commit.at > history.last_at for commit in commits),
+        missing=dict(history.missing), later=sum(commit.at > history.last_at for commit in commits),
         last_at=history.last_at,
-    )
+    )  # fmt: skip
 
 
 def _with_merge(

@@ -20,13 +20,9 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
     """Return the runtime of a project and the agent whose client called."""
     store = SqliteStore(found.store_path)
     runtime = Runtime(
-        store,
-        settings.read(found.root),
-        is_running=process.is_running,
-        dirty=unsaved,
-        changed_here=partial(unsaved, seconds=0.0),
-        is_folder=place.is_folder,
-    )
+        store, settings.read(found.root), is_running=process.is_running, dirty=unsaved,
+        changed_here=partial(unsaved, seconds=0.0), is_folder=place.is_folder,
+    )  # fmt: skip
     known = identity.who(env, store, call.session_id, client, via="hook")
     caller = Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
     return Context(runtime, caller)

@@ -150,14 +150,9 @@ def read(data: bytes) -> Call:
         if (key := long_key_in(name, cwd)) is not None:
             raise KeyInNameError(f"`{field}`", key)
     return Call(
-        event=_text(fields, "hook_event_name"),
-        session_id=names["session_id"],
-        cwd=cwd,
-        tool=tool,
-        tool_use_id=names["tool_use_id"],
-        tool_input=given,
-        fields=fields,
-    )
+        event=_text(fields, "hook_event_name"), session_id=names["session_id"], cwd=cwd, tool=tool,
+        tool_use_id=names["tool_use_id"], tool_input=given, fields=fields,
+    )  # fmt: skip
 
 
 def written(call: Call) -> list[str]:

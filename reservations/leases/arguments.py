@@ -63,12 +63,9 @@ def read_reserve(ctx: Context, found: object, options: dict[str, Any]) -> Asked 
         return errors
     by_text = {row.pattern.text: row for row in reversed(given)}
     wanted = Wanted(
-        patterns=tuple(by_text[text].pattern for text in sorted(by_text)),
-        exclusive=options["exclusive"],
-        no_force=options["no_force"],
-        reason=options["reason"],
-        ttl_seconds=float(ttl) * 60,
-    )
+        patterns=tuple(by_text[text].pattern for text in sorted(by_text)), exclusive=options["exclusive"],
+        no_force=options["no_force"], reason=options["reason"], ttl_seconds=float(ttl) * 60,
+    )  # fmt: skip
     digest = "" if key is None else digest_of("reserve_files", [*cast("Sequence[str]", found)], options)
     wait_seconds = float(min(options["wait_seconds"], limits.max_wait_seconds))
     return Asked(wanted, by_text, options["partial"], wait_seconds, key or "", digest)
@@ -117,13 +114,10 @@ def _elsewhere(ctx: Context, given: Given) -> Refusal | None:
         return None
     below = "/".join(given.pattern.text.split("/")[folder.count("/") + 1 :]) or "**"
     return refuse(
-        "RSV101",
-        "The pattern lies in another repository inside this one, which has reservations of its own.",
-        place=given.place,
-        found=given.text,
-        expected=f"a pattern outside of {shown(folder)}/",
+        "RSV101", "The pattern lies in another repository inside this one, which has reservations of its own.",
+        place=given.place, found=given.text, expected=f"a pattern outside of {shown(folder)}/",
         fix=f"Reserve it there: `cd '{shown(f'{ctx.caller.root}/{folder}')}' && interlock reserve '{shown(below)}'`.",
-    )
+    )  # fmt: skip
 
 
 def typed(ctx: Context, text: str) -> Pattern | Finding:

@@ -62,14 +62,10 @@ def acknowledgement(entry: Entry, thread_id: str) -> dict[str, Any]:
 def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
     assert asked.deadline is not None
     row: dict[str, Any] = {
-        "thread_id": asked.thread_id,
-        "file": cut(asked.file, MAX_NAMED_BYTES),
-        "holder": asked.holder,
-        "reservation_id": asked.reservation_id,
-        "urgency": asked.urgency,
-        "state": "expired",
+        "thread_id": asked.thread_id, "file": cut(asked.file, MAX_NAMED_BYTES), "holder": asked.holder,
+        "reservation_id": asked.reservation_id, "urgency": asked.urgency, "state": "expired",
         "minutes_over": int((entry.now - asked.deadline) // 60),
-    }
+    }  # fmt: skip
     lease = entry.tx.lease(asked.reservation_id)
     assert lease is not None, asked.thread_id
     _record_once(entry, asked)

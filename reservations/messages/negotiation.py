@@ -21,13 +21,9 @@ from interlock.reservations.store.records import Lease, Negotiation, Urgency, ke
 DEPRECATED: Final = "request_release is deprecated and never times out: use negotiate_release."
 
 STATUS: Final[dict[str, Literal["pending", "release", "defer", "free"]]] = {
-    "pending": "pending",
-    "deferred": "defer",
-    "released": "release",
-    "forced": "release",
-    "free": "free",
+    "pending": "pending", "deferred": "defer", "released": "release", "forced": "release", "free": "free",
     "withdrawn": "free",
-}
+}  # fmt: skip
 """State of a negotiation to the status that its requester is told."""
 
 
@@ -175,22 +171,11 @@ def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease, in_way: lis
 def _open(entry: Entry, ask: Ask, lease: Lease) -> Negotiation:
     limit = None if ask.legacy else time_limit_seconds(entry.runtime.settings, ask.urgency)
     asked = Negotiation(
-        thread_id=new_id(NEGOTIATION),
-        reservation_id=lease.reservation_id,
-        pattern=lease.pattern,
-        holder=lease.agent,
-        requester=entry.agent.name,
-        file=ask.pattern.text,
-        reason=ask.reason,
-        urgency=ask.urgency,
-        legacy=ask.legacy,
-        state="pending",
-        eta_minutes=None,
-        note="",
-        created_at=entry.now,
-        deadline=None if limit is None else entry.now + limit,
-        resolved_at=None,
-    )
+        thread_id=new_id(NEGOTIATION), reservation_id=lease.reservation_id, pattern=lease.pattern,
+        holder=lease.agent, requester=entry.agent.name, file=ask.pattern.text, reason=ask.reason,
+        urgency=ask.urgency, legacy=ask.legacy, state="pending", eta_minutes=None, note="", created_at=entry.now,
+        deadline=None if limit is None else entry.now + limit, resolved_at=None,
+    )  # fmt: skip
     entry.tx.put_negotiation(asked)
     _send(entry, asked)
     if not ask.legacy:
@@ -326,23 +311,14 @@ def _other_holder(ask: Ask, in_way: list[Lease]) -> Refusal:
     names = list({key_of(lease.agent): lease.agent for lease in in_way}.values())
     call = {"file": ask.pattern.text, "reason": ask.reason, "urgency": ask.urgency, "agent_name": names[0]}
     return refuse(
-        "RSV303",
-        f"{ask.agent_name} does not hold what is asked for.",
-        place="agent_name",
-        found=ask.agent_name,
-        expected=", ".join(names),
-        fix=f"Ask {names[0]}, or leave agent_name out.",
+        "RSV303", f"{ask.agent_name} does not hold what is asked for.", place="agent_name", found=ask.agent_name,
+        expected=", ".join(names), fix=f"Ask {names[0]}, or leave agent_name out.",
         next={"tool": "negotiate_release", "arguments": call},
-    )
+    )  # fmt: skip
 
 
 def _nobody(ask: Ask) -> Refusal:
     return refuse(
-        "RSV303",
-        "Nobody holds it: it is free.",
-        place="pattern",
-        found=ask.pattern.text,
-        expected="a pattern that another agent holds",
-        fix="Reserve it.",
-        next=_reserve(ask),
-    )
+        "RSV303", "Nobody holds it: it is free.", place="pattern", found=ask.pattern.text,
+        expected="a pattern that another agent holds", fix="Reserve it.", next=_reserve(ask),
+    )  # fmt: skip
