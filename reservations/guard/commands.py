@@ -151,7 +151,7 @@ class Commands(Languages):
 
     def _outputs(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge what an option names as a file that is written, in its own word or the next."""
-        found = [(option, OUTPUT.match(option), after) for option, after in pairwise([*rest, Word()])]
+        found = [(option, re.match(OUTPUT, option), after) for option, after in pairwise([*rest, Word()])]
         outputs = [Word(option[match.end() :]) or after for option, match, after in found if match]
         self.files(spot, name, [word for word in outputs if word.known], follow=True)
 
@@ -272,20 +272,6 @@ class Commands(Languages):
                     self.program(spot._replace(feed=None), Run([Word(part.replace("{}", found)) for part in inner]))
             elif word.text in {"-x", "-X", "--exec", "--exec-batch"}:
                 self.program(spot._replace(feed=None), Run([*words, UNKNOWN]))
-
-    def _sqlite(self, spot: Spot, rest: Sequence[Word]) -> None:
-        """Judge the files that commands of `sqlite3` name, on its command line or its input."""
-        self._other(spot, "sqlite3", rest)
-        said = [word.text for word in (*rest[1:], *(spot.feed or ())) if word.known]
-        lines = [
-            line
-            for text in said
-            for line in text.splitlines()
-            if re.match(r"(?i)\s*\.|.*\b(?:into|attach|writefile)\b", line)
-        ]
-        for line in lines:
-            self.files(spot, "sqlite3 …", [Word(each) for each in TOKEN.findall(line)], follow=True)
-            self.loosely(spot, re.sub(r"\s*\.\w+\s", "", line))
 
     def _make(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Refuse rules that are given to `make` beside its file."""
@@ -449,7 +435,7 @@ class Commands(Languages):
         "eval": _eval, "source .": _script, "trap": _trap, "alias": _alias,
         "read mapfile readarray getopts": _read, "printf": _printf, "set": _set, "let hash enable bind complete": _hash,
         "find fd fdfind": _find, "patch": _patch, "chmod chown chgrp setfacl chattr": _modes, "interlock": _interlock,
-        "gh": _gh, "sqlite3": _sqlite, "make gmake": _make, "shopt": _shopt,
+        "gh": _gh, "make gmake": _make, "shopt": _shopt,
     }  # fmt: skip
     PROGRAMS: ClassVar = {name: row for each, row in _rows.items() for name in each.split()}
     """Program to what judges it, where that is no row of the other tables."""

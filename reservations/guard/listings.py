@@ -29,14 +29,14 @@ _TEST: Final = (
     rf"(?:-(?:type|maxdepth|mindepth|newer|mtime|mmin|size|perm|user|path|wholename|regex)\n{_ONE}"
     rf"|-(?:empty|depth|xdev|mount|prune)\n|(?:!|-not)\n-\w+\n{_ONE})"
 )
-_NAMED: Final = re.compile(
+_NAMED: Final = (
     rf"(?:(?:(?!-print|-delete|-exec|-ok){_ONE})*-prune\n-o\n(?=(?:.*\n)*-(?:print|delete|exec|ok)))?{_TEST}*"
     rf"(-i?name\n{_ONE}|\(\n-i?name\n{_ONE}(?:-o\n-i?name\n{_ONE})*\)\n)(?:-i?name\n{_ONE}|{_TEST})*"
     rf"(?:-(?:print0?|delete|(?:exec|ok)(?:dir)?)\n(?:(?!-o\n|-or\n|,\n){_ONE})*)?"
 )
 """Arguments of `find`, one a line, whose tests ask for a name: what is pruned is not acted upon behind `-o`."""
 _EMPTY: Final = re.compile(r"(?:-empty\n-type\nd\n|-type\nd\n-empty\n)-delete\n")
-_CHANGED: Final = re.compile(
+_CHANGED: Final = (
     r"git\n(?:diff\n--name-only\n(?:--cached\n|--staged\n|--diff-filter=\w+\n)*(?:(?!-)[\w./~^@-]+\n)*"
     r"|ls-files\n(?:-m\n|-d\n|--modified\n|--deleted\n)+|status\n(?:--porcelain|-s|--short)\n)(?:--\n(?:[^:\n].*\n)*)?"
 )
@@ -88,9 +88,9 @@ def _names_of(texts: list[str]) -> list[str]:
     said = "".join(f"{text}\n" for text in texts)
     if _EMPTY.fullmatch(said):
         return []  # nobody's files are in an empty folder
-    rows = [_NAMED.fullmatch(said)]
+    rows = [re.fullmatch(_NAMED, said)]
     if rows[0] is None:
-        rows = [_NAMED.fullmatch(row) for row in re.split(r"(?<=\n)-o(?:r)?\n", said)]
+        rows = [re.fullmatch(_NAMED, row) for row in re.split(r"(?<=\n)-o(?:r)?\n", said)]
     if said.count("\n") != len(texts) or not all(rows):
         return ["*"]
     return [_name(*name) for row in rows if row for name in re.findall(r"-(i?)name\n([^\n]*)\n", row[1])]
@@ -127,7 +127,7 @@ def _git(words: list[Word]) -> list[Word]:
 
 def asks_git(texts: Sequence[str]) -> bool:
     """Return whether a command lists changed files and does nothing else, so that git may be asked what it says."""
-    return _CHANGED.fullmatch("".join(f"{text}\n" for text in texts)) is not None
+    return re.fullmatch(_CHANGED, "".join(f"{text}\n" for text in texts)) is not None
 
 
 def only_lists(words: Sequence[Word]) -> bool:

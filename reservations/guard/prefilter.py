@@ -71,19 +71,17 @@ JUDGED: Final = frozenset({
 """Programs whose arguments the guard reads."""
 
 LANGUAGES: Final = re.compile(
-    r"(?:i?python|node|nodejs|deno|bun|ruby|perl|php|lua|tclsh|wish|expect|jshell|gdb|lldb|guile|julia|Rscript)[\d.]*|timeit|pdb"
+    r"(?:i?python|node|nodejs|deno|bun|ruby|perl|php|lua|tclsh|wish|expect|jshell|gdb|lldb|guile|julia|Rscript)[\d.]*|timeit|pdb|sqlite3"
 )
 """Programs that run code of another language."""
-OUTPUT: Final = re.compile(
-    r"-(?:(?:[oO]|MF|Map|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.-]*)(?:=|(?=\s|$))|(?:o|MF)(?=\S))"
-)
+OUTPUT: Final = r"-(?:(?:[oO]|MF|Map|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.-]*)(?:=|(?=\s|$))|(?:o|MF)(?=\S))"
 """An option that names a file which is written, of programs that are in no table."""
-_CODE: Final = re.compile(
+_CODE: Final = (
     r"\s(?:-[A-Za-z0-9]*[ceE]|-[pr](?=\s)|-r\S{3}|--eval|--print|eval\s|-[a-zA-Z]*m(?:\S|\s*(?:timeit|pdb)))"
     r"|data:|\|\s*(?:\S*/)?(?:i?python|node|deno|bun|ruby|perl|php|lua|tclsh|jshell|uv|poetry|pipenv)|/dev/(?:stdin|fd)|/proc/"
 )
 """What gives such a program its code: an option, or its standard input."""
-_GIVES: Final = re.compile(rf"\s(?:--eval\b|--\w*=-|-f\s*-(?:\s|$)|{OUTPUT.pattern})")
+_GIVES: Final = re.compile(rf"\s(?:--eval\b|--\w*=-|-f\s*-(?:\s|$)|{OUTPUT})")
 """What gives other programs a text to run, or a file to write."""
 
 NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
@@ -128,7 +126,7 @@ def is_plain(command: str) -> bool:
     arguments = {word.rpartition("/")[2] for word in said.split()}
     if MODULE.search(said) or _GIVES.search(said) or ">" in _QUIET.sub("", command):
         return False
-    if any(map(LANGUAGES.fullmatch, arguments)) and _CODE.search(said):
+    if any(map(LANGUAGES.fullmatch, arguments)) and re.search(_CODE, said):
         return False
     return (
         _UNREAD.isdisjoint(programs)

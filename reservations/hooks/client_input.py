@@ -52,8 +52,8 @@ SERVED_SHELL: Final = (
     r"(?:.+[_-])?(?:[Bb]ash|[Ss]hell|(?:[Rr]un|[Ee]xecute|[Ss]tart)[_-]?(?:\w+[_-])?(?:[Cc]ommand|[Pp]rocess))"
 )
 """The names of such tools that run a command line."""
-_PATHS: Final = re.compile(r"(?!name).*(?:path|file|uri)s?|filenames?|name")
-_MOVED: Final = re.compile(r"source|destination|dest|dst|to|target|src|from")
+_PATHS: Final = r"(?!name).*(?:path|file|uri)s?|filenames?|name"
+_MOVED: Final = r"source|destination|dest|dst|to|target|src|from"
 """Fields that may hold a path, without `-`, `_` and case; the others do where files are moved, copied or deleted."""
 _SEPARATORS: Final = {ord("-"): None, ord("_"): None}
 
@@ -220,7 +220,7 @@ def _served(tool: str, value: object, key: str = "") -> Iterator[str]:
     elif isinstance(value, str) and "copy" in tool and key.startswith(("source", "src", "from")):
         return
     elif isinstance(value, str) and (
-        _PATHS.fullmatch(key) or (_MOVED.fullmatch(key) and re.search("move|rename|copy|delete|remove", tool))
+        re.fullmatch(_PATHS, key) or (re.fullmatch(_MOVED, key) and re.search("move|rename|copy|delete|remove", tool))
     ):
         if value.startswith("file://"):
             from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - few servers take these
