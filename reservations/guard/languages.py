@@ -37,7 +37,10 @@ _CODED: Final = r"-[A-Za-z0-9]*[ceE]|-p$|-r|--eval|--print|eval$|--import|--load
 """An option that is followed by code, or that holds it."""
 _GIVEN: Final = r"argv|ARGV|shift|args|<>|inplace|environ|getenv|ENV|\benv\b|stdin|STDIN"
 """What code says that reads its arguments, variables, or standard input."""
-_FOLDERS: Final = r"rmtree|rm_r|rmSync|rmdir|glob|walk|iterdir|(?:list|scan|read)_?dir|readDir|[rR]ename|move\b|copytree|extract|unpack"
+_FOLDERS: Final = (
+    r"rmtree|rm_r|rmSync|rmdir|glob|walk|iterdir|(?:list|scan|read)_?dir|readDir|[rR]ename|move\b|copytree|extract"
+    r"|unpack"
+)
 """What code says that goes through a folder."""
 _WRITING: Final = (
     r"""open(?:Sync)?\((?:(?:[^()]|\([^()]*\))*,\s*(?:mode\s*=\s*)?(?!['"](?:r[bt]?|<\W*|utf.*?)['"]|encoding|errors|newline)"""

@@ -74,30 +74,33 @@ LANGUAGES: Final = re.compile(
     r"(?:i?python|node|nodejs|deno|bun|ruby|perl|php|lua|tclsh|wish|expect|jshell|gdb|lldb|guile|julia|Rscript)[\d.]*|timeit|pdb|sqlite3"
 )
 """Programs that run code of another language."""
-OUTPUT: Final = r"-(?:(?:[oO]|MF|Map|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.-]*)(?:=|(?=\s|$))|(?:o|MF)(?=\S))"
+OUTPUT: Final = (
+    r"-(?:(?:[oO]|MF|Map|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.-]*)(?:=|(?=\s|$))"
+    r"|(?:o|MF)(?=\S))"
+)
 """An option that names a file which is written, of programs that are in no table."""
 _CODE: Final = (
     r"\s(?:-[A-Za-z0-9]*[ceE]|-[pr](?=\s)|-r\S{3}|--eval|--print|eval\s|-[a-zA-Z]*m(?:\S|\s*(?:timeit|pdb)))"
     r"|data:|\|\s*(?:\S*/)?(?:i?python|node|deno|bun|ruby|perl|php|lua|tclsh|jshell|uv|poetry|pipenv)|/dev/(?:stdin|fd)|/proc/"
 )
 """What gives such a program its code: an option, or its standard input."""
-_GIVES: Final = re.compile(rf"\s(?:--eval\b|--\w*=-|-f\s*-(?:\s|$)|{OUTPUT})")
+_GIVES: Final = rf"\s(?:--eval\b|--\w*=-|-f\s*-(?:\s|$)|{OUTPUT})"
 """What gives other programs a text to run, or a file to write."""
 
 NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
 """Variables that say who is who; see `check_names`."""
 
 _UNREAD: Final = JUDGED | WRAPPERS | KEYWORDS
-_NAMED: Final = re.compile("|".join(sorted(NAMES)))
+_NAMED: Final = "|".join(sorted(NAMES))
 _PLAIN = r"[A-Za-z0-9_./:,=@%+^*?\[\]~#-]"
 _WORD = rf"""(?:(?:(?!\#){_PLAIN}|'[^']*'|"[^"$`\\]*")(?:{_PLAIN}|'[^']*'|"[^"$`\\]*")*)"""
 _REDIRECT = r"(?:[12]?>/dev/null|2>&1|>&2)"
 _QUIET: Final = re.compile(_REDIRECT)
 _COMMAND = rf"[A-Za-z0-9_./+-]+(?:[ \t]+(?:{_WORD}|{_REDIRECT}))*"
 _LINE: Final = re.compile(rf"\s*{_COMMAND}[ \t]*(?:(?:&&|\|\||[;|\n])\s*{_COMMAND}[ \t]*)*[;\s]*", re.ASCII)
-_FIRST: Final = re.compile(rf"(?:^|&&|\|\||[;|\n])\s*({_PLAIN}+)", re.ASCII)
-_GIT_READS: Final = re.compile(r"(^|[;&|\n])\s*git (?:status|log|diff|show|blame|describe|rev-parse|ls-files)(?= |$)")
-_GIT_WRITES: Final = re.compile(r"--ou|--ext|--text|\s-[-\w]*[oO]\b|\s-[oOc]")
+_FIRST: Final = rf"(?:^|&&|\|\||[;|\n])\s*({_PLAIN}+)"
+_GIT_READS: Final = r"(^|[;&|\n])\s*git (?:status|log|diff|show|blame|describe|rev-parse|ls-files)(?= |$)"
+_GIT_WRITES: Final = r"--ou|--ext|--text|\s-[-\w]*[oO]\b|\s-[oOc]"
 """Options by which git's reading subcommands write a file or run a program."""
 _QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*\"""")
 _MAX: Final = 20_000
@@ -118,13 +121,13 @@ def is_plain(command: str) -> bool:
     """Return whether a command line consists of plain commands that the guard has nothing to say about."""
     if not command.strip():
         return True
-    if "git " in command and _GIT_WRITES.search(unquoted(command)) is None:
-        command = _GIT_READS.sub(r"\1 true", command)
-    if len(command) > _MAX or _LINE.fullmatch(command) is None or _NAMED.search(said := unquoted(command)):
+    if "git " in command and re.search(_GIT_WRITES, unquoted(command)) is None:
+        command = re.sub(_GIT_READS, r"\1 true", command)
+    if len(command) > _MAX or _LINE.fullmatch(command) is None or re.search(_NAMED, said := unquoted(command)):
         return False
-    programs = [name.rpartition("/")[2] for name in _FIRST.findall(_QUOTED.sub("x", command))]
+    programs = [name.rpartition("/")[2] for name in re.findall(_FIRST, _QUOTED.sub("x", command))]
     arguments = {word.rpartition("/")[2] for word in said.split()}
-    if MODULE.search(said) or _GIVES.search(said) or ">" in _QUIET.sub("", command):
+    if MODULE.search(said) or re.search(_GIVES, said) or ">" in _QUIET.sub("", command):
         return False
     if any(map(LANGUAGES.fullmatch, arguments)) and re.search(_CODE, said):
         return False
