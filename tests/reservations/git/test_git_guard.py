@@ -185,11 +185,8 @@ def test_hooks_of_git_let_a_linked_worktree_move_to_commits_that_are_there(guard
 
 def test_pull_and_what_is_fetched_first_are_left_to_the_hooks_of_git_where_they_stand(guarded: Checkout) -> None:
     lines = (
-        "git pull",
-        "git pull --ff-only",
-        "git fetch && git merge FETCH_HEAD",
-        "git fetch && git rebase FETCH_HEAD",
-    )
+        "git pull", "git pull --ff-only", "git fetch && git merge FETCH_HEAD", "git fetch && git rebase FETCH_HEAD",
+    )  # fmt: skip
     assert [line for line in lines if guarded.guard("bob", line) is None] == []
     guarded.install()
     assert [line for line in lines if guarded.guard("bob", line) is not None] == []
@@ -366,27 +363,19 @@ def test_hook_called_by_hand_is_refused_though_nobody_holds_anything(guarded: Ch
 def test_no_agent_decides_in_a_persons_place_though_nobody_holds_anything(guarded: Checkout) -> None:
     guarded.release("ann")
     lines = (
-        "interlock answer T-1.1 accept",
-        "interlock ui --no-browser",
+        "interlock answer T-1.1 accept", "interlock ui --no-browser",
         "cd src && python3 -m interlock answer T-1 waive",
-        "env -u INTERLOCK_AGENT_ID interlock answer T-1 refuse --reason x",
-        "(interlock 'answer' T-1)",
-        "bash -c 'interlock ui'",
-        "echo answer | xargs -I{} interlock {} R accept",
-        "echo answer R accept | xargs interlock",
-        "interlock answ$(echo er) R accept",
-        "V=ans; interlock ${V}wer R accept",
-        "python3 -m interlock.__main__ answer R accept",
-        "python3 -Im interlock answer R accept",
-        "python3 -minterlock answer R accept",
-    )
+        "env -u INTERLOCK_AGENT_ID interlock answer T-1 refuse --reason x", "(interlock 'answer' T-1)",
+        "bash -c 'interlock ui'", "echo answer | xargs -I{} interlock {} R accept",
+        "echo answer R accept | xargs interlock", "interlock answ$(echo er) R accept",
+        "V=ans; interlock ${V}wer R accept", "python3 -m interlock.__main__ answer R accept",
+        "python3 -Im interlock answer R accept", "python3 -minterlock answer R accept",
+    )  # fmt: skip
     assert [line for line in lines if "for the person who owns" not in (guarded.guard("bob", line) or "")] == []
     free = (
-        "grep -rn 'interlock answer' docs | head",
-        "interlock explain $RUN",
-        "ls *interlock*",
+        "grep -rn 'interlock answer' docs | head", "interlock explain $RUN", "ls *interlock*",
         "python3 -m interlock status",
-    )
+    )  # fmt: skip
     assert [line for line in free if guarded.guard("bob", line) is not None] == []
 
 

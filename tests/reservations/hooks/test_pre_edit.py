@@ -338,17 +338,10 @@ def test_a_project_that_is_not_there_refuses(checkout: Checkout) -> None:
 
 
 BAD = {
-    "nothing": b"",
-    "blanks": b" \n",
-    "no JSON": b"Edit a.py, please",
-    "half of it": b'{"tool_name": "Edit", "tool_in',
-    "a list": b"[1, 2]",
-    "a number": b"3",
-    "no UTF-8": b'{"tool_name": "\xff\xfe"}',
-    "NUL bytes": b"\0" * 100,
-    "nested too deep": b"[" * 200_000,
-    "no path": b'{"tool_name": "Edit", "tool_input": {}}',
-    "no input": b'{"tool_name": "Write"}',
+    "nothing": b"", "blanks": b" \n", "no JSON": b"Edit a.py, please",
+    "half of it": b'{"tool_name": "Edit", "tool_in', "a list": b"[1, 2]", "a number": b"3",
+    "no UTF-8": b'{"tool_name": "\xff\xfe"}', "NUL bytes": b"\0" * 100, "nested too deep": b"[" * 200_000,
+    "no path": b'{"tool_name": "Edit", "tool_input": {}}', "no input": b'{"tool_name": "Write"}',
     "a path that is no text": b'{"tool_name": "Edit", "tool_input": {"file_path": ["a.py"]}}',
     "an empty path": b'{"tool_name": "Edit", "tool_input": {"file_path": ""}}',
     "a path with NUL": b'{"tool_name": "Edit", "tool_input": {"file_path": "a\\u0000.py"}}',
@@ -356,7 +349,7 @@ BAD = {
     "a patch without files": b'{"tool_name": "apply_patch", "tool_input": {"command": "*** Begin Patch"}}',
     "a tool that is no text": b'{"tool_name": {"a": 1}}',
     "a folder that is none": b'{"tool_name": "Edit", "cwd": "/no/such", "tool_input": {"file_path": "a.py"}}',
-}
+}  # fmt: skip
 
 
 @pytest.mark.sample(every=4)
@@ -405,13 +398,9 @@ def test_a_defect_is_a_refusal_and_never_a_traceback(checkout: Checkout) -> None
         "main.main(['pre-edit'])\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=b"{}",
-        cwd=checkout.root,
-        env=environment(),
-        capture_output=True,
+        [sys.executable, "-c", code], input=b"{}", cwd=checkout.root, env=environment(), capture_output=True,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 2
     assert b"RSV900" in done.stderr
     assert b"planted" in done.stderr

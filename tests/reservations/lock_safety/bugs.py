@@ -112,19 +112,10 @@ def guard_remembers(worker: "Worker") -> None:
 def _as_remembered(worker: "Worker", row: dict[str, Any], now: float) -> Lease:
     """Return a lease as its holder remembers it, whatever became of it."""
     return Lease(
-        reservation_id=row["reservation_id"],
-        agent=worker.caller.name,
-        pattern=row["pattern"],
-        prefix=granting.pattern_of(row["pattern"]).prefix,
-        exclusive=row["exclusive"],
-        no_force=False,
-        claim=False,
-        reason="",
-        token=row["token"],
-        granted_at=now,
-        renewed_at=now,
-        expires_at=now + 2.0,
-    )
+        reservation_id=row["reservation_id"], agent=worker.caller.name, pattern=row["pattern"],
+        prefix=granting.pattern_of(row["pattern"]).prefix, exclusive=row["exclusive"], no_force=False, claim=False,
+        reason="", token=row["token"], granted_at=now, renewed_at=now, expires_at=now + 2.0,
+    )  # fmt: skip
 
 
 def renews_ended(worker: "Worker") -> None:
