@@ -146,6 +146,10 @@ class Commands(Languages):
         files = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
         files += written(way, rest, spot.here or self.cwd) if rest else []
         self.files(spot, shown(name, rest), files, follow=way in FOLLOWING)
+        for made in files if way == "link" else ():
+            is_soft = any(re.match(r"-\w*s|--sym", word.text) for word in rest)
+            path = os.path.normpath(os.path.join(spot.here or self.cwd, made.text))
+            self.links[path] = os.path.join(os.path.dirname(path) if is_soft else spot.here or self.cwd, plain(rest)[0])
         for match in (each for text in said for each in re.finditer(RUNS[way], text)) if way in RUNS else ():
             self.loosely(spot, match[match.lastindex or 0].replace("\\n", "\n"))
 

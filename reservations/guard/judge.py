@@ -69,6 +69,8 @@ class Judge:
         self.calm = self.asks = True
         """Nothing that came before may have written files; git is asked which files have changed."""
         self.functions: set[str] = set()
+        self.links: dict[str, str] = {}
+        """Links that the line makes, and where they lead."""
         self.later: list[tuple[Spot, str]] = []
         """Texts that are run later, in whatever folder the line is in by then."""
 
@@ -98,7 +100,10 @@ class Judge:
         Raises:
             RefusedError: One is held, or one is not known.
         """
-        for word in words:
+        paths = [(word, os.path.normpath(os.path.join(spot.here or self.cwd, word.text))) for word in words]
+        led = [(path[len(link) :], target) for _, path in paths for link, target in self.links.items()
+               if f"{path}/".startswith(f"{link}/") and (follow or path != link)]  # fmt: skip
+        for word in (*words, *(Word(target + below) for below, target in led)):
             if not word.known or (spot.here is None and not os.path.isabs(word.text)):
                 self.plainly(spot, action, "files that are spelled out")
             self.count("files", spot.node)

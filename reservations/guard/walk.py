@@ -78,7 +78,7 @@ class Walk(Commands):
         self.unread(said, "variables that change without end", "a plain loop", 1)
 
     def _state(self) -> tuple[int, ...]:
-        counted = (*self.values.values(), self.functions, self.seen)
+        counted = (*self.values.values(), self.functions, self.seen, self.links)
         return len(self.values), sum(map(len, counted))
 
     def text(self, spot: Spot, text: str, feed: Feed = None) -> None:

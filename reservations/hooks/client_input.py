@@ -39,7 +39,7 @@ _VERBS: Final = _either(
 )
 _NOUNS: Final = _either("files? documents? blocks? lines? symbol body regex content path patch editor edit_tool")
 SERVED: Final = (
-    rf"(?:.+[_-])?(?:(?:{_VERBS})(?:[\w-]*[_-])?(?:{_NOUNS})|(?:{_VERBS})\w*Files?|{_either('write edit move rename')}"
+    rf"(?:.+[_-])?(?:(?:{_VERBS})(?:[A-Za-z0-9_-]*[_-])?(?:{_NOUNS})|(?:{_VERBS})[A-Za-z0-9_]*Files?|{_either('write edit move rename')}"
     rf"|(?:{_either('delete remove move rename')})[_-]?(?:{_either('directory folder')})|[Tt]ext[_-]?[Ee]ditor)"
 )
 """The names of tools of MCP servers that write files, as a regular expression, also for the clients' matchers.
@@ -49,7 +49,7 @@ of its name says what it is. The server may serve other files than those of this
 holds a path, or one that names a repository of a server, is none of ours.
 """
 SERVED_SHELL: Final = (
-    r"(?:.+[_-])?(?:[Bb]ash|[Ss]hell|(?:[Rr]un|[Ee]xecute|[Ss]tart)[_-]?(?:\w+[_-])?(?:[Cc]ommand|[Pp]rocess))"
+    r"(?:.+[_-])?(?:[Bb]ash|[Ss]hell|(?:[Rr]un|[Ee]xecute|[Ss]tart)[_-]?(?:[A-Za-z]+[_-])?(?:[Cc]ommand|[Pp]rocess))"
 )
 """The names of such tools that run a command line."""
 _PATHS: Final = r"(?!name).*(?:path|file|uri)s?|filenames?|name"
