@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from interlock.reservations.leases.views import span
     from interlock.reservations.messages.bodies import MAX_ETA_MINUTES
     from interlock.reservations.messages.sending import MAX_INBOX_BYTES
-    from interlock.reservations.opening import open_reservations, open_runtime
     from interlock.reservations.patterns.globs import expand_braces, normal
     from interlock.reservations.patterns.steps import ANY_NAME, Step, steps_of
-    from interlock.reservations.service import Reservations
+    from interlock.reservations.service import Reservations, open_reservations, open_runtime
     from interlock.reservations.status import leave_queue
     from interlock.reservations.store.migrations import SCHEMA_STEPS
     from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events, journal_of

@@ -50,9 +50,7 @@ def who(
     a later process or another container's; a shell is `user@host`.
 
     Args:
-        store: Where the processes of clients are stored.
-        session_id: The session that a hook's input names.
-        client: What kind of client sent that input: `claude`, `codex`, `gemini`.
+        client: What kind of client sent the hook's input: `claude`, `codex`, `gemini`.
         via: The entry point by which it calls; `hook` and `mcp` are a client's own.
     """
     name = told(env, session_id, client)

@@ -60,10 +60,7 @@ def around(path: str, here: Place) -> list[Place]:
     The file alone decides to which it belongs, so that all agents find one store: to the innermost git checkout around
     it, else to the nearest folder upwards with one of our marks, else to the folder that the agent works in. What
     `INTERLOCK_PROJECT` names goes before, for what is in it. The others follow, as far as they have a store or are
-    where the agent works.
-
-    Args:
-        path: Absolute, in a folder without symbolic links; it may not exist yet.
+    where the agent works. The path is absolute, in a folder without symbolic links, and may not exist yet.
     """
     rows = _upwards(_folder(os.path.realpath(os.path.dirname(path))))
     is_here = inside(here.root, path)
@@ -92,10 +89,7 @@ def real(root: str, path: str) -> tuple[str, ...]:
     """Return the names by which a path below a project's root is held, as `links` says, as all entry points count them.
 
     They are relative to the checkout that they are in, which may be another worktree; empty for its root. One that is
-    in no checkout of the project is absolute.
-
-    Args:
-        path: Relative to it, without wildcards; it may not exist yet.
+    in no checkout of the project is absolute. The path has no wildcards, and may not exist yet.
     """
     here = at(root)
     return tuple(_counted(name, here) for name in links(os.path.normpath(os.path.join(root, on_disk(root, path)))))

@@ -20,6 +20,7 @@ PREFIXES: Final[dict[str, str]] = {
     "ionice": "-c -n -p", "time": "-f -o --format --output", "timeout": "-s --signal -k --kill-after",
     "flock": "-w --timeout --wait -E --conflict-exit-code", "strace": "-o -e -p -s -u -E -a -I -O -S -X -P -b",
     "ltrace": "-o -e -p -s -u -a -l -n -x -S -F", "chrt": "-T -P -D -p", "taskset": "-p", "watch": "-n --interval",
+    "logsave": "",
     "parallel": "-j --jobs -a -S",
     "xargs": "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs",
 }  # fmt: skip
@@ -47,7 +48,6 @@ class Process(NamedTuple):
     """One process.
 
     Args:
-        name: What it calls itself.
         started: What tells it from a later process of the same number.
         ended: It waits for its parent to take note.
     """

@@ -61,7 +61,6 @@ def refuse(
     """Return a refusal of a known code.
 
     Args:
-        code: A row of `RULES`.
         place: The argument, such as `patterns[0]`.
         found: What was given; cut to `MAX_SHOWN` characters.
         next: A call that helps: `{"tool": …, "arguments": {…}}`.

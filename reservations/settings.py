@@ -66,19 +66,14 @@ class _Number(NamedTuple):
 
 _DAY: Final = 1440.0
 _KEYS: Final[Mapping[str, _Number | tuple[str, ...]]] = {
-    "ttl_minutes": _Number(0.01, 7 * _DAY),
-    "max_ttl_minutes": _Number(0.01, 7 * _DAY),
-    "dead_after_minutes": _Number(0.01, _DAY),
-    "claim_minutes": _Number(0.01, 60),
-    "linger_seconds": _Number(0, 3600),
-    "max_patterns": _Number(1, 1000, whole=True),
-    "max_leases": _Number(1, 100_000, whole=True),
-    "max_wait_seconds": _Number(0, 45),
-    "escalation": ("advisory", "force"),
-    "timeout_minutes.urgent": _Number(0.01, _DAY, may_be_never=True),
+    "ttl_minutes": _Number(0.01, 7 * _DAY), "max_ttl_minutes": _Number(0.01, 7 * _DAY),
+    "dead_after_minutes": _Number(0.01, _DAY), "claim_minutes": _Number(0.01, 60),
+    "linger_seconds": _Number(0, 3600), "max_patterns": _Number(1, 1000, whole=True),
+    "max_leases": _Number(1, 100_000, whole=True), "max_wait_seconds": _Number(0, 45),
+    "escalation": ("advisory", "force"), "timeout_minutes.urgent": _Number(0.01, _DAY, may_be_never=True),
     "timeout_minutes.normal": _Number(0.01, _DAY, may_be_never=True),
     "timeout_minutes.low": _Number(0.01, _DAY, may_be_never=True),
-}
+}  # fmt: skip
 """Every key of the table and what its value may be: a number within bounds, or one of some words."""
 _TABLE: Final = "timeout_minutes"
 

@@ -25,7 +25,7 @@ def has(shared: Iterable[str], path: str) -> bool:
 
 
 def named(projects: Iterable[place.Place], cwd: str, files: Sequence[str]) -> str:
-    """Return the first of some files that belongs to all agents of one of some projects; empty for none.
+    """Return the first of some files, as a client gave them, that belongs to all agents of a project; empty for none.
 
     A link counts as what it leads to.
     """

@@ -130,13 +130,10 @@ def leave_queue(ctx: Context, text: str) -> bool:
 
 def _agent(entry: Entry, agent: Agent, held: int) -> dict[str, Any]:
     return {
-        "name": agent.name,
-        "kind": agent.kind,
-        "state": liveness.state(entry, agent.name),
-        "last_seen": iso(agent.last_seen),
-        "last_seen_seconds": max(0, int(entry.now - agent.last_seen)),
+        "name": agent.name, "kind": agent.kind, "state": liveness.state(entry, agent.name),
+        "last_seen": iso(agent.last_seen), "last_seen_seconds": max(0, int(entry.now - agent.last_seen)),
         "leases": held,
-    }
+    }  # fmt: skip
 
 
 def _lease(entry: Entry, lease: Lease) -> dict[str, Any]:
@@ -153,37 +150,22 @@ def _lease(entry: Entry, lease: Lease) -> dict[str, Any]:
 
 def _waiter(entry: Entry, waiter: Waiter, position: int) -> dict[str, Any]:
     return {
-        "position": position,
-        "agent": waiter.agent,
-        "state": liveness.state(entry, waiter.agent),
-        "patterns": list(waiter.patterns),
-        "exclusive": waiter.exclusive,
-        "reason": waiter.reason,
-        "since": iso(waiter.since),
-        "waiting_seconds": max(0, int(entry.now - waiter.since)),
+        "position": position, "agent": waiter.agent, "state": liveness.state(entry, waiter.agent),
+        "patterns": list(waiter.patterns), "exclusive": waiter.exclusive, "reason": waiter.reason,
+        "since": iso(waiter.since), "waiting_seconds": max(0, int(entry.now - waiter.since)),
         "until": iso(waiter.until),
-    }
+    }  # fmt: skip
 
 
 def _negotiation(entry: Entry, row: Negotiation) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "thread_id": row.thread_id,
-        "requester": row.requester,
-        "holder": row.holder,
-        "file": row.file,
-        "pattern": row.pattern,
-        "reservation_id": row.reservation_id,
-        "reason": row.reason,
-        "urgency": row.urgency,
-        "state": row.state,
-        "resolved": row.resolved_at is not None,
-        "age_minutes": max(0, int((entry.now - row.created_at) // 60)),
-        "created_at": iso(row.created_at),
-        "eta_minutes": row.eta_minutes,
-        "minutes_left": None,
-        "expired": escalation.is_over(row, entry.now),
+        "thread_id": row.thread_id, "requester": row.requester, "holder": row.holder, "file": row.file,
+        "pattern": row.pattern, "reservation_id": row.reservation_id, "reason": row.reason, "urgency": row.urgency,
+        "state": row.state, "resolved": row.resolved_at is not None,
+        "age_minutes": max(0, int((entry.now - row.created_at) // 60)), "created_at": iso(row.created_at),
+        "eta_minutes": row.eta_minutes, "minutes_left": None, "expired": escalation.is_over(row, entry.now),
         **escalation.acknowledgement(entry, row.thread_id),
-    }
+    }  # fmt: skip
     if row.resolved_at is not None:
         return shown | {"resolved_at": iso(row.resolved_at), "how": RESOLVED[row.state], "note": row.note}
     if row.deadline is not None:

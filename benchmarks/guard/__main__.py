@@ -1,7 +1,8 @@
 """Measures the guard of shell commands: how many honest lines it refuses, how many bypasses it passes, and how fast.
 
 `honest.txt` is judged while another agent holds unrelated files; `bypasses.txt` while it holds what each line destroys.
-Both lists were written before the first measurement. `--run` also runs each bypass that passes, in a copy of the
+Both lists were written before the first measurement; `more_honest.txt` and `more_bypasses.txt` belong to faults that
+were found and repaired later, and are counted on their own. `--run` also runs each bypass that passes, in a copy of the
 repository, and says whether the held files are still what they were. `--other FOLDER` judges the same lines with
 another checkout of Interlock, such as an older one. An exception of the guard is a crash: a bypass that crashes
 counts as one that passes, an honest line that crashes as one that is refused.
@@ -158,23 +159,29 @@ def main() -> None:
 
 
 def report(checkout: Path, honest: Path, hostile: Path, *, run: bool) -> float:
-    """Judge both lists with the Interlock of a checkout, print the figures, and return the median of the seconds."""
+    """Judge the lists with the Interlock of a checkout, print the figures, and return the median of the seconds."""
     print(f"== {checkout}")
-    lines = read_list("honest.txt")
+    median = _report(checkout, honest, hostile, "", run=run)
+    _report(checkout, honest, hostile, "more_", run=run)
+    return median
+
+
+def _report(checkout: Path, honest: Path, hostile: Path, which: str, *, run: bool) -> float:
+    lines = read_list(f"{which}honest.txt")
     begun = time.perf_counter()
     rows = verdicts(checkout, lines, honest, env_of("bob", honest.parent))
     refused = [(line, text or crash) for line, (text, crash, _) in zip(lines, rows, strict=True) if text or crash]
     crashes = [(line, crash) for line, (_, crash, _) in zip(lines, rows, strict=True) if crash]
-    print(f"honest: {len(refused)} of {len(lines)} refused ({len(refused) / len(lines):.1%}), "
+    print(f"{which}honest: {len(refused)} of {len(lines)} refused ({len(refused) / len(lines):.1%}), "
           f"{time.perf_counter() - begun:.1f} s in all")  # fmt: skip
     for line, text in refused:
         print(f"  {line[:90]!r}: {text.splitlines()[0][:110]}")
     median = statistics.median(seconds for *_, seconds in rows)
-    lines = read_list("bypasses.txt")
+    lines = read_list(f"{which}bypasses.txt")
     found = verdicts(checkout, lines, hostile, env_of("bob", hostile.parent))
     passed = [line for line, (text, _, _) in zip(lines, found, strict=True) if not text]
     crashes += [(line, crash) for line, (_, crash, _) in zip(lines, found, strict=True) if crash]
-    print(f"bypasses: {len(passed)} of {len(lines)} pass; a line takes {median * 1000:.2f} ms at the median")
+    print(f"{which}bypasses: {len(passed)} of {len(lines)} pass; a line takes {median * 1000:.2f} ms at the median")
     for line in passed:
         harm = ("  (destroys)" if destroys(line, hostile) else "  (does no harm)") if run else ""
         print(f"  {line[:100]!r}{harm}")

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from interlock.install.clients import SERVERS, Entry, Installation, Launch, read_json, table_of, write_json
 from interlock.install.errors import EditError
-from interlock.reservations.hooks.client_input import SERVED
+from interlock.reservations.hooks.client_input import SERVED, SERVED_SHELL
 
 SECONDS: Final = 30
 """How long a client lets a hook run: a busy store refuses after 15 s, and a client that gives up lets the edit pass."""
@@ -30,12 +30,12 @@ class Event:
 
 
 def _before(*tools: str) -> str:
-    """Return the matcher of the edit hook: tools of a client, and those of MCP servers that look like file tools.
+    """Return the matcher of the edit hook: tools of a client, and those of MCP servers that write files or run commands.
 
     All clients take a matcher that is no plain list for a regular expression, which need not match the whole name. No
     process is started for a tool that it leaves out.
     """
-    return f"^(?:{'|'.join(tools)}|{SERVED})$"
+    return f"^(?:{'|'.join(tools)}|{SERVED}|{SERVED_SHELL})$"
 
 
 CLAUDE: Final = (

@@ -1,19 +1,26 @@
-"""The checkouts that share a store, and the journals that stand in them."""
+"""The checkouts that share a store, the journals that stand in them, and whether work in them is not committed.
+
+`commands.dirty` looks into one checkout. An agent may have its changes in another worktree, or in a submodule, of which
+git says no more than that it has changed. What is not known counts as unsaved.
+"""
 
 import os
 import os.path
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from interlock.core.finding import Finding
+from interlock.reservations import place
 from interlock.reservations.git import commands
-from interlock.reservations.place import Place
+from interlock.reservations.patterns import Pattern, canonical, matches, overlaps, quote
 from interlock.reservations.store.outbox import JOURNAL_RUN
 
 if TYPE_CHECKING:
     from interlock.journal import Entry
 
 
-def roots_of(found: Place) -> list[str]:
+def roots_of(found: place.Place) -> list[str]:
     """Return the checkouts of a project: its worktrees that are there, its own root first."""
     if not found.common or not os.path.isdir(os.path.join(found.common, "worktrees")):
         return [found.root]
@@ -34,3 +41,54 @@ def told(journals: Iterable[str]) -> Iterator["Entry"]:
 
     for path in journals:
         yield from Journal(path).entries(JOURNAL_RUN)
+
+
+def unsaved(root: str, patterns: Sequence[str], seconds: float | None = None) -> dict[str, bool | None]:
+    """Say which patterns cover uncommitted changes in a checkout of the project; None where that cannot be known.
+
+    Args:
+        root: A checkout, which is looked into first; patterns count from it, and alike from every other one.
+        seconds: After so many no further checkout is looked into, and what was not found by then is not known.
+    """
+    begun = time.monotonic()
+    answer: dict[str, bool | None] = dict.fromkeys(patterns, False)
+    try:
+        for number, tree in enumerate(roots_of(place.at(root))):
+            left = [text for text in patterns if not answer[text]]
+            if number and (not left or (seconds is not None and time.monotonic() - begun >= seconds)):
+                return {text: _both(known, None) for text, known in answer.items()}
+            for text, known in _in_checkout(tree, left, seconds).items():
+                answer[text] = _both(answer[text], known)
+    except commands.GitError:
+        return {text: _both(known, None) for text, known in answer.items()}
+    return answer
+
+
+def _in_checkout(tree: str, patterns: Sequence[str], seconds: float | None) -> dict[str, bool | None]:
+    """Say which patterns cover uncommitted changes in a checkout, and in the repositories inside it."""
+    read = {text: pattern for text in patterns if isinstance(pattern := canonical(text), Pattern)}
+    inner = {text: found for text, pattern in read.items() if (found := place.nested(tree, pattern.prefix))}
+    seen = commands.dirty(tree, patterns)
+    is_git = bool(place.at(tree).common)
+    beginnings = [commands.beginning(pattern.prefix) for text, pattern in read.items() if text not in inner]
+    links = commands.links(tree, beginnings) if is_git and beginnings else []
+    for text, pattern in read.items():
+        if (found := inner.get(text)) is not None:
+            depth = os.path.relpath(found.root, os.path.realpath(tree)).count("/") + 1
+            below = "/".join(text.split("/")[depth:]) or "**"
+            # Git says nothing about the files of a repository inside another one.
+            seen[text] = unsaved(found.root, [below], seconds)[below]
+            continue
+        for link in links:
+            below = canonical(f"{quote(link)}/**")
+            reaches = isinstance(below, Finding) or matches(pattern, link) or overlaps(pattern, below)
+            if reaches and (found := place.nested(tree, link)) is not None:
+                seen[text] = _both(seen[text], unsaved(found.root, ["**"], seconds)["**"])
+    return seen
+
+
+def _both(one: bool | None, other: bool | None) -> bool | None:
+    """Return what two looks say together: unsaved anywhere is unsaved, and what one does not know is not known."""
+    if one or other:
+        return True
+    return None if one is None or other is None else False

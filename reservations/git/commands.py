@@ -56,14 +56,7 @@ def environment(env: Mapping[str, str] | None = None, *, in_hook: bool = False) 
     return found
 
 
-def ask(
-    root: str,
-    arguments: Sequence[str],
-    *,
-    in_hook: bool = False,
-    data: bytes = b"",
-    env: Mapping[str, str] | None = None,
-) -> bytes:
+def ask(root: str, arguments: Sequence[str], *, in_hook: bool = False, data: bytes = b"") -> bytes:
     """Return what git writes to its standard output; pathspecs are taken literally.
 
     Raises:
@@ -75,7 +68,7 @@ def ask(
     try:
         done = subprocess.run(
             command, cwd=root, input=data, capture_output=True, check=False, timeout=LIMIT_SECONDS,
-            env=environment(env, in_hook=in_hook),
+            env=environment(in_hook=in_hook),
         )  # fmt: skip
     except OSError as error:
         raise GitError(

@@ -131,9 +131,7 @@ class Report:
 
 
 def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Report:
-    """Hold each commit of a range against the leases that stood when it was made.
-
-    Nothing is written.
+    """Hold each commit of a range against the leases that stood when it was made; nothing is written.
 
     Args:
         wanted: The range as `git rev-list` reads it, such as `origin/main..HEAD`; one name is all that led to it.
@@ -141,9 +139,8 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
 
     Raises:
         CommitsUnreadError: The range names no commits, the clone is shallow, or no journal tells of reservations.
-        GitError: There is no git, or it hangs.
         JournalDamaged: A journal is not what was written to it.
-        ReservationError: The journal or the store cannot be read.
+        ReservationError: Git, the journal or the store cannot be read.
     """
     found = place.find(start)
     commits = read_commits(start, found.root, wanted)
@@ -160,15 +157,12 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
     judge = Judge(history, settings.read(found.root).max_ttl_minutes * 60)
     judged = [(commit, _with_merge(commit, judge.of(commit), judge, start, found.root)) for commit in commits]
     return Report(
-        range=wanted,
-        root=found.root,
-        journals=tuple(read),
+        range=wanted, root=found.root, journals=tuple(read),
         verdicts={commit.id: verdict for commit, (verdict, _) in judged},
         findings=tuple(finding for _, (_, findings) in judged for finding in findings),
-        missing=dict(history.missing),
-        later=sum(commit.at > history.last_at for commit in commits),
+        missing=dict(history.missing), later=sum(commit.at > history.last_at for commit in commits),
         last_at=history.last_at,
-    )
+    )  # fmt: skip
 
 
 def _with_merge(
@@ -204,11 +198,7 @@ def _about(code: str, path: str, found: str, expected: str, fix: str) -> Finding
 
 
 class Judge:
-    """Judges commits by one history.
-
-    Args:
-        longest: How long a lease may have stood that nothing is known of, in seconds.
-    """
+    """Judges commits by one history; a lease of which nothing is known may have stood for `longest` seconds."""
 
     def __init__(self, history: History, longest: float = 0.0) -> None:
         self.made = history.made

@@ -17,11 +17,9 @@ from interlock.reservations.store.history import Made
 
 @dataclass(frozen=True, slots=True)
 class Discarded:
-    """A file in which a merge does not keep what one of its parents brought.
+    """A file in which a merge does not keep what one of its parents brought, in the newest recorded commit (`source`).
 
-    Args:
-        source: The newest recorded commit on that parent's side that changed it.
-        whole: Whether the merge has the file as another parent has it, so that nothing of the change is left.
+    It is `whole` when the merge has the file as another parent has it, so that nothing of the change is left.
     """
 
     path: str

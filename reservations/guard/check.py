@@ -50,7 +50,7 @@ def check_command(
         try:
             from interlock.reservations.guard.walk import Walk  # noqa: PLC0415 - loads the parser
         except ImportError as error:
-            if is_free or "git" not in prefilter.unquoted(command):
+            if is_free or "git" not in plain:
                 return None
             needed = "tree-sitter and tree-sitter-bash installed"
             raise unread("git …", str(error), needed, worlds.holding(cwd), fix=WHEEL) from None

@@ -4,7 +4,7 @@ import contextlib
 import os.path
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, ClassVar, Final
 
 from interlock.reservations import place
@@ -12,8 +12,9 @@ from interlock.reservations.git import commands
 from interlock.reservations.guard import effects, git_verbs, listings
 from interlock.reservations.guard.effects import UnreadError
 from interlock.reservations.guard.git_command import LONG_OPTIONS, Call, arguments, asked
-from interlock.reservations.guard.judge import SUBSCRIPT, Feed, Judge, Spot, shown
-from interlock.reservations.guard.prefilter import CODE, LANGUAGES, MODULE, NAMES, OUTPUTS, RUN, names
+from interlock.reservations.guard.judge import SUBSCRIPT, Spot, shown
+from interlock.reservations.guard.languages import TOKEN, Languages
+from interlock.reservations.guard.prefilter import LANGUAGES, NAMES, OUTPUT, RUN, names
 from interlock.reservations.guard.programs import (
     FILES,
     FOLLOWING,
@@ -26,25 +27,22 @@ from interlock.reservations.guard.programs import (
     has,
     options,
     plain,
+    values,
     written,
 )
-from interlock.reservations.guard.syntax import UnreadableError, text_of
+from interlock.reservations.guard.syntax import text_of
 from interlock.reservations.guard.words import UNKNOWN, Word
 from interlock.reservations.process import SHELLS
 
 _STARTERS: Final = names("ssh-agent direnv pyenv rbenv nodenv conda fnm brew opam mise starship zoxide dircolors asdf")
 """Programs whose output is made for `eval`: it sets up the environment."""
 _EVALUATING: Final = names("test [ [[ printf read mapfile readarray wait")
+_READ_VALUED: Final = names("-d -n -N -u -i -p")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+_RULES: Final = re.compile(r"\s(?:--eval\b|--(?:make)?file=(?:-|/dev/)|-f\s*(?:-|/dev/\S*|$)(?=\s|$))")
+_MODULE: Final = re.compile(r"(?:\S* )*?-[a-zA-Z]*m ?([\w.]+?)(?:\.__main__)?(?= |$)")
+_SAFE: Final = re.compile(r"[\w./*?-]+")
 _SPELLED: Final = "a command that is spelled out"
-_PROGRAM: Final = re.compile(r"[\w./-]+")
-_STRING: Final = re.compile(r"""'([^'\n]+)'|"([^"\n]+)\"""")
-_WRITING: Final = re.compile(
-    r"""open\((?:[^()]*,)?\s*(?:mode\s*=\s*)?['"][rbt]*[wax+][bt+]*['"]|(?<!stdout\.)[wW]rite"""
-    r"""|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir)|truncate"""
-    r"""|[cC]opy\w*\(|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`|open.*['"][+>]|\.dump\("""
-)
-"""What code says that may write a file, or run a command."""
 _OPENS: Final = r"[ugoa]*\+r?w?x"
 """A mode that turns no hook off."""
 MAX_ALIASES: Final = 5
@@ -69,15 +67,11 @@ _MESSAGES: Final = names("-m --message --author --date --trailer --into-name --r
 """Options whose value names no file and no commit, so that it need not be known."""
 
 
-class Commands(Judge):
+class Commands(Languages):
     """Judges programs, and git's commands."""
 
-    made, fetched, calm = "", False, True
-    """What makes branches and tags was given, whether anything was fetched, and whether nothing was written."""
-
-    def text(self, spot: Spot, text: str, feed: Feed = None) -> None:
-        """Judge a command line inside the command line."""
-        raise NotImplementedError
+    made, fetched = "", False
+    """What makes branches and tags was given, and whether anything was fetched."""
 
     def program(self, spot: Spot, run: Run) -> None:
         """Judge one program with its arguments."""
@@ -87,15 +81,16 @@ class Commands(Judge):
             here = os.path.normpath(os.path.join(spot.here or "", run.folder.text)) if known else None
             spot = spot._replace(here=here)
         if run.fed is not None:
-            self._feed(spot, run)
-        if not run.words:
-            return
-        if not run.words[0].literal:
+            for words in self._fed_runs(spot, run):
+                self.count("commands", spot.node)
+                self.program(spot, Run(words))
+        elif run.words and (not run.words[0].literal or run.words[0].text.startswith("/dev/fd/")):
             self.plainly(spot, "…", "a program that is spelled out")
-        name, rest = run.name, run.words[1:]
+        elif run.words:
+            self._judged(spot, run.name, run.words[1:])
+
+    def _judged(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         self.mentions(spot, name, rest)
-        if run.words[0].text in self.functions:
-            return  # its body is judged with what is run later, in every folder of the line
         if name.startswith("git-") and name[4:] in git_verbs.VERBS:
             name, rest = "git", [Word(name[4:]), *rest]
         if name in _EVALUATING and any(SUBSCRIPT.search(word.text) for word in rest):
@@ -108,8 +103,10 @@ class Commands(Judge):
             self._shell(spot, name, rest)
         elif (row := self.PROGRAMS.get(name)) is not None:
             row(self, spot, rest)
-        elif name not in READERS:
-            self._other(spot, name, rest)
+        elif name not in SEARCHES:
+            self._outputs(spot, name, rest)
+            if name not in READERS:
+                self._other(spot, name, rest)
 
     def _wrapped(self, spot: Spot, run: Run) -> None:
         for word in run.assigned:
@@ -119,19 +116,19 @@ class Commands(Judge):
             self.set(spot, name, Word(value))
         for text in run.texts:
             self._run_text(spot, run.name or "…", text)
+        self.files(spot, run.name or "…", run.outputs, follow=True)
 
-    def _feed(self, spot: Spot, run: Run) -> None:
-        words = [UNKNOWN]
-        if run.name in FILES or run.name == "git":
-            words = [word if set("'\"\\").isdisjoint(word) else UNKNOWN for word in self._fed_words(spot)]
-        place, given = run.fed, run.words
-        rows = (
-            [Word(word.replace(place, each)) for each in words] if place and place in word else [word] for word in given
-        )
-        run.words = [word for row in rows for word in row] if place else [*given, *words]
-
-    def _fed_words(self, spot: Spot) -> list[Word]:
-        return [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
+    def _fed_runs(self, spot: Spot, run: Run) -> list[list[Word]]:
+        """Return what `xargs` runs: one command for each word that has a place in it, one with all words without."""
+        reads = run.name in FILES or run.name == "git" or LANGUAGES.fullmatch(run.name)
+        fed = [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
+        words = [word if (reads and set("'\"\\").isdisjoint(word)) or word.isdigit() else UNKNOWN for word in fed]
+        place = run.fed
+        if place and run.name in SHELLS and all(word.pattern and _SAFE.fullmatch(word.text) for word in fed):
+            words = [Word(word.text) for word in fed]
+        if not place:
+            return [[*run.words, *words]]
+        return [[Word(word.replace(place, each)) for word in run.words] for each in words]
 
     def mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
         """Judge words that hold the name of a variable that says who is who, where they are no text to look for."""
@@ -140,55 +137,45 @@ class Commands(Judge):
             self.anything(f"{name} {said}", effects.PERSON, spot.here, effects.AROUND)
 
     def _write(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
-        self._code(spot, name, rest)
+        self.code(spot, name, rest)
+        self._outputs(spot, name, [word for word in rest if word.startswith("--")])
         way, said = FILES[name], [word.text for word in rest if word.known]
+        said += [text.partition("=")[2] for text in said if text.startswith("--")]
+        said += [text.partition("e")[2] for text in said if re.match(r"-[nErsuz]*e.", text)]
+        self.script(spot, name, way, said)
         files = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
         files += written(way, rest, spot.here or self.cwd) if rest else []
         self.files(spot, shown(name, rest), files, follow=way in FOLLOWING)
+        for made in files if way == "link" else ():
+            is_soft = any(re.match(r"-\w*s|--sym", word.text) for word in rest)
+            path = os.path.normpath(os.path.join(spot.here or self.cwd, made.text))
+            self.links[path] = os.path.join(os.path.dirname(path) if is_soft else spot.here or self.cwd, plain(rest)[0])
         for match in (each for text in said for each in re.finditer(RUNS[way], text)) if way in RUNS else ():
-            self.loosely(spot, match[match.lastindex or 0])
+            self.loosely(spot, match[match.lastindex or 0].replace("\\n", "\n"))
+
+    def _outputs(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
+        """Judge what an option names as a file that is written, in its own word or the next."""
+        found = [(option, re.match(OUTPUT, option), after) for option, after in pairwise([*rest, Word()])]
+        outputs = [Word(option[match.end() :]) or after for option, match, after in found if match]
+        self.files(spot, name, [word for word in outputs if word.known], follow=True)
 
     def _other(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge a program that is in no table: what it is given may be a command, or the store."""
-        self._code(spot, name, rest)
-        texts = [word.text for word in rest]
-        outputs = [after for option, after in pairwise(rest) if option.text in OUTPUTS and after.known]
-        outputs += [Word(word.partition("=")[2]) for word in rest if word.known and word.startswith("--output=")]
-        self.files(spot, name, outputs, follow=True)
-        module = MODULE.search(" ".join(re.sub(r"\s", "_", text) for text in texts))
-        if name.startswith("python") and module is not None:
-            self._interlock(spot, rest[len(module[0].split()) :])
+        self.code(spot, name, rest)
+        module = _MODULE.match(" ".join(re.sub(r"\s", "_", word.text) for word in rest))
+        if LANGUAGES.fullmatch(name) and module is not None:
+            self.program(spot, Run([Word(module[1]), *rest[module[0].count(" ") + 1 :]]))
         for at, word in enumerate(rest):
-            said = set(map(os.path.basename, _PROGRAM.findall(word.text)))
-            if word.literal and not RUN.isdisjoint(said if " " in word.text else {os.path.basename(word.text)}):
+            if word.literal and " " in word.text:
+                if ">" in word or not RUN.isdisjoint(map(os.path.basename, TOKEN.findall(word.text))):
+                    self.loosely(spot, re.sub(r"^--?[\w-]+=", "", word.text))
+            elif word.literal and os.path.basename(word.text) in RUN:
                 with contextlib.suppress(UnreadError):
-                    self.program(spot, Run(rest[at:])) if " " not in word.text else self.loosely(spot, word.text)
+                    self.program(spot, Run(rest[at:]))
             world = self.worlds.at(spot.here or self.cwd)
-            if place.inside(world.store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
+            store = os.path.dirname(world.place.store_path)
+            if place.inside(store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
                 self.anything(f"{name} {word.text}", effects.STORE, spot.here, "may take away what guards")
-
-    def _code(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
-        """Judge code of another language: the files that it names and may write, and commands in it."""
-        if LANGUAGES.fullmatch(name) is None:
-            return
-        said = [word.text for word in rest if word.known]
-        given = [after for option, after in pairwise(said) if option in CODE]
-        given += [word.text for word in spot.feed or () if word.known] if not plain(rest) or said[-1:] == ["-"] else []
-        code = "\n".join(given)
-        strings = [first or second for first, second in _STRING.findall(code)]
-        if _WRITING.search(code) is None and RUN.isdisjoint(map(os.path.basename, strings)):
-            return
-        paths = {text: os.path.join(spot.here or self.cwd, text) for text in strings}
-        named = [Word(text) for text, path in paths.items() if os.path.lexists(path) and not os.path.isdir(path)]
-        self.files(spot, f"{name} …", named, follow=True)
-        for text in strings:
-            if " " in text:
-                self.loosely(spot, text)
-
-    def loosely(self, spot: Spot, text: str) -> None:
-        """Judge a text that may be a command: refused for what it would touch, not for what cannot be read."""
-        with contextlib.suppress(UnreadError, UnreadableError):
-            self.text(spot, text)
 
     def _shell(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         words, is_text, is_input = list(rest), False, False
@@ -196,6 +183,10 @@ class Commands(Judge):
             option = words.pop(0).text
             is_text |= option.lower() == "-command" or (option[1:2] != "-" and "c" in option)
             is_input |= option[1:2] != "-" and "s" in option
+            if words and words[0].text == "nocaseglob":
+                self.plainly(spot, name, "wildcards as they are")
+            if option in {"--rcfile", "--init-file"} and words[:1] == ["/dev/fd/63"]:
+                self.plainly(spot, name, "a script that is spelled out")
             if option in {"--rcfile", "--init-file"} or (option[1:2] != "-" and option[-1] in "oO"):
                 words = words[1:]
         words = words[1:] if words and words[0].text == "--" else words
@@ -238,10 +229,19 @@ class Commands(Judge):
             self.later.append((spot, text.text))
 
     def _read(self, spot: Spot, rest: Sequence[Word]) -> None:
-        given, names = options(rest)
+        """Note what variables are filled with: lines of one word each, or something that is not known."""
+        given, names = options(rest, _READ_VALUED)
         if has(given, "-C"):
             self.plainly(spot, "mapfile", "no callback")
-        self._fill(spot, names or [Word("MAPFILE")], self._fed_words(spot))
+        lines = [Word(line) for word in spot.feed or [UNKNOWN] for line in word.splitlines() or [""]]
+        is_plain = not has(given, "-n", "-N", "-u", "-i") and not values(given, "-d")
+        is_plain &= not any(value[:1] not in {(), ("",)} for value in self.values.get("IFS", ()))
+        if not is_plain or any(len(line.split()) > 1 or "\\" in line for line in lines):
+            lines = [UNKNOWN]
+        for name in names or [Word("MAPFILE")]:
+            self._fill(spot, [name], [Word(line.strip()) for line in lines])
+            if name.literal:
+                self.set(spot, name.text, *(Word(line.strip()) for line in lines))
 
     def _printf(self, spot: Spot, rest: Sequence[Word]) -> None:
         self._fill(spot, rest[1:2] if rest and rest[0].text == "-v" else [], [UNKNOWN])
@@ -271,12 +271,20 @@ class Commands(Judge):
             elif word.text.startswith("-fprint") or word.text == "-fls":
                 self.files(spot, "find", [next(words, Word())], follow=True)
             elif word.text in {"-exec", "-execdir", "-ok", "-okdir"}:
-                inner: list[Word] = []
-                while (part := next(words, None)) is not None and part.text not in {";", "+"}:
-                    inner += names if part.text == "{}" else [UNKNOWN if "{}" in part.text else part]
-                self.program(spot._replace(feed=None), Run(inner))
+                inner = list(takewhile(lambda part: part.text not in {";", "+"}, words))
+                for found in names:
+                    self.program(spot._replace(feed=None), Run([Word(part.replace("{}", found)) for part in inner]))
             elif word.text in {"-x", "-X", "--exec", "--exec-batch"}:
                 self.program(spot._replace(feed=None), Run([*words, UNKNOWN]))
+
+    def _make(self, spot: Spot, rest: Sequence[Word]) -> None:
+        """Refuse rules that are given to `make` beside its file."""
+        if _RULES.search(" ".join(["", *(word.text for word in rest), ""])):
+            self.plainly(spot, "make", "rules in a file")
+
+    def _shopt(self, spot: Spot, rest: Sequence[Word]) -> None:
+        if any(word.text in {"nocaseglob", "expand_aliases"} or not word.known for word in rest):
+            self.plainly(spot, "shopt", "wildcards and names of programs as they are")
 
     def _patch(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Refuse `patch`, which finds its files by its own rules; git says of a patch which files it changes."""
@@ -431,7 +439,7 @@ class Commands(Judge):
         "eval": _eval, "source .": _script, "trap": _trap, "alias": _alias,
         "read mapfile readarray getopts": _read, "printf": _printf, "set": _set, "let hash enable bind complete": _hash,
         "find fd fdfind": _find, "patch": _patch, "chmod chown chgrp setfacl chattr": _modes, "interlock": _interlock,
-        "gh": _gh,
+        "gh": _gh, "make gmake": _make, "shopt": _shopt,
     }  # fmt: skip
     PROGRAMS: ClassVar = {name: row for each, row in _rows.items() for name in each.split()}
     """Program to what judges it, where that is no row of the other tables."""

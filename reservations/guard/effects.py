@@ -35,11 +35,6 @@ class World(NamedTuple):
         return self.place.root
 
     @property
-    def store(self) -> str:
-        """The folder of the store."""
-        return os.path.dirname(self.place.store_path)
-
-    @property
     def is_linked(self) -> bool:
         """Whether it is a linked worktree: the files that others hold are as a rule elsewhere."""
         common = self.place.common
@@ -69,8 +64,6 @@ class World(NamedTuple):
 
 class Worlds:
     """The checkouts of one command line; each store is read once."""
-
-    __slots__ = ("env", "folders", "known", "stores")
 
     def __init__(self, env: Mapping[str, str], known: Mapping[str, Context]) -> None:
         self.env = env
@@ -170,13 +163,7 @@ AROUND: Final = "would bypass the guard of"
 
 
 class RefusedError(Exception):
-    """A command may not run while others hold files.
-
-    Args:
-        action: The command, as far as it may be shown.
-        fix: How it is done safely.
-        text: The refusal: the rule, the place, what was found, what is expected, and the fix.
-    """
+    """A command may not run while others hold files: `action` is as much of it as may be shown, `text` the refusal."""
 
     def __init__(self, action: str, hits: Sequence[Hit], fix: str, world: World, text: str) -> None:
         super().__init__(text)

@@ -23,7 +23,7 @@ _SHORT_VALUED: Final = {
     "commit": "mFCct", "checkout": "bB", "switch": "cC", "restore": "s", "stash": "m", "clean": "e", "merge": "mFsX",
     "rebase": "sXxC", "cherry-pick": "mX", "revert": "mX", "am": "pC", "apply": "pC", "branch": "u", "worktree": "bB",
     "tag": "mFu", "fetch": "oj", "pull": "ojsX", "update-ref": "m", "archive": "o", "grep": "O", "difftool": "x",
-    "mergetool": "x",
+    "mergetool": "x", "config": "f", "mailsplit": "o",
 }  # fmt: skip
 _LONG_VALUED: Final = names(
     "--message --file --author --date --template --cleanup --source --conflict --strategy --strategy-option --onto "
@@ -53,7 +53,6 @@ class Call(NamedTuple):
 
     Args:
         here: The folder that git works in, absolute.
-        words: Its arguments as they are given.
         given: Its options, each with its value, which may be empty; short ones one by one.
         paths: Those after `--`; None without one.
         made: The arguments of the commands before it that make or move branches and tags.

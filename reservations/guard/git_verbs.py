@@ -64,10 +64,23 @@ def judge(call: Call) -> Verdict | None:
 
 def written(call: Call) -> list[Word]:
     """Return the files that a reading git command writes because an option or its first argument names them."""
-    if call.name not in READS:
+    if call.name == "config" and any(word.text.startswith(("--get", "--list", "-l")) for word in call.words):
         return []
+    if call.name not in READS:
+        return [*call.values("--output", *_NAMING.get(call.name, ())), *_NAMED.get(call.name, lambda _: [])(call)]
     named = call.rest[1:2] if call.name == "bundle" else []
     return [*named, *call.values("--output", "--output-directory", "-o" if call.name == "archive" else "--output")]
+
+
+_NAMING: Final = {
+    "config": ("-f", "--file"), "credential-store": ("--file",), "fast-export": ("--export-marks",),
+    "fast-import": ("--export-marks",), "mailsplit": ("-o",),
+}  # fmt: skip
+_NAMED: Final[dict[str, Callable[[Call], list[Word]]]] = {
+    "mailinfo": lambda call: call.rest[:2],
+    "interpret-trailers": lambda call: call.specs if call.has("--in-place") else [],
+}
+"""Subcommands that write the file that an option names, or that their arguments name."""
 
 
 def commands_of(call: Call) -> list[Word]:
@@ -75,6 +88,8 @@ def commands_of(call: Call) -> list[Word]:
     short = {"rebase": "-x", "difftool": "-x", "mergetool": "-x", "grep": "-O"}.get(call.name, "--exec")
     found = call.values("--exec", "--extcmd", "--open-files-in-pager", "--upload-pack", "--receive-pack", short)
     found += [Word(word[5:]) for word in call.specs if word.startswith("ext::")]
+    if call.name == "grep":
+        found = [Word(f"{text} **") for text in found]
     verb = {"bisect": "run", "submodule": "foreach"}.get(call.name, "")
     if verb and call.rest and call.rest[0].text == verb:
         after = call.words[[word.text for word in call.words].index(verb) + 1 :]

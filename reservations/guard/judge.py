@@ -10,12 +10,13 @@ from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from interlock.core.project import PROJECT
 from interlock.reservations import identity
+from interlock.reservations.git import commands
 from interlock.reservations.guard import effects, listings
 from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.prefilter import NAMES, names
 from interlock.reservations.guard.programs import Run
 from interlock.reservations.guard.syntax import Node, is_quoted, row_of, text_of
-from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings
+from interlock.reservations.guard.words import NAME, UNKNOWN, Binding, Expander, Value, Word, bindings, glob
 from interlock.reservations.store.records import key_of
 
 MAX_KEPT: Final = 300
@@ -26,6 +27,14 @@ _RUN_AS_TEXT: Final = names(
     "GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND"
 )
 """Variables whose value is run."""
+_HARMLESS: Final = r"(?:-[\w-]+(?:=[\w.,]+)? *)*|[\w.-]*"
+_LOADED: Final = {
+    **dict.fromkeys(names("BASH_ENV PERL5DB PYTHONSTARTUP TAR_OPTIONS ZIPOPT LD_PRELOAD"), ""),
+    **dict.fromkeys(
+        names("ENV MAKEFLAGS NODE_OPTIONS PERL5OPT RUBYOPT JAVA_TOOL_OPTIONS"), r"(?:-[\w-]+(?:=[\w.,]+)? *)*|[\w.-]*"
+    ),
+}
+"""Variables by which programs run code or take options, and the values that do no harm."""
 _NUMERIC: Final = r"(?a)[\w\s+\-*/%<>=!&|^~?:(),.]*"
 SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
 """A subscript in a text: bash runs the commands in it where the text is read as a number or names a variable."""
@@ -57,7 +66,11 @@ class Judge:
         self.counts = dict.fromkeys(MAX_STEPS, 0)
         self.expander = Expander(self._output, env)
         self.values: dict[str, dict[Value, None]] = {}
+        self.calm = self.asks = True
+        """Nothing that came before may have written files; git is asked which files have changed."""
         self.functions: set[str] = set()
+        self.links: dict[str, str] = {}
+        """Links that the line makes, and where they lead."""
         self.later: list[tuple[Spot, str]] = []
         """Texts that are run later, in whatever folder the line is in by then."""
 
@@ -87,7 +100,10 @@ class Judge:
         Raises:
             RefusedError: One is held, or one is not known.
         """
-        for word in words:
+        paths = [(word, os.path.normpath(os.path.join(spot.here or self.cwd, word.text))) for word in words]
+        led = [(path[len(link) :], target) for _, path in paths for link, target in self.links.items()
+               if f"{path}/".startswith(f"{link}/") and (follow or path != link)]  # fmt: skip
+        for word in (*words, *(Word(target + below) for below, target in led)):
             if not word.known or (spot.here is None and not os.path.isabs(word.text)):
                 self.plainly(spot, action, "files that are spelled out")
             self.count("files", spot.node)
@@ -112,6 +128,10 @@ class Judge:
         """Note that a variable may hold a value, and judge one that is run, or that says who is who."""
         if name in NAMES:
             self._named(spot, name, value[0].text if len(value) == 1 and value[0].literal else "")
+        if name in _LOADED and not (value[0].known and re.fullmatch(_LOADED[name], value[0].text)):
+            self.plainly(spot, name, "commands in the line itself, or options without files and code")
+        if name.startswith(("GIT_TRACE", "HISTFILE")):
+            self.files(spot, name, value, follow=True)
         if name == "IFS" and not _is_before_read(spot.node):
             self.expander.splits = False
         if name in _RUN_AS_TEXT:
@@ -157,6 +177,9 @@ class Judge:
             rows = [self.expander.fields(part, binding, here) for part in nodes]
             # An assignment does not split what it is given, and makes no files of wildcards.
             words = [word for row in rows for word in (row if is_array else [Word(" ".join(row))])]
+            for word in rows[0] if rows and len(rows[0]) > 1 and "|" in text_of(node) else ():
+                self.set(spot, name, word)  # of several lines, a filter may have left one
+            words = [Word(word.partition("=")[2]) if word.text[:1] == "[" and is_array else word for word in words]
             self.set(spot, name, *((words or [Word()]) if sign == "=" or is_array else [UNKNOWN]))
 
     def declare(self, node: Node, here: str | None) -> None:
@@ -184,7 +207,7 @@ class Judge:
         """Judge what bash reads as numbers: it runs the substitutions in the subscripts of values."""
         spot, is_test = Spot(node, here), node.type == "test_command"
         is_set = not is_test and re.search(_ASSIGNS, text_of(node))
-        stack = [node]
+        stack = node.children[1:] if node.type == "subscript" else [node]
         while stack:
             part = stack.pop()
             if part.type in {"command_substitution", "process_substitution", "do_group"}:
@@ -217,6 +240,8 @@ class Judge:
             rows = [self.expander.words(nodes, {**binding, **row}, here) for row in bindings(nodes, free)]
             if any(word.text in self.functions for row in rows for word in row[:1]):
                 break
+            if stage is not stages[0] and all(tuple(row) == listings.SECOND for row in rows):
+                continue
             if stage is stages[0] or not all(map(listings.is_filter, rows)):
                 return [word for row in rows for word in self._produced(Run(row).words, redirects, here)]
         return [UNKNOWN]
@@ -227,6 +252,10 @@ class Judge:
             return list(self.fed(redirects, here, None) or [UNKNOWN])
         if here is not None and texts == ["git", "rev-parse", "--show-toplevel"]:
             return [Word(self.worlds.at(here).root)]
+        if here is not None and self.calm and self.asks and listings.asks_git(texts):
+            # Git says nothing of a commit that it does not find.
+            said = os.fsdecode(commands.answer(here, texts[1:]) or b"")
+            return [*map(Word, said.split()), glob(f"{listings.MADE}*")]
         return listings.produced(words, here)
 
     def _output(self, node: Node, binding: Binding) -> list[Word]:

@@ -7,6 +7,7 @@ than what is written may be returned, never less.
 import os.path
 import re
 from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from itertools import dropwhile, takewhile
 from typing import Final
 
@@ -19,20 +20,28 @@ MADE: Final = os.path.join(os.sep, "tmp", "made-by-mktemp")
 FILTERS: Final = {"grep": 1, "egrep": 1, "head": 0, "tail": 0, "sort": 0, "uniq": 0, "tac": 0, "shuf": 0, "cat": 0}
 """Programs that pass on lines of what they read, and with how many plain words at most."""
 
+MAX_COUNTED: Final = 100
+"""So many numbers of `seq` are known one by one."""
 _NAMES: Final = names("date nproc id whoami hostname uname seq wc expr bc getconf arch uuidgen")
 """Programs that write numbers and names; none with a `/`, unless their arguments have one."""
 _ONE: Final = r"[^\n]*\n"
 _TEST: Final = (
     rf"(?:-(?:type|maxdepth|mindepth|newer|mtime|mmin|size|perm|user|path|wholename|regex)\n{_ONE}"
-    rf"|-(?:empty|depth|xdev|mount)\n|(?:!|-not)\n-\w+\n{_ONE})"
+    rf"|-(?:empty|depth|xdev|mount|prune)\n|(?:!|-not)\n-\w+\n{_ONE})"
 )
-_NAMED: Final = re.compile(
+_NAMED: Final = (
     rf"(?:(?:(?!-print|-delete|-exec|-ok){_ONE})*-prune\n-o\n(?=(?:.*\n)*-(?:print|delete|exec|ok)))?{_TEST}*"
     rf"(-i?name\n{_ONE}|\(\n-i?name\n{_ONE}(?:-o\n-i?name\n{_ONE})*\)\n)(?:-i?name\n{_ONE}|{_TEST})*"
     rf"(?:-(?:print0?|delete|(?:exec|ok)(?:dir)?)\n(?:(?!-o\n|-or\n|,\n){_ONE})*)?"
 )
 """Arguments of `find`, one a line, whose tests ask for a name: what is pruned is not acted upon behind `-o`."""
 _EMPTY: Final = re.compile(r"(?:-empty\n-type\nd\n|-type\nd\n-empty\n)-delete\n")
+_CHANGED: Final = (
+    r"git\n(?:diff\n--name-only\n(?:--cached\n|--staged\n|--diff-filter=\w+\n)*(?:(?!-)[\w./~^@-]+\n)*"
+    r"|ls-files\n(?:-m\n|-d\n|--modified\n|--deleted\n)+|status\n(?:--porcelain|-s|--short)\n)(?:--\n(?:[^:\n].*\n)*)?"
+)
+SECOND: Final = ("awk", "{print $2}")
+"""What leaves the names of the lines of `git status --porcelain`."""
 _LISTS: Final = frozenset({"--files-with-matches", "--files-without-match", "--files"})
 _GREP_VALUED: Final = names(
     "-e -f -m -A -B -C -d -D --include --exclude --exclude-dir -g --glob -t --type -T --max-count --regexp --file"
@@ -46,6 +55,8 @@ def produced(words: Sequence[Word], here: str | None = None) -> list[Word]:
     name, rest = os.path.basename(words[0].text), list(words[1:])
     if name == "pwd" and here is not None:
         return [Word(here)]
+    if name == "seq" and len(rest) == 1 and rest[0].text.isdigit() and int(rest[0].text) <= MAX_COUNTED:
+        return [Word(str(number + 1)) for number in range(int(rest[0].text))]
     if name in _NAMES:
         return [NAME] if all(word.literal and "/" not in word for word in rest) else [UNKNOWN]
     return _ROWS[name](rest) if name in _ROWS else [UNKNOWN]
@@ -66,18 +77,23 @@ def found_by_find(words: Sequence[Word]) -> list[Word]:
     if not all(word.known for word in words) or any(word.text == "-files0-from" for word in rest):
         return [UNKNOWN]
     names = _names_of([word.text for word in rest[len(starts) :]])
-    below = glob("/**")
-    where = [Word((start.rstrip("/") or "/") + below) for start in starts] or [Word("." + below)]
-    return where if names is None else [Word(f"{start}/{glob(name)}") for start in where for name in names]
+    below = "/" if "-maxdepth 1" in " ".join(word.text for word in rest) else glob("/**/")
+    ends = [(start, os.path.basename(start.rstrip("/"))) for start in starts]
+    named = [start for start, end in ends if start.pattern or any(fnmatchcase(end, name) for name in names)]
+    return [*named, *(Word(f"{start.rstrip('/')}{below}{glob(name)}") for start in starts or ["."] for name in names)]
 
 
-def _names_of(texts: list[str]) -> list[str] | None:
-    """Return the names of which everything found must have one; None where the tests do not say it plainly."""
+def _names_of(texts: list[str]) -> list[str]:
+    """Return the names of which everything found must have one: any, where the tests do not say it plainly."""
     said = "".join(f"{text}\n" for text in texts)
     if _EMPTY.fullmatch(said):
         return []  # nobody's files are in an empty folder
-    found = _NAMED.fullmatch(said) if said.count("\n") == len(texts) else None
-    return [_name(*row) for row in re.findall(r"-(i?)name\n([^\n]*)\n", found[1])] if found else None
+    rows = [re.fullmatch(_NAMED, said)]
+    if rows[0] is None:
+        rows = [re.fullmatch(_NAMED, row) for row in re.split(r"(?<=\n)-o(?:r)?\n", said)]
+    if said.count("\n") != len(texts) or not all(rows):
+        return ["*"]
+    return [_name(*name) for row in rows if row for name in re.findall(r"-(i?)name\n([^\n]*)\n", row[1])]
 
 
 def _name(folds: str, name: str) -> str:
@@ -107,6 +123,16 @@ def _git(words: list[Word]) -> list[Word]:
     if texts[:1] == ["diff"] and "--name-only" in texts:
         return [glob("**")]
     return [NAME if texts in (["rev-parse", "HEAD"], ["rev-parse", "--short", "HEAD"]) else UNKNOWN]
+
+
+def asks_git(texts: Sequence[str]) -> bool:
+    """Return whether a command lists changed files and does nothing else, so that git may be asked what it says."""
+    return re.fullmatch(_CHANGED, "".join(f"{text}\n" for text in texts)) is not None
+
+
+def only_lists(words: Sequence[Word]) -> bool:
+    """Return whether a command lists changed files, or passes on lines of what it reads."""
+    return tuple(words) == SECOND or is_filter(words) or asks_git([word.text for word in words])
 
 
 def _below(word: Word) -> Word:

@@ -19,19 +19,26 @@ def names(text: str) -> frozenset[str]:
 
 FILE_WRITERS: Final[dict[str, str]] = {
     "remove": "rm unlink rmdir shred trash gio",
-    "write": "tee truncate sponge ed ex vi vim nvim",
+    "write": "tee truncate sponge fallocate history",
+    "edit": "ed ex vi vim nvim",
+    "script": "script",
+    "zip": "zip",
     "copy": "cp install",
     "link": "ln",
     "move": "mv",
     "rename": "rename prename",
-    "sync": "rsync",
+    "sync": "rsync scp",
     "dump": "dd",
     "in place": "sed gsed perl ruby",
     "awk": "awk gawk mawk nawk",
     "pack": "gzip gunzip bzip2 bunzip2 xz unxz zstd",
-    "-o": "sort curl",
+    "-o": "sort",
     "-O": "wget",
-    "second": "uniq xxd",
+    "-f": "ssh-keygen",
+    "curl": "curl",
+    "ssh": "ssh",
+    "second": "uniq xxd lz4 ptx objcopy json.tool",
+    "archive": "zipfile tarfile",
     "tar": "tar bsdtar",
     "unzip": "unzip",
     "cpio": "cpio",
@@ -59,30 +66,41 @@ KEYWORDS: Final = names(
 JUDGED: Final = frozenset({
     *(name for row in FILE_WRITERS.values() for name in row.split()),
     *SHELLS, *BUILTINS, "git", "find", "fd", "fdfind", "patch", "gh", "sqlite3", "interlock", "chmod", "chown", "chgrp",
-    "setfacl", "chattr",
+    "setfacl", "chattr", "cmake",
 })  # fmt: skip
 """Programs whose arguments the guard reads."""
 
-LANGUAGES: Final = re.compile(r"(?:python|node|nodejs|deno|bun|ruby|perl|php|lua)[\d.]*")
+LANGUAGES: Final = re.compile(
+    r"(?:i?python|node|nodejs|deno|bun|ruby|perl|php|lua|tclsh|wish|expect|jshell|gdb|lldb|guile|julia|Rscript)[\d.]*|timeit|pdb|sqlite3"
+)
 """Programs that run code of another language."""
-OUTPUTS: Final = names("-o -out --out --output --output-file --outfile")
-"""Options of programs that are in no table, which name a file that is written."""
-CODE: Final = names("-c -e -p -pe -r -ne eval --eval --print")
-"""Options that are followed by such code."""
+OUTPUT: Final = (
+    r"-(?:(?:[oO]|MF|Map|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.-]*)(?:=|(?=\s|$))"
+    r"|(?:o|MF)(?=\S))"
+)
+"""An option that names a file which is written, of programs that are in no table."""
+_CODE: Final = (
+    r"\s(?:-[A-Za-z0-9]*[ceE]|-[pr](?=\s)|-r\S{3}|--eval|--print|eval\s|-[a-zA-Z]*m(?:\S|\s*(?:timeit|pdb)))"
+    r"|data:|\|\s*(?:\S*/)?(?:i?python|node|deno|bun|ruby|perl|php|lua|tclsh|jshell|uv|poetry|pipenv)|/dev/(?:stdin|fd)|/proc/"
+)
+"""What gives such a program its code: an option, or its standard input."""
+_GIVES: Final = rf"\s(?:--eval\b|--\w*=-|-f\s*-(?:\s|$)|{OUTPUT})"
+"""What gives other programs a text to run, or a file to write."""
 
 NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
 """Variables that say who is who; see `check_names`."""
 
 _UNREAD: Final = JUDGED | WRAPPERS | KEYWORDS
-_NAMED: Final = re.compile("|".join(sorted(NAMES)))
+_NAMED: Final = "|".join(sorted(NAMES))
 _PLAIN = r"[A-Za-z0-9_./:,=@%+^*?\[\]~#-]"
 _WORD = rf"""(?:(?:(?!\#){_PLAIN}|'[^']*'|"[^"$`\\]*")(?:{_PLAIN}|'[^']*'|"[^"$`\\]*")*)"""
 _REDIRECT = r"(?:[12]?>/dev/null|2>&1|>&2)"
+_QUIET: Final = re.compile(_REDIRECT)
 _COMMAND = rf"[A-Za-z0-9_./+-]+(?:[ \t]+(?:{_WORD}|{_REDIRECT}))*"
 _LINE: Final = re.compile(rf"\s*{_COMMAND}[ \t]*(?:(?:&&|\|\||[;|\n])\s*{_COMMAND}[ \t]*)*[;\s]*", re.ASCII)
-_FIRST: Final = re.compile(rf"(?:^|&&|\|\||[;|\n])\s*({_PLAIN}+)", re.ASCII)
-_GIT_READS: Final = re.compile(r"(^|[;&|\n])\s*git (?:status|log|diff|show|blame|describe|rev-parse|ls-files)(?= |$)")
-_GIT_WRITES: Final = re.compile(r"--ou|--ext|--text|\s-[-\w]*[oO]\b|\s-[oOc]")
+_FIRST: Final = rf"(?:^|&&|\|\||[;|\n])\s*({_PLAIN}+)"
+_GIT_READS: Final = r"(^|[;&|\n])\s*git (?:status|log|diff|show|blame|describe|rev-parse|ls-files)(?= |$)"
+_GIT_WRITES: Final = r"--ou|--ext|--text|\s-[-\w]*[oO]\b|\s-[oOc]"
 """Options by which git's reading subcommands write a file or run a program."""
 _QUOTED: Final = re.compile(r"""'[^']*'|"[^"]*\"""")
 _MAX: Final = 20_000
@@ -103,15 +121,15 @@ def is_plain(command: str) -> bool:
     """Return whether a command line consists of plain commands that the guard has nothing to say about."""
     if not command.strip():
         return True
-    if "git " in command and _GIT_WRITES.search(unquoted(command)) is None:
-        command = _GIT_READS.sub(r"\1 true", command)
-    if len(command) > _MAX or _LINE.fullmatch(command) is None or _NAMED.search(unquoted(command)):
+    if "git " in command and re.search(_GIT_WRITES, unquoted(command)) is None:
+        command = re.sub(_GIT_READS, r"\1 true", command)
+    if len(command) > _MAX or _LINE.fullmatch(command) is None or re.search(_NAMED, said := unquoted(command)):
         return False
-    programs = [name.rpartition("/")[2] for name in _FIRST.findall(_QUOTED.sub("x", command))]
-    arguments = {word.rpartition("/")[2] for word in unquoted(command).split()}
-    if MODULE.search(unquoted(command)) or not OUTPUTS.isdisjoint(arguments):
+    programs = [name.rpartition("/")[2] for name in re.findall(_FIRST, _QUOTED.sub("x", command))]
+    arguments = {word.rpartition("/")[2] for word in said.split()}
+    if MODULE.search(said) or re.search(_GIVES, said) or ">" in _QUIET.sub("", command):
         return False
-    if CODE & arguments and any(map(LANGUAGES.fullmatch, arguments)):
+    if any(map(LANGUAGES.fullmatch, arguments)) and re.search(_CODE, said):
         return False
     return (
         _UNREAD.isdisjoint(programs)
@@ -120,5 +138,7 @@ def is_plain(command: str) -> bool:
     )
 
 
-RUN: Final = JUDGED - BUILTINS - {"install", "interlock", "patch", "gh", "sort", "curl", "trash"}
+RUN: Final = (
+    JUDGED - BUILTINS - names("install interlock patch gh sort curl trash script zip history ssh cmake json.tool")
+)
 """As an argument, one of these may be run by the program that it is given to."""

@@ -18,6 +18,8 @@ _RUNNERS: Final = frozenset({
     ("npm", "exec"), ("mise", "exec"), ("pdm", "run"),
 })  # fmt: skip
 _RUNNER_VALUED: Final = names("--with --python -p --project --directory --extra --group")
+_CMAKE: Final = {"remove": "rm", "remove_directory": "rm", "rename": "mv", "create_symlink": "ln"}
+"""What `cmake -E` calls what another program does; beside these, `rm`, `copy…`, `env`, `time` and `tar`."""
 _TEXTS: Final = names("su runuser script sg npx npm")
 """Programs that are given a command line by `-c`."""
 
@@ -28,12 +30,9 @@ Given: TypeAlias = list[tuple[str, Word]]
 def options(
     words: Sequence[Word], valued: frozenset[str] = frozenset(), known: Sequence[str] = (), *, stop: bool = False
 ) -> tuple[Given, list[Word]]:
-    """Sort arguments into options and the rest, as getopt does.
+    """Sort arguments into options and the rest, as getopt does, where `valued` options take the next word.
 
-    Args:
-        valued: The options that take the next word.
-        known: Options that are known by their beginnings too.
-        stop: The rest begins with the first word that is no option.
+    Options that are `known` count by their beginnings too. With `stop` the rest begins with the first other word.
     """
     given: Given = []
     rest: list[Word] = []
@@ -85,6 +84,7 @@ class Run:
         folder: The folder that a wrapper changes to; None without one.
         fed: The text that `xargs` puts its words in the place of, empty for the end; None without `xargs`.
         texts: Command lines that a wrapper runs.
+        outputs: Files that a wrapper writes.
     """
 
     def __init__(self, words: Sequence[Word]) -> None:
@@ -93,6 +93,7 @@ class Run:
         self.folder: Word | None = None
         self.fed: str | None = None
         self.texts: list[Word] = []
+        self.outputs: list[Word] = []
         while self.words and self.words[0].literal and self._unwrapped():
             pass
         if self.words and " " in self.words[0].strip():
@@ -112,6 +113,10 @@ class Run:
         if len(self.words) > 1 and (name, self.words[1].text) in _RUNNERS:
             self.words = options(self.words[2:], _RUNNER_VALUED, stop=True)[1]
             return True
+        if name == "cmake" and self.words[1:2] == ["-E"]:
+            verb = "".join(self.words[2:3])
+            self.words = [Word(_CMAKE.get(verb, "cp" if verb.startswith("copy") else verb)), *self.words[3:]]
+            return True
         if name not in WRAPPERS:
             return False
         given, self.words = options(self.words[1:], WRAPPERS[name], stop=True)
@@ -125,6 +130,8 @@ class Run:
             self.words, words = [word for word in self.words if not word.startswith(":::")], self.words
             if len(self.words) == len(words):
                 self.fed = "{}" if any("{}" in word for word in words) else ""
+        elif name == "logsave":
+            self.outputs.append(self.words.pop(0) if self.words else Word())
         elif name == "xargs":
             self.fed = self.fed or ""
             self.words = self.words or [Word("echo")]
@@ -139,6 +146,10 @@ class Run:
                     self.words = [Word(" ".join([word, *self.words, ""]))]
                 case ("env", "-C") | ("sudo", "-D") | (_, "--chdir"):
                     self.folder = word
+                case "strace" | "ltrace" | "time", "-o" | "--output":
+                    (self.texts if word[:1] in {"|", "!"} else self.outputs).append(Word(word.lstrip("|!")))
+                case "xargs", "-a" | "--arg-file":
+                    self.words.append(UNKNOWN)
                 case "xargs", "-I" | "--replace" if word.literal:
                     self.fed = word.text or "{}"
                 case "xargs", "-I" | "--replace" | "-i":
@@ -178,11 +189,15 @@ def _in_place(given: Given, rest: list[Word], _here: str) -> list[Word]:
 
 
 def _tar(given: Given, rest: list[Word], here: str) -> list[Word]:
-    """Return the folder that `tar x` writes, with everything below it, and what `tar --remove-files` packs away."""
+    """Return the archive, or the folder that `tar x` writes, with what is below; what `--remove-files` packs away."""
     if any(option.startswith("--remove-f") for option, _ in given):
         return rest
-    is_old = not has(given, "-c", "-t", "-r", "-u", "--create", "--list") and "x" in "".join(rest[:1])
-    return _into(given, rest, here) if is_old or has(given, "-x", "--extract", "--get") else []
+    old = "" if has(given, *_READING, *_MAKING) else "".join(rest[:1])
+    if "x" in old or has(given, "-x", "--extract", "--get"):
+        return _into(given, rest, here)
+    is_made = has(given, *_MAKING) or not {"c", "r", "u"}.isdisjoint(old)
+    made = [*values(given, "-f", "--file"), *(rest[1:2] if "f" in old else [])] if is_made else []
+    return made + values(given, "--index-file", "--listed-incremental", "-g")
 
 
 def _seven(given: Given, rest: list[Word], here: str) -> list[Word]:
@@ -201,6 +216,16 @@ def _named(given: Given, _rest: list[Word], _here: str) -> list[Word]:
     return [value for _, value in given if value and value.text != "-"]
 
 
+def _curl(given: Given, rest: list[Word], _here: str) -> list[Word]:
+    remote = [Word(os.path.basename(word)) for word in rest if word.known] if has(given, "-O", "--remote-name") else []
+    return [value for value in values(given, *names(_CURL)) if value.text != "-"] + remote
+
+
+_CURL: Final = (
+    "-o --output -D --dump-header -c --cookie-jar --trace --trace-ascii --stderr --libcurl --etag-save --hsts"
+)
+
+
 def _rewriting(*wanted: str) -> "Row":
     """Return a row for a formatter: it rewrites what it is given, by default all, where one of some options says so."""
 
@@ -217,22 +242,33 @@ Row: TypeAlias = Callable[[Given, list[Word], str], list[Word]]
 """Options, the other arguments and the folder, to the files."""
 _ROWS: Final[dict[str, tuple[str, Row]]] = {
     "remove": ("", lambda _, rest, __: rest), "write": ("", lambda _, rest, __: rest),
+    "edit": ("-c --cmd -S -s -u -i -W -w -T", lambda _, rest, __: [word for word in rest if word.text[:1] != "+"]),
+    "script": ("-c --command -I -O -B -T -E -o -m", lambda given, rest, _: [*rest[:1], *values(given, *_LOGS)]),
+    "zip": ("-x -i -b -t -tt -n -P", lambda given, rest, _: rest if has(given, "-m", "--move") else rest[:1]),
     "copy": ("-t --target-directory", _target), "link": ("-t --target-directory", _target),
     "move": ("-t --target-directory", lambda given, rest, here: [*_split(given, rest)[0], *_target(given, rest, here)]),
-    "rename": ("", lambda _, rest, __: rest[1:]), "second": ("", lambda _, rest, __: rest[1:2]),
+    "rename": ("", lambda _, rest, __: rest[1:]),
+    "second": ("-I -O", lambda _, rest, __: [word for word in rest if not word.text.isdigit()][1:2]),
+    "archive": ("-c --create", lambda given, rest, _: _named(given, rest, _) or (rest[1:] if has(given, "-e") else [])),
+    "ssh": ("-E -o -i -p -l -F -L -R -D -J -b -c -e -m", lambda given, _, __: values(given, "-E")),
+    "-f": ("-f", _named),
+    "curl": (f"{_CURL} -H -X -d -u -A -w -m -b -e -F -T -K -x -E -Q -C -r -t -U -y -Y -z -P", _curl),
     "dump": ("", lambda _, rest, __: [Word(word[3:]) for word in rest if word[:3] == "of="]),
     "pack": ("", lambda given, rest, _: [] if has(given, *_KEEPING) else rest), "sync": ("", _sync),
-    "tar": ("-C --directory -f --file -I", _tar), "7z": ("-o", _seven),
+    "tar": ("-C --directory -f --file -I -g", _tar), "7z": ("-o", _seven),
     "unzip": ("-d --exdir", lambda given, rest, here: [] if has(given, *_LISTING) else _into(given, rest, here)),
     "cpio": ("-D --directory", lambda given, rest, here: _into(given, rest, here) if has(given, *_OUT) else []),
     "rewrite": ("", _rewriting()), "rewrite -i": ("", _rewriting("-i", "--in-place", "--inplace")),
     "rewrite -w": ("", _rewriting("-w", "--write")), "rewrite --fix": ("", _rewriting("--fix", "--write", "format")),
     "in place": ("-e -f --expression --file", _in_place),
     "awk": ("-i --include", lambda given, rest, _: rest[1:] if not _INPLACE.isdisjoint(given) else []),
-    "-o": ("-o --output", _named), "-O": ("-O --output-document", _named),
+    "-o": ("-o --output", _named), "-O": ("-O --output-document -o --output-file -a --append-output", _named),
 }  # fmt: skip
 """A way to write files: the options that take the next word, and which files it writes, moves or removes."""
+_LOGS: Final = names("-I -O -B -T --log-in --log-out --log-io --log-timing")
 _INPLACE: Final = frozenset({("-i", Word("inplace")), ("--include", Word("inplace"))})
+_READING: Final = names("-t -d --list --diff --compare")
+_MAKING: Final = names("-c -r -u -A --create --append --update --concatenate")
 _KEEPING: Final = names("-c -k -l -t --stdout --keep --to-stdout --list --test")
 _LISTING: Final = names("-l -t -v -p -Z -z")
 _OUT: Final = names("-i -p --extract")
@@ -249,12 +285,14 @@ def written(way: str, words: Sequence[Word], here: str) -> list[Word]:
 
 
 WRITES: Final = {
-    "in place": r"(?:^|[\s;{}/|,#\d$!gpI])[wW]\s+([^\s;}]+)", "awk": r'>\s*"([^"]+)"',
+    "in place": r"(?:^|[\s;{}/|,#\d$!gpI])[wW]\s*([^\s;}]+)", "awk": r'>\s*"([^"]+)"',
 }  # fmt: skip
 """What a script of `sed` or `awk` writes."""
 RUNS: Final = {
-    "in place": r"(?:^|[;{\n\d])\s*e\s+([^\n]+)", "awk": r'(?:system\s*\(|\|&?)\s*"([^"]+)"|"([^"]+)"\s*\|',
-    "tar": r"(?:exec|-command|-program)=(.+)|^([^-\s]\S*\s.+)$",
+    "in place": r"(?:^|[;{\n\d])\s*e\s+([^\n]+)", "awk": r'(?:system\s*\(|\|&?)\s*"([^"]+)"|"([^"]+)"(?=\s*\|)',
+    "tar": r"(?:exec|-command|-program)=(.+)|^([^-\s]\S*\s.+)$", "zip": r"^([^-\s]\S*\s.+)$",
+    "ssh": r"(?i)^(?:-o)?\s*(?:proxy|local)command[\s=]+(.+)",
+    "sync": r"(?i)(?:command|--rsh)[\s=]+(.+)|^([^-\s]\S*\s.+)$",
 }  # fmt: skip
 """What it runs."""
 
@@ -262,9 +300,9 @@ READERS: Final = names(
     "ls cat bat stat file du df head tail wc echo printf md5sum sha256sum grep egrep fgrep rg ag ack tree realpath "
     "dirname basename readlink mkdir touch lsof fuser diff cmp comm less more man which type whereis command jq yq "
     "column cut "
-    "tr nl od xxd strings sleep true false test [ date gh docker podman kubectl ssh scp curl wget apt apt-get brew "
+    "tr nl od xxd strings sleep true false test [ date gh docker podman kubectl apt apt-get brew "
     "pip pip3 apk dnf yum pacman zypper snap "
-    "interlock printenv ps pgrep pkill kill killall history help export cargo go make"
+    "interlock printenv ps pgrep pkill kill killall help export cargo go make"
 )
 """Programs that run none of their arguments here: what is named there is read, or meant for another machine."""
 SEARCHES: Final = names(

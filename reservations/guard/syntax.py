@@ -105,7 +105,7 @@ def _is_understood(node: Node) -> bool:
     if node.is_named or parent is None:
         return True
     if parent.type == "expansion":
-        return node.type in _OPERATORS
+        return node.type in _OPERATORS or re.fullmatch(r"\$\{!\w+\[[@*]\]\}", text_of(parent)) is not None
     if node.type == "$" and parent.type != "simple_expansion":
         # `$"…"` is a quoted text; a `$` at the end of a word, or in one, is itself.
         return parent.type == "string" or (parent.type == "concatenation" and node.end_byte == parent.end_byte)

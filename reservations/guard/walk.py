@@ -5,13 +5,15 @@ say it: `a && b` runs `b` only after `a`. A line is walked again until it gives 
 """
 
 import os.path
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
+from interlock.reservations.guard import listings
 from interlock.reservations.guard.commands import Commands
 from interlock.reservations.guard.effects import Worlds
 from interlock.reservations.guard.judge import Feed, Spot
-from interlock.reservations.guard.prefilter import names
+from interlock.reservations.guard.prefilter import JUDGED, WRAPPERS, names
 from interlock.reservations.guard.programs import Run, plain
 from interlock.reservations.guard.syntax import Node, UnreadableError, is_quoted, parse, text_of
 from interlock.reservations.guard.words import UNKNOWN, Word, bindings
@@ -27,6 +29,9 @@ _WORDS: Final = names(
     "process_substitution brace_expression arithmetic_expansion extglob_pattern"
 )
 _NUMBERS: Final = names("arithmetic_expansion subscript test_command c_style_for_statement")
+SPECIAL: Final = JUDGED | WRAPPERS
+"""Names that a function may have only where it runs the program of that name, which is judged."""
+_SAME: Final = r"\{\s*(?:command\s+)?command\s+%s\b[^;&|<>`\n]*;?\s*\}"
 
 Folders: TypeAlias = tuple[str | None, ...]
 """Folders in which the next command may run; None for one that is not known."""
@@ -73,7 +78,7 @@ class Walk(Commands):
         self.unread(said, "variables that change without end", "a plain loop", 1)
 
     def _state(self) -> tuple[int, ...]:
-        counted = (*self.values.values(), self.functions, self.seen)
+        counted = (*self.values.values(), self.functions, self.seen, self.links)
         return len(self.values), sum(map(len, counted))
 
     def text(self, spot: Spot, text: str, feed: Feed = None) -> None:
@@ -116,7 +121,10 @@ class Walk(Commands):
     def _pipeline(self, node: Node, folders: Folders, feed: Feed) -> Ends:
         stages = [child for child in node.children if child.is_named and child.type != "comment"]
         for at, stage in enumerate(stages):
+            # A loop may take its time, and a holder may write meanwhile: there, what git lists may be any file.
+            self.asks = not stage.type.startswith("while")
             fed = feed if at == 0 else self.written(stages[:at], {}, _only(folders))
+            self.asks = True
             self._visit(stage, folders, fed)
         return Ends(folders, folders)
 
@@ -146,6 +154,8 @@ class Walk(Commands):
         name, body, *redirects = [child for child in node.children if child.is_named]
         for redirect in redirects:
             self._visit(redirect, folders, feed)
+        if text_of(name) in SPECIAL and re.fullmatch(_SAME % re.escape(text_of(name)), text_of(body)) is None:
+            self.plainly(Spot(node, _only(folders), feed), text_of(name), "a function with a name of its own")
         self.functions.add(text_of(name))
         self.later.append((Spot(node, _only(folders), feed), text_of(body)))
         return Ends(folders, ())
@@ -224,17 +234,19 @@ class Walk(Commands):
             for here in folders:
                 self.count("commands", node)
                 spot = Spot(node, here, feed, binding)
-                run = Run(self.expander.words([*nodes, *more], binding, here))
+                words = self.expander.words([*nodes, *more], binding, here)
+                run = Run(words)
                 self.program(spot, run)
-                ends = self._moved(spot, run, plainly=not (own or assigned or redirects))
+                is_called = run.name in self.functions and words[0].text != "command"
+                ends = self._moved(spot, run, plainly=not (own or assigned or redirects), is_called=is_called)
                 done, failed = _joined(done, ends.done), _joined(failed, ends.failed)
-                self.calm &= run.name in _CALM
+                self.calm &= run.name in _CALM or listings.only_lists(run.words)
         return Ends(done, failed)
 
-    def _moved(self, spot: Spot, run: Run, *, plainly: bool) -> Ends:
+    def _moved(self, spot: Spot, run: Run, *, plainly: bool, is_called: bool) -> Ends:
         stay: Folders = (spot.here,)
         name, rest = run.name, run.words[1:]
-        if name in self.functions:
+        if is_called:
             self.give(spot, rest)
             return Ends(tuple(self.seen), tuple(self.seen))
         if name == "exit" and plainly and (not rest or (len(rest) == 1 and rest[0].text.isdigit())):
@@ -251,6 +263,8 @@ class Walk(Commands):
         if not target.literal or spot.here is None or "CDPATH" in self.values:
             return Ends((target.text if target.literal and os.path.isabs(target.text) else None,), stay)
         path = os.path.normpath(os.path.join(spot.here, target.text))
+        if spot.here.endswith(f"/{target.text}") and not os.path.isdir(path):
+            return Ends(stay, stay)  # a second `cd` into the same folder fails
         sure = self.calm and (path in self.folders_made or os.path.isdir(path))
         return Ends((path,), () if sure else stay)
 

@@ -175,7 +175,8 @@ class Expander:
             case "command_substitution":
                 words = self.output(node, binding)
                 if quoted and len(words) != 1:
-                    words = [Word(" ".join(words)) if all(word.literal for word in words) else UNKNOWN]
+                    is_plain = all(word.literal for word in words) and b"|" not in (node.text or b"")
+                    words = [Word(" ".join(words)) if is_plain else UNKNOWN]
                 return self._inserted(words, quoted=quoted)
             case "arithmetic_expansion":
                 return [NAME]
@@ -200,8 +201,8 @@ class Expander:
 
     def _variable(self, node: "Node", binding: Binding) -> Sequence[Word]:
         first, *rest = node.children[1:] if node.type == "simple_expansion" else node.children[1:-1]
-        if first.type == "#":
-            return [NAME]
+        if first.type in {"#", "!"}:
+            return [NAME if first.type == "#" else UNKNOWN]
         name = _said(first.children[0] if first.type == "subscript" else first)
         value = self._value(name, binding)
         if not rest:

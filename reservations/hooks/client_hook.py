@@ -20,13 +20,9 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
     """Return the runtime of a project and the agent whose client called."""
     store = SqliteStore(found.store_path)
     runtime = Runtime(
-        store,
-        settings.read(found.root),
-        is_running=process.is_running,
-        dirty=unsaved,
-        changed_here=partial(unsaved, seconds=0.0),
-        is_folder=place.is_folder,
-    )
+        store, settings.read(found.root), is_running=process.is_running, dirty=unsaved,
+        changed_here=partial(unsaved, seconds=0.0), is_folder=place.is_folder,
+    )  # fmt: skip
     known = identity.who(env, store, call.session_id, client, via="hook")
     caller = Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
     return Context(runtime, caller)
@@ -34,7 +30,7 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
 
 def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) -> Mapping[str, bool | None]:
     """Say under which patterns there is work that is not committed, in whatever checkout; see `unsaved.unsaved`."""
-    from interlock.reservations.git.uncommitted import unsaved as look  # noqa: PLC0415 - only when somebody wants a file
+    from interlock.reservations.git.checkouts import unsaved as look  # noqa: PLC0415 - only when somebody wants a file
 
     return look(root, patterns, seconds)
 

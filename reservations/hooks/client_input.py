@@ -6,11 +6,13 @@ environment.
 
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, cast
 
 from interlock.redaction import long_key_in
 from interlock.reservations.errors import KeyInNameError, ReservationError
+from interlock.reservations.process import PLAIN_SHELLS
 
 CLIENTS: Final = ("claude", "codex", "gemini")
 """The clients that send this input; the first is meant when the command line names none."""
@@ -27,23 +29,33 @@ EDITS: Final[dict[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """Tool to the fields of its input that may hold the path, each of which counts; for `apply_patch` the patch does."""
 
-FILE_SERVERS: Final = {
-    **dict.fromkeys(
-        ("write_file", "edit_file", "create_file", "append_file", "delete_file", "edit_block"),
-        (*_FILE, "relative_path"),
-    ),
-    **dict.fromkeys(("move_file", "rename_file"), ("source", "destination", "from", "to")),
-    **dict.fromkeys(("str_replace_based_edit_tool", "str_replace_editor"), _FILE),
-}
-"""Tool of an MCP server for files to the fields that may hold a path, each of which counts.
+
+def _either(words: str) -> str:
+    return "|".join(f"[{word[0].upper()}{word[0]}]{word[1:]}" for word in words.split())
+
+
+_VERBS: Final = _either(
+    "write edit create append apply save update delete remove replace insert move rename copy modify patch"
+)
+_NOUNS: Final = _either("files? documents? blocks? lines? symbol body regex content path patch editor edit_tool")
+SERVED: Final = (
+    rf"(?:.+[_-])?(?:(?:{_VERBS})(?:[A-Za-z0-9_-]*[_-])?(?:{_NOUNS})|(?:{_VERBS})[A-Za-z0-9_]*Files?|{_either('write edit move rename')}"
+    rf"|(?:{_either('delete remove move rename')})[_-]?(?:{_either('directory folder')})|[Tt]ext[_-]?[Ee]ditor)"
+)
+"""The names of tools of MCP servers that write files, as a regular expression, also for the clients' matchers.
 
 Clients name such a tool `mcp__SERVER__TOOL`, `mcp_SERVER_TOOL`, `SERVER__TOOL` or as the server does, so that the end
-of its name says what it is. The server may serve other files than those of this machine: a call without any of the
-fields is none of ours.
+of its name says what it is. The server may serve other files than those of this machine: a call without any field that
+holds a path, or one that names a repository of a server, is none of ours.
 """
-
-SERVED: Final = f"(?:.+_)?(?:{'|'.join(FILE_SERVERS)})"
-"""The names of such tools as a regular expression, for the clients' matchers."""
+SERVED_SHELL: Final = (
+    r"(?:.+[_-])?(?:[Bb]ash|[Ss]hell|(?:[Rr]un|[Ee]xecute|[Ss]tart)[_-]?(?:[A-Za-z]+[_-])?(?:[Cc]ommand|[Pp]rocess))"
+)
+"""The names of such tools that run a command line."""
+_PATHS: Final = r"(?!name).*(?:path|file|uri)s?|filenames?|name"
+_MOVED: Final = r"source|destination|dest|dst|to|target|src|from"
+"""Fields that may hold a path, without `-`, `_` and case; the others do where files are moved, copied or deleted."""
+_SEPARATORS: Final = {ord("-"): None, ord("_"): None}
 
 READS: Final = frozenset({
     "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "ToolSearch",
@@ -53,10 +65,12 @@ READS: Final = frozenset({
 """Tools that write no file of the project."""
 
 SHELLS: Final = {
-    **dict.fromkeys(("Bash", "PowerShell", "shell", "local_shell", "shell_command", "run_shell_command"), ("command",)),
+    **dict.fromkeys(
+        ("Bash", "PowerShell", "shell", "local_shell", "shell_command", "run_shell_command"), ("command", "cmd")
+    ),
     "exec_command": ("cmd", "command"),
 }
-"""Tool to the fields that may hold its command line: a text, or a list of words."""
+"""Tool to the fields that may hold its command line, each of which counts: a text, or a list of words."""
 
 FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
 """Fields of a shell tool that may hold the folder of its command."""
@@ -120,7 +134,7 @@ def read(data: bytes) -> Call:
         raise InputRefusedError(f"standard input is a JSON {type(found).__name__}.", f"Send {_SHAPE}.")
     fields = cast("dict[str, Any]", found)
     tool = _text(fields, "tool_name")
-    shell = _SHELLS.get(tool.lower())
+    shell = _shell_fields(tool)
     arguments: object = fields.get("tool_input") or {}
     if not isinstance(arguments, dict):
         # A tool of free text, such as a patch or a command line, may be sent as the text alone.
@@ -136,14 +150,9 @@ def read(data: bytes) -> Call:
         if (key := long_key_in(name, cwd)) is not None:
             raise KeyInNameError(f"`{field}`", key)
     return Call(
-        event=_text(fields, "hook_event_name"),
-        session_id=names["session_id"],
-        cwd=cwd,
-        tool=tool,
-        tool_use_id=names["tool_use_id"],
-        tool_input=given,
-        fields=fields,
-    )
+        event=_text(fields, "hook_event_name"), session_id=names["session_id"], cwd=cwd, tool=tool,
+        tool_use_id=names["tool_use_id"], tool_input=given, fields=fields,
+    )  # fmt: skip
 
 
 def written(call: Call) -> list[str]:
@@ -160,15 +169,16 @@ def written(call: Call) -> list[str]:
 
 def _written(call: Call) -> list[str]:
     tool = call.tool.lower()
-    if tool in _SHELLS:
-        return _patched(command(call))
+    if _shell_fields(call.tool):
+        return [path for text in commands(call) for path in _patched(text)]
     if call.tool_input.get("command") == _LOOK and tool.endswith(_VIEWERS):
         return []
     if tool not in _EDITS:
-        served = (fields for name, fields in FILE_SERVERS.items() if f"_{tool}".endswith(f"_{name}"))
-        values = (call.tool_input.get(name) for name in next(served, ()))
-        rows = (cast("list[object]", value) if isinstance(value, list) else [value] for value in values)
-        return [path for row in rows for path in row if isinstance(path, str) and path and _is_name(path)]
+        if not re.fullmatch(SERVED, call.tool) or {"owner", "repo"} <= call.tool_input.keys():
+            return []
+        texts = [_words(call.tool_input.get(name)) for name in _PATCH_FIELDS]
+        found = [*_served(tool, call.tool_input), *_patched("\n".join(texts))]
+        return [path for path in found if path and _is_name(path)]
     names = _EDITS[tool]
     if names:
         given = [call.tool_input[name] for name in names if name in call.tool_input]
@@ -184,17 +194,39 @@ def _written(call: Call) -> list[str]:
     return paths
 
 
-def command(call: Call) -> str:
-    """Return the command line of a shell tool; empty for other tools."""
-    for name in _SHELLS.get(call.tool.lower(), ()):
-        if text := _words(call.tool_input.get(name)):
-            return text
-    return ""
+def commands(call: Call) -> list[str]:
+    """Return the command lines of a shell tool, one as a rule; none for other tools."""
+    texts = (_words(call.tool_input.get(name)) for name in _shell_fields(call.tool))
+    return [text for text in texts if text]
 
 
 def is_watched(call: Call) -> bool:
     """Return whether a tool may have changed files that the edit hook was not asked about."""
     return call.tool.lower() not in _EDITS and call.tool.lower() not in _READS
+
+
+def _shell_fields(tool: str) -> tuple[str, ...]:
+    return _SHELLS.get(tool.lower()) or (("command", "cmd") if re.fullmatch(SERVED_SHELL, tool) else ())
+
+
+def _served(tool: str, value: object, key: str = "") -> Iterator[str]:
+    """Yield the paths in a value of a call: texts in fields that may hold one, however deep they are."""
+    if isinstance(value, dict):
+        for name, row in cast("dict[str, object]", value).items():
+            yield from _served(tool, row, name.translate(_SEPARATORS).lower())
+    elif isinstance(value, list):
+        for row in cast("list[object]", value):
+            yield from _served(tool, row, key)
+    elif isinstance(value, str) and "copy" in tool and key.startswith(("source", "src", "from")):
+        return
+    elif isinstance(value, str) and (
+        re.fullmatch(_PATHS, key) or (re.fullmatch(_MOVED, key) and re.search("move|rename|copy|delete|remove", tool))
+    ):
+        if value.startswith("file://"):
+            from urllib.parse import unquote, urlsplit  # noqa: PLC0415 - few servers take these
+
+            value = unquote(urlsplit(value).path)
+        yield value
 
 
 def _is_name(path: str) -> bool:
@@ -225,7 +257,7 @@ def _words(value: object) -> str:
 
     words = [word for word in cast("list[object]", value) if isinstance(word, str)]
     # `bash -lc TEXT` is the usual list: the text is the command.
-    shell = len(words) == 3 and words[1] in {"-c", "-lc"}
+    shell = len(words) == 3 and words[1] in {"-c", "-lc"} and os.path.basename(words[0]) in PLAIN_SHELLS
     return words[2] if shell else " ".join(quote(word) for word in words)
 
 

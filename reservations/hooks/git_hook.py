@@ -10,17 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from interlock.core.errors import InterlockError
-from interlock.reservations.git import commands
-from interlock.reservations.git.foreign_leases import (
-    Held,
-    Hit,
-    explain,
-    holdings,
-    note,
-    overlapping,
-    project,
-    touched,
-)
+from interlock.reservations.git import commands, foreign_leases
+from interlock.reservations.git.foreign_leases import Held, Hit, overlapping, touched
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 
@@ -34,8 +25,6 @@ PATCH_FIX: Final = (
 REBASE_FIX: Final = (
     "wait until these paths are free (`interlock reserve PATHS --wait 45`), or rebase in a worktree of your own."
 )
-ZEROS: Final = frozenset("0")
-"""What the id of a ref that is not there consists of."""
 
 
 class Verdict(NamedTuple):
@@ -54,10 +43,10 @@ def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | No
     have said is not known.
     """
     try:
-        found = project(os.getcwd(), env, env.get("GIT_DIR", ""))
+        found = foreign_leases.project(os.getcwd(), env, env.get("GIT_DIR", ""))
         if found is None:
             return 0
-        opened, held = holdings(found, "git", env)
+        opened, held = foreign_leases.holdings(found, "git", env)
         verdict = look(held) if held else None
         if opened is None or verdict is None or not verdict.hits:
             return 0
@@ -70,8 +59,8 @@ def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | No
 
 def refused(ctx: Context, via: str, verdict: Verdict) -> int:
     """Print a refusal, add it to the events, tell the holders of what has changed all the same, and return 1."""
-    sys.stderr.write(f"{explain(verdict.action, verdict.hits, verdict.fix)}\n")
-    note(ctx, via, verdict.action, verdict.hits)
+    sys.stderr.write(f"{foreign_leases.explain(verdict.action, verdict.hits, verdict.fix)}\n")
+    foreign_leases.note(ctx, via, verdict.action, verdict.hits)
     if verdict.written:
         from interlock.reservations.git import overwritten  # noqa: PLC0415 - few refusals come too late
 
@@ -83,8 +72,8 @@ def refused(ctx: Context, via: str, verdict: Verdict) -> int:
 
 
 def is_zero(name: str) -> bool:
-    """Return whether an id stands for nothing."""
-    return ZEROS.issuperset(name)
+    """Return whether an id consists of zeros, as that of a ref that is not there."""
+    return not name.strip("0")
 
 
 def pre_commit(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - git gives this hook nothing

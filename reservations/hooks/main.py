@@ -112,19 +112,14 @@ def _input() -> bytes:
     try:
         if os.isatty(0):
             return b""
-        with open(0, "rb", buffering=0, closefd=False) as pipe:
-            parts: list[bytes] = []
-            size = 0
-            while part := pipe.read(65536):
-                size += len(part)
-                if size <= MAX_INPUT_BYTES:
-                    parts.append(part)
-                else:
-                    parts.clear()
+        with open(0, "rb", closefd=False) as pipe:
+            data = pipe.read(MAX_INPUT_BYTES + 1)
+            while pipe.read(65536):
+                pass
     except OSError:
         return b""
-    if size <= MAX_INPUT_BYTES:
-        return b"".join(parts)
+    if len(data) <= MAX_INPUT_BYTES:
+        return data
     from interlock.reservations.hooks.client_input import InputRefusedError  # noqa: PLC0415 - git's hooks need none of it
 
     raise InputRefusedError(

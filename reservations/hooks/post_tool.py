@@ -48,8 +48,8 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 def _idle(entry: Entry, since: float) -> list[Lease]:
     me = key_of(entry.agent.name)
-    idle = (lease for lease in entry.tx.leases() if max(lease.granted_at, lease.renewed_at) < since)
-    return [lease for lease in idle if key_of(lease.agent) != me]
+    others = (lease for lease in entry.tx.leases() if key_of(lease.agent) != me)
+    return [lease for lease in others if max(lease.granted_at, lease.renewed_at) < since]
 
 
 def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tuple[str, Lease]]:

@@ -38,9 +38,9 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     client = client_input.client_of(argv)
     call = client_input.read(data)
     paths = client_input.written(call)
-    command = client_input.command(call)
-    if command and (status := _guarded(command, call, env, client)):
-        return status
+    for command in client_input.commands(call):
+        if status := _guarded(command, call, env, client):
+            return status
     if not paths:
         return 0
     here = place.find(call.cwd)
@@ -79,13 +79,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 
 class _Try(NamedTuple):
-    """What came of an edit in one project.
-
-    Args:
-        granted: What of it was granted anew.
-        context: What waits for the agent.
-        stale: The files that changed while others held them, since the agent did.
-    """
+    """What came of an edit in one project: what was granted anew, what waits for the agent, what it must read again."""
 
     ctx: Context
     answer: ReserveAnswer
@@ -96,17 +90,19 @@ class _Try(NamedTuple):
 
 def _edit(ctx: Context, call: Call, names: list[str], mode: release_requests.Mode) -> _Try:
     waiting = release_requests.look(ctx)
-    wanted = [quote(name) for name in names]
+    wanted = [quote(name) + "/**" * os.path.isdir(os.path.join(ctx.caller.root, name)) for name in names]
     context = release_requests.handle(ctx, waiting, mode, wanted)
     missed = _missed(ctx, names)
     known = any(covers(own, pattern) for own in waiting.own for pattern in wanted)
     reason = "" if known else f"edits it with {shown(call.tool)}"
     answer = calls.reserve(ctx, wanted, reason=reason)
     granted = [row["reservation_id"] for row in answer["reservations"] if row["pattern"] not in waiting.own]
-    stale = [] if answer["errors"] else _unread(ctx, missed)
-    if not answer["errors"] and not stale:
+    stale: list[tuple[str, Missed]] = []
+    if not answer["errors"]:
         with calls.entered(ctx) as entry:
-            marks.note_edits(entry, ctx.caller.root, names)
+            stale = [row for row in missed if marks.once(entry, f"missed {row[0]} {row[1].begun}")]
+            if not stale:
+                marks.note_edits(entry, ctx.caller.root, names)
     return _Try(ctx, answer, granted, context, stale)
 
 
@@ -114,21 +110,9 @@ def _missed(ctx: Context, names: Sequence[str]) -> list[tuple[str, Missed]]:
     """Return the files that changed while others held them, since the agent did and before it got them again."""
     with calls.seen(ctx) as entry:
         rows = [(name, row) for name in names if (row := grant_log.missed(entry, quote(name))) is not None]
-    if not rows:
-        return []
-    found: list[tuple[str, Missed]] = []
-    for name, row in rows:
-        changed = marks.time_of(os.path.join(ctx.caller.root, name))
-        if row.begun - marks.GRAIN_SECONDS <= changed and (row.back is None or changed < row.back):
-            found.append((name, row))
-    return found
-
-
-def _unread(ctx: Context, missed: Sequence[tuple[str, Missed]]) -> list[tuple[str, Missed]]:
-    if not missed:
-        return []
-    with calls.entered(ctx) as entry:
-        return [row for row in missed if marks.once(entry, f"missed {row[0]} {row[1].begun}")]
+    changed = {name: marks.time_of(os.path.join(ctx.caller.root, name)) for name, _ in rows}
+    since = [(name, row) for name, row in rows if row.begun - marks.GRAIN_SECONDS <= changed[name]]
+    return [(name, row) for name, row in since if row.back is None or changed[name] < row.back]
 
 
 def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
@@ -182,9 +166,7 @@ def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> i
     known = {} if opened is None else {found.store_path: opened}
     named = {**env, **client_hook.identified(env, call, client)}
     reason = check_command(command, call.cwd, named, known)
-    if reason is None:
-        return 0
-    return _stopped([reason.rstrip()])
+    return 0 if reason is None else _stopped([reason.rstrip()])
 
 
 def _explained(refusal: Refusal, folder: str) -> list[str]:

@@ -37,9 +37,7 @@ _THERE: Final = ("--all", "--reflog")
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     """Return 0 when the moves leave alone what others hold, else 1 with the reason.
 
-    Args:
-        argv: The state; only `prepared` can still be refused.
-        data: A line for each ref: old id, new id, name.
+    Only in the state `prepared` can they be refused; the input is a line for each ref: old id, new id, name.
     """
     if list(argv[:1]) != ["prepared"]:
         return 0

@@ -30,12 +30,9 @@ class Given(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A call of reserve_files whose arguments are good.
+    """A call of reserve_files whose arguments are good; of each canonical pattern, what was given first.
 
-    Args:
-        given: Each canonical pattern as it was given first, by its text.
-        key: The idempotency key; empty for none.
-        digest: What another call with the same key must have in common with this one; empty without a key.
+    Another call with the same idempotency key, which is empty for none, must have the same digest.
     """
 
     wanted: Wanted
@@ -66,12 +63,9 @@ def read_reserve(ctx: Context, found: object, options: dict[str, Any]) -> Asked 
         return errors
     by_text = {row.pattern.text: row for row in reversed(given)}
     wanted = Wanted(
-        patterns=tuple(by_text[text].pattern for text in sorted(by_text)),
-        exclusive=options["exclusive"],
-        no_force=options["no_force"],
-        reason=options["reason"],
-        ttl_seconds=float(ttl) * 60,
-    )
+        patterns=tuple(by_text[text].pattern for text in sorted(by_text)), exclusive=options["exclusive"],
+        no_force=options["no_force"], reason=options["reason"], ttl_seconds=float(ttl) * 60,
+    )  # fmt: skip
     digest = "" if key is None else digest_of("reserve_files", [*cast("Sequence[str]", found)], options)
     wait_seconds = float(min(options["wait_seconds"], limits.max_wait_seconds))
     return Asked(wanted, by_text, options["partial"], wait_seconds, key or "", digest)
@@ -120,13 +114,10 @@ def _elsewhere(ctx: Context, given: Given) -> Refusal | None:
         return None
     below = "/".join(given.pattern.text.split("/")[folder.count("/") + 1 :]) or "**"
     return refuse(
-        "RSV101",
-        "The pattern lies in another repository inside this one, which has reservations of its own.",
-        place=given.place,
-        found=given.text,
-        expected=f"a pattern outside of {shown(folder)}/",
+        "RSV101", "The pattern lies in another repository inside this one, which has reservations of its own.",
+        place=given.place, found=given.text, expected=f"a pattern outside of {shown(folder)}/",
         fix=f"Reserve it there: `cd '{shown(f'{ctx.caller.root}/{folder}')}' && interlock reserve '{shown(below)}'`.",
-    )
+    )  # fmt: skip
 
 
 def typed(ctx: Context, text: str) -> Pattern | Finding:
@@ -191,6 +182,6 @@ def _printable(name: str, value: object, low: int, high: int, *, lines: bool = T
     return [] if good else [wrong(name, value, expected, f"Give {expected}.")]
 
 
-def wrong(place: str, found: object, expected: str, fix: str, code: str = "RSV105") -> Refusal:
+def wrong(place: str, found: object, expected: str, fix: str) -> Refusal:
     """Return the refusal of an argument that is not what it has to be."""
-    return refuse(code, f"`{place}` is not {expected}.", place=place, found=found, expected=expected, fix=fix)
+    return refuse("RSV105", f"`{place}` is not {expected}.", place=place, found=found, expected=expected, fix=fix)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -52,9 +53,7 @@ def entered(ctx: Context, unsaved: Mapping[str, bool] = MappingProxyType({})) ->
         unsaved: What is known of unsaved work, for who may take from the silent; see `liveness.asking`.
 
     Raises:
-        StoreBusyError: The turn did not come in time.
-        StoreDamagedError: What is stored cannot be read.
-        StoreUnwrittenError: It cannot be written.
+        ReservationError: The store cannot be used; see `SqliteStore.transaction`.
     """
     with ctx.runtime.store.transaction() as tx:
         now = ctx.runtime.clock()
@@ -171,7 +170,10 @@ def reserve(
     asked = arguments.read_reserve(ctx, patterns, options)
     if not isinstance(asked, Asked):
         return cast("ReserveAnswer", {"reservations": [], "errors": asked, **longest})
-    attempt = _wait(ctx, asked) if asked.wait_seconds else _once(ctx, asked, {})
+    if asked.wait_seconds:
+        attempt = _wait(ctx, asked)
+    else:
+        attempt = liveness.asking(ctx, {}, lambda unsaved: _attempt(ctx, asked, None, 0, unsaved))
     _ask_dirty(ctx, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
     _tell_received(ctx, asked, attempt)
     return cast("ReserveAnswer", {**attempt.answer, **longest})
@@ -198,7 +200,7 @@ def _wait(ctx: Context, asked: Asked) -> _Attempt:
     try:
         while True:
             stamp = ctx.runtime.store.stamp()
-            attempt = _once(ctx, asked, unsaved, end, waiter_id)
+            attempt = liveness.asking(ctx, unsaved, partial(_attempt, ctx, asked, end, waiter_id))
             if attempt.look_in is None:
                 return attempt
             waiter_id = attempt.waiter_id
@@ -210,22 +212,8 @@ def _wait(ctx: Context, asked: Asked) -> _Attempt:
         raise
 
 
-def _once(
-    ctx: Context,
-    asked: Asked,
-    unsaved: dict[str, bool],
-    end: float | None = None,
-    waiter_id: int = 0,
-) -> _Attempt:
-    """Grant, refuse or wait, in one transaction; before that git is asked, where it depends on that.
-
-    What it finds out of unsaved work of the silent is put into `unsaved`; `end` is by `Runtime.monotonic`, None when
-    the call does not wait.
-    """
-    return liveness.asking(ctx, unsaved, lambda: _attempt(ctx, asked, unsaved, end, waiter_id))
-
-
-def _attempt(ctx: Context, asked: Asked, unsaved: Mapping[str, bool], end: float | None, waiter_id: int) -> _Attempt:
+def _attempt(ctx: Context, asked: Asked, end: float | None, waiter_id: int, unsaved: Mapping[str, bool]) -> _Attempt:
+    """Grant, refuse or wait, in one transaction: until `end` by `Runtime.monotonic`, or not at all where it is None."""
     with entered(ctx, unsaved) as entry:
         if asked.key and (known := _remembered(entry, asked)) is not None:
             return _Attempt(known)
@@ -320,14 +308,9 @@ def _refused(entry: Entry, asked: Asked, errors: list[Refusal]) -> ReserveAnswer
 
 
 def _too_many(entry: Entry, takes: Sequence[Look]) -> Refusal | None:
-    limit = entry.runtime.settings.max_leases
-    new = sum(found.serving is None for found in takes)
-    if not new:
-        return None
-    held = len(entry.tx.leases_of(entry.agent.name))
-    if held + new <= limit:
-        return None
-    return refusals.too_many(held, new, limit)
+    new, limit = sum(found.serving is None for found in takes), entry.runtime.settings.max_leases
+    held = len(entry.tx.leases_of(entry.agent.name)) if new else 0
+    return refusals.too_many(held, new, limit) if held + new > limit else None
 
 
 def _remembered(entry: Entry, asked: Asked) -> ReserveAnswer | None:

@@ -19,15 +19,17 @@ def circle(entry: Entry, waits_for: Iterable[str]) -> tuple[str, ...]:
     first, each waits for the next one, and the last for the caller.
     """
     me = key_of(entry.agent.name)
-    came_from: dict[str, str] = {}
     names = {key_of(name): name for name in waits_for if _lives(entry, name)}
-    came_from.update(dict.fromkeys(names, me))
+    came_from = dict.fromkeys(names, me)
     queue = list(names)
     for key in queue:
         for name in _edges(entry, names[key]):
             other = key_of(name)
             if other == me:
-                return (entry.agent.name, *_path(came_from, names, key, me))
+                path = [key]
+                while path[-1] != me:
+                    path.append(came_from[path[-1]])
+                return (entry.agent.name, *(names[step] for step in path[-2::-1]))
             if other not in came_from:
                 came_from[other], names[other] = key, name
                 queue.append(other)
@@ -75,11 +77,3 @@ def _marks(entry: Entry, agent: str) -> list[str]:
 
 def _lives(entry: Entry, name: str) -> bool:
     return liveness.state(entry, name) == "alive"
-
-
-def _path(came_from: dict[str, str], names: dict[str, str], last: str, me: str) -> list[str]:
-    path: list[str] = []
-    while last != me:
-        path.append(names[last])
-        last = came_from[last]
-    return path[::-1]

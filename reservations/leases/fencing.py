@@ -74,9 +74,7 @@ def guarded(ctx: Context, paths: Iterable[str], *, hold_seconds: float | None = 
 
     Raises:
         NotCoveredError: A path is not covered; nothing was done.
-        StoreBusyError: The turn did not come in time.
-        StoreDamagedError: What is stored cannot be read.
-        StoreUnwrittenError: It cannot be written.
+        ReservationError: The store cannot be used.
     """
     wanted = list(dict.fromkeys(paths))
     if hold_seconds is None:
@@ -147,15 +145,9 @@ def _uncovered(entry: Entry, path: str, lost: Lease | None = None) -> Refusal:
         fix = f"Leave it alone; ask {holder['holder']} with negotiate_release, or wait in the queue for it."
     wait = {} if holder is None else {"wait_seconds": entry.runtime.settings.max_wait_seconds}
     return refuse(
-        "RSV206",
-        message,
-        place=name,
-        found=found,
-        expected="an own exclusive lease that has not ended",
-        fix=fix,
-        conflict=holder,
-        next={"tool": "reserve_files", "arguments": {"patterns": [pattern.text], **wait}},
-    )
+        "RSV206", message, place=name, found=found, expected="an own exclusive lease that has not ended", fix=fix,
+        conflict=holder, next={"tool": "reserve_files", "arguments": {"patterns": [pattern.text], **wait}},
+    )  # fmt: skip
 
 
 def _holder(entry: Entry, pattern: Pattern, path: str) -> Conflict | None:

@@ -229,19 +229,13 @@ def _put(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, own: Sequen
     minutes = entry.runtime.settings.claim_minutes
     life = min(wanted.ttl_seconds, minutes * 60) if claim else wanted.ttl_seconds
     lease = Lease(
-        reservation_id=same.reservation_id if same else new_id("rsv"),
-        agent=agent,
-        pattern=pattern.text,
-        prefix=pattern.prefix,
-        exclusive=wanted.exclusive,
-        no_force=wanted.no_force or (same is not None and same.no_force),
-        claim=claim and same is None,
-        reason=wanted.reason or (same.reason if same else ""),
-        token=entry.tx.next_number("token"),
-        granted_at=entry.now,
-        renewed_at=entry.now,
+        reservation_id=same.reservation_id if same else new_id("rsv"), agent=agent, pattern=pattern.text,
+        prefix=pattern.prefix, exclusive=wanted.exclusive,
+        no_force=wanted.no_force or (same is not None and same.no_force), claim=claim and same is None,
+        reason=wanted.reason or (same.reason if same else ""), token=entry.tx.next_number("token"),
+        granted_at=entry.now, renewed_at=entry.now,
         expires_at=max(entry.now + life, same.expires_at if same else 0.0),
-    )
+    )  # fmt: skip
     entry.tx.put_lease(lease)
     grant_log.record(entry, lease)
     entry.event("lease_granted", **facts(lease), exclusive=lease.exclusive, claim=lease.claim)
@@ -252,13 +246,10 @@ def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> Leas
     """Let a lease live longer, and give it what else was asked for under its own pattern."""
     same = lease.pattern == pattern.text
     renewed = replace(
-        lease,
-        claim=False,
-        no_force=lease.no_force or (same and wanted.no_force),
-        reason=(same and wanted.reason) or lease.reason,
-        renewed_at=entry.now,
+        lease, claim=False, no_force=lease.no_force or (same and wanted.no_force),
+        reason=(same and wanted.reason) or lease.reason, renewed_at=entry.now,
         expires_at=max(lease.expires_at, entry.now + wanted.ttl_seconds),
-    )
+    )  # fmt: skip
     entry.tx.put_lease(renewed)
     entry.event("lease_renewed", **facts(renewed))
     return renewed

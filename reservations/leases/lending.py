@@ -93,14 +93,9 @@ class LentLeases(Context):
         if lease.held_until > entry.now:
             return
         moved = replace(
-            lease,
-            agent=to,
-            claim=False,
-            token=entry.tx.next_number("token"),
-            granted_at=entry.now,
-            renewed_at=entry.now,
-            expires_at=max(lease.expires_at, entry.now + self._ttl_seconds),
-        )
+            lease, agent=to, claim=False, token=entry.tx.next_number("token"), granted_at=entry.now,
+            renewed_at=entry.now, expires_at=max(lease.expires_at, entry.now + self._ttl_seconds),
+        )  # fmt: skip
         entry.tx.put_lease(moved)
         grant_log.record(entry, moved)
         for asked in entry.tx.open_negotiations(reservation_id=lease.reservation_id):

@@ -15,7 +15,6 @@ _T = TypeVar("_T")
 TOUCH_SECONDS = 1.0
 """A sign of life within so many seconds of the last one is not written: it would cost every reader a disk write."""
 
-
 BINDING = frozenset({"hook", "mcp"})
 """The entry points through which a client's process calls: from then on what it starts acts in the agent's name."""
 
@@ -82,7 +81,7 @@ class GitNeededError(Exception):
         self.leases = leases
 
 
-def asking(ctx: Context, unsaved: dict[str, bool], act: Callable[[], _T]) -> _T:
+def asking(ctx: Context, unsaved: dict[str, bool], act: Callable[[dict[str, bool]], _T]) -> _T:
     """Do something in a transaction, and do it again for as long as it turns out that git must be asked before.
 
     What is learned is put into `unsaved`, by reservation id; what git cannot tell counts as unsaved. What `act` did is
@@ -90,7 +89,7 @@ def asking(ctx: Context, unsaved: dict[str, bool], act: Callable[[], _T]) -> _T:
     """
     while True:
         try:
-            return act()
+            return act(unsaved)
         except GitNeededError as error:
             known = ctx.runtime.dirty(ctx.caller.root, tuple({lease.pattern for lease in error.leases}))
             unsaved |= {lease.reservation_id: known.get(lease.pattern) is not False for lease in error.leases}

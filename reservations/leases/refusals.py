@@ -36,15 +36,11 @@ def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
     soon = dead or isinstance(held, Waiter) or held.expires_at - entry.now <= seconds
     fix, call = _wait(given.text, seconds) if soon else _negotiate(given.text, held.agent, asked.wanted.reason)
     return refuse(
-        "RSV201",
-        f"{held.agent} ({seen(row)}) {does} `{shown(row['held_pattern'])}`{more}.",
-        place=given.place,
+        "RSV201", f"{held.agent} ({seen(row)}) {does} `{shown(row['held_pattern'])}`{more}.", place=given.place,
         found=f"{given.text} overlaps {row['held_pattern']}",
-        expected="no overlapping lease of another agent, and nobody in front who waits for one",
-        fix=fix,
-        conflict=row,
-        next=call,
-    )
+        expected="no overlapping lease of another agent, and nobody in front who waits for one", fix=fix,
+        conflict=row, next=call,
+    )  # fmt: skip
 
 
 def keep_waiting(errors: Sequence[Refusal], asked: Asked, position: int, kept_seconds: float, most: float) -> None:
@@ -65,28 +61,21 @@ def circle(entry: Entry, asked: Asked, members: Sequence[str], found: Look) -> R
     given, held = asked.given[found.pattern.text], found.blockers[0]
     chain = " waits for ".join([*members, members[0]])
     return refuse(
-        "RSV204",
-        f"You would wait for each other: {shown(chain)}.",
-        place=given.place,
-        found=chain,
+        "RSV204", f"You would wait for each other: {shown(chain)}.", place=given.place, found=chain,
         expected="nobody who waits for you in front of you",
         fix="Release what they wait for (my_reservations lists what you hold), then reserve all of it in one call.",
         conflict=conflict_info(entry, given.text, held, granting.held_pattern(found.pattern, asked.wanted, held)),
         next=_OWN_LEASES,
-    )
+    )  # fmt: skip
 
 
 def too_many(held: int, new: int, limit: int) -> Refusal:
     """Return the RSV205 of a call after which its agent would hold more than it may."""
     return refuse(
-        "RSV205",
-        f"You hold {held} leases and would get {new} more.",
-        place="patterns",
-        found=f"{held} + {new} leases",
-        expected=f"at most {limit} leases of one agent",
-        fix="Release what you no longer edit, or reserve a wider pattern such as src/**.",
-        next=_OWN_LEASES,
-    )
+        "RSV205", f"You hold {held} leases and would get {new} more.", place="patterns",
+        found=f"{held} + {new} leases", expected=f"at most {limit} leases of one agent",
+        fix="Release what you no longer edit, or reserve a wider pattern such as src/**.", next=_OWN_LEASES,
+    )  # fmt: skip
 
 
 def too_wide(compared: int) -> Refusal:
@@ -104,40 +93,28 @@ def too_wide(compared: int) -> Refusal:
 def other_arguments(key: str) -> Refusal:
     """Return the RSV106 of an idempotency key that stands for another call."""
     return refuse(
-        "RSV106",
-        "This idempotency key was used for a call with other arguments.",
-        place="idempotency_key",
-        found=key,
-        expected="a new key for a new call",
+        "RSV106", "This idempotency key was used for a call with other arguments.", place="idempotency_key",
+        found=key, expected="a new key for a new call",
         fix="Send the same arguments to get the first answer again, or another key.",
-    )
+    )  # fmt: skip
 
 
 def unknown_id(place: str, reservation_id: str) -> Refusal:
     """Return the RSV203 of an id that names no lease."""
     return refuse(
-        "RSV203",
-        "No lease has this id: it has ended, or never was.",
-        place=place,
-        found=reservation_id,
+        "RSV203", "No lease has this id: it has ended, or never was.", place=place, found=reservation_id,
         expected="the reservation_id of a lease that you hold",
-        fix="Ask my_reservations what you hold; a lease that has ended needs no release.",
-        next=_OWN_LEASES,
-    )
+        fix="Ask my_reservations what you hold; a lease that has ended needs no release.", next=_OWN_LEASES,
+    )  # fmt: skip
 
 
 def foreign(place: str, lease: Lease) -> Refusal:
     """Return the RSV202 of a lease that somebody else holds."""
     fix, call = _negotiate(lease.pattern, lease.agent, "")
     return refuse(
-        "RSV202",
-        f"`{shown(lease.pattern)}` is held by {lease.agent}.",
-        place=place,
-        found=lease.reservation_id,
-        expected="the reservation_id of a lease that you hold",
-        fix=fix,
-        next=call,
-    )
+        "RSV202", f"`{shown(lease.pattern)}` is held by {lease.agent}.", place=place, found=lease.reservation_id,
+        expected="the reservation_id of a lease that you hold", fix=fix, next=call,
+    )  # fmt: skip
 
 
 def _negotiate(text: str, holder: str, reason: str) -> tuple[str, dict[str, Any]]:

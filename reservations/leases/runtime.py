@@ -68,10 +68,7 @@ class Caller(_Caller):
         return self
 
 
-_Running: TypeAlias = Callable[[str, int, str], bool | None]
 _Dirty: TypeAlias = Callable[[str, tuple[str, ...]], Mapping[str, bool | None]]
-_Probe: TypeAlias = Callable[[str, str], bool]
-_IsFolder: TypeAlias = Callable[[str, str], bool | None]
 
 
 class Runtime:
@@ -100,11 +97,11 @@ class Runtime:
         settings: Settings = Settings(),  # noqa: B008 - it never changes
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
-        is_running: _Running = process.is_running,
+        is_running: Callable[[str, int, str], bool | None] = process.is_running,
         dirty: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
         changed_here: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
-        is_folder: _IsFolder = lambda _root, _path: False,
-        exists: _Probe = lambda _root, _path: False,
+        is_folder: Callable[[str, str], bool | None] = lambda _root, _path: False,
+        exists: Callable[[str, str], bool] = lambda _root, _path: False,
         nested: Callable[[str, str], str] = lambda _root, _path: "",
         real: Callable[[str, str], Sequence[str]] = lambda _root, path: (path,),
         pause: Callable[[float], None] = time.sleep,
@@ -130,8 +127,6 @@ class Runtime:
 class Context:
     """What a call is made with: the store and the world, and who calls."""
 
-    __slots__ = ("caller", "runtime")
-
     def __init__(self, runtime: Runtime, caller: Caller) -> None:
         self.runtime = runtime
         self.caller = caller
@@ -149,8 +144,6 @@ class Entry(Context):
     Attributes:
         states: What `liveness` found out in this call, so that each process is asked about once.
     """
-
-    __slots__ = ("agent", "now", "states", "tx", "unsaved")
 
     def __init__(
         self,
@@ -184,12 +177,7 @@ class Entry(Context):
     ) -> Message:
         """Put a message into an inbox, with its event; `tell` is for notices of the store.
 
-        Args:
-            recipient: An agent that is registered.
-            topic: Its subject, or the type of its body.
-            body: Text of at most `mailbox.MAX_BODY_BYTES`.
-            thread_id: The conversation; a new one without.
-            sender: Who writes; default: the caller.
+        The recipient is registered. Without a thread a new one begins; without a sender the caller writes.
         """
         draft = Message(
             0, thread_id or new_id("thr"), sender or self.agent.name, recipient, topic, importance,

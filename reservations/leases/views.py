@@ -11,18 +11,11 @@ from interlock.reservations.store.records import Lease, Waiter
 def lease_info(lease: Lease, now: float) -> LeaseInfo:
     """Return a lease as its holder sees it."""
     return {
-        "reservation_id": lease.reservation_id,
-        "pattern": lease.pattern,
-        "exclusive": lease.exclusive,
-        "no_force": lease.no_force,
-        "claim": lease.claim,
-        "holder": lease.agent,
-        "reason": lease.reason,
-        "token": lease.token,
-        "granted_at": iso(lease.granted_at),
-        "expires_at": iso(lease.expires_at),
+        "reservation_id": lease.reservation_id, "pattern": lease.pattern, "exclusive": lease.exclusive,
+        "no_force": lease.no_force, "claim": lease.claim, "holder": lease.agent, "reason": lease.reason,
+        "token": lease.token, "granted_at": iso(lease.granted_at), "expires_at": iso(lease.expires_at),
         "expires_in_seconds": max(0, int(lease.expires_at - now)),
-    }
+    }  # fmt: skip
 
 
 def conflict_info(entry: Entry, pattern: str, held: Lease | Waiter, held_pattern: str) -> Conflict:
@@ -64,20 +57,13 @@ def lasting(conflict: Conflict) -> str:
 def conflict_of(pattern: str, held: Lease | Waiter, held_pattern: str, holder: Holder) -> Conflict:
     """Return what `conflict_info` does, when the transaction has ended and the holder was looked at in it."""
     waits = isinstance(held, Waiter)
-    begun, ends = (held.since, held.until) if isinstance(held, Waiter) else (held.granted_at, held.expires_at)
+    begun, ends = (held.since, held.until) if waits else (held.granted_at, held.expires_at)
     row: dict[str, object] = {
-        "pattern": pattern,
-        "holder": held.agent,
-        "reservation_id": "" if isinstance(held, Waiter) else held.reservation_id,
-        "held_pattern": held_pattern,
-        "exclusive": held.exclusive,
-        "reason": held.reason,
-        "holder_state": holder.state,
-        "last_seen": iso(holder.last_seen),
+        "pattern": pattern, "holder": held.agent, "reservation_id": "" if waits else held.reservation_id,
+        "held_pattern": held_pattern, "exclusive": held.exclusive, "reason": held.reason,
+        "holder_state": holder.state, "last_seen": iso(holder.last_seen),
         "last_seen_seconds": max(0, int(holder.now - holder.last_seen)),
-        "lease_age_seconds": max(0, int(holder.now - begun)),
-        "expires_at": iso(ends),
-        "expires_in_seconds": max(0, int(ends - holder.now)),
-        "dirty": None,
-    }
+        "lease_age_seconds": max(0, int(holder.now - begun)), "expires_at": iso(ends),
+        "expires_in_seconds": max(0, int(ends - holder.now)), "dirty": None,
+    }  # fmt: skip
     return cast("Conflict", row | ({"waiting": True} if waits else {}))

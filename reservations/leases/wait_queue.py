@@ -15,7 +15,6 @@ LOOK_SECONDS: Final = 1.0
 MAX_PLACES: Final = 50
 """So many places of one agent; one more and its oldest is given up."""
 
-
 NAMED: Final = 5
 """So many patterns are named in the message about a grant."""
 
@@ -52,11 +51,7 @@ def ahead(entry: Entry, agent: str, place: Waiter | None) -> list[Waiter]:
 
 
 def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
-    """Put the caller at the end of the queue; asking again for the same keeps the place, and moves its end on.
-
-    Args:
-        until: When the place is given up, seconds since the epoch.
-    """
+    """Put the caller at the end of the queue; asking again for the same keeps the place, and moves its end on."""
     known = place_of(entry, wanted)
     if known is not None:
         if until >= known.until + GRAIN_SECONDS:

@@ -7,12 +7,9 @@ from interlock.reservations.leases import calls, granting, liveness
 from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.leases.views import span
 from interlock.reservations.messages import bodies
-from interlock.reservations.messages.mailbox import cut
+from interlock.reservations.messages.mailbox import MAX_NAMED_BYTES, cut
 from interlock.reservations.rules import some
 from interlock.reservations.store.records import SYSTEM, Lease, Negotiation, NegotiationState, key_of, replace
-
-MAX_SHOWN_BYTES: Final = 200
-"""So much of a file's name is reported; the thread says which request is meant."""
 
 MAX_NAMED: Final = 3
 """So many leases are named."""
@@ -65,14 +62,10 @@ def acknowledgement(entry: Entry, thread_id: str) -> dict[str, Any]:
 def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
     assert asked.deadline is not None
     row: dict[str, Any] = {
-        "thread_id": asked.thread_id,
-        "file": cut(asked.file, MAX_SHOWN_BYTES),
-        "holder": asked.holder,
-        "reservation_id": asked.reservation_id,
-        "urgency": asked.urgency,
-        "state": "expired",
+        "thread_id": asked.thread_id, "file": cut(asked.file, MAX_NAMED_BYTES), "holder": asked.holder,
+        "reservation_id": asked.reservation_id, "urgency": asked.urgency, "state": "expired",
         "minutes_over": int((entry.now - asked.deadline) // 60),
-    }
+    }  # fmt: skip
     lease = entry.tx.lease(asked.reservation_id)
     assert lease is not None, asked.thread_id
     _record_once(entry, asked)
@@ -80,7 +73,7 @@ def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
         left = _force(entry, asked)
         if left:
             text = "It was taken, and its holder has more on the file: ask again with negotiate_release."
-            return row | {"state": "forced", "still_held": cut(left[0].pattern, MAX_SHOWN_BYTES), "suggestion": text}
+            return row | {"state": "forced", "still_held": cut(left[0].pattern, MAX_NAMED_BYTES), "suggestion": text}
         return row | {"state": "forced", "suggestion": _who_has_it(entry, asked)}
     if liveness.state(entry, asked.holder) == "gone":
         return row | {"suggestion": "Its holder is dead: reserve_files takes it over."}
@@ -108,7 +101,7 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
     calls.end(entry, taken, "forced")
     left = [lease for lease in held if lease not in taken]
     if left:
-        shown = cut(left[0].pattern, MAX_SHOWN_BYTES)
+        shown = cut(left[0].pattern, MAX_NAMED_BYTES)
         text = (
             f"{asked.file}: taken from {asked.holder}, who has {shown} on it besides. Ask again with negotiate_release."
         )
@@ -116,7 +109,7 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
     else:
         body = bodies.ack(asked.file, SYSTEM, "timeout")
         entry.post(asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=SYSTEM)
-    rows = (f"{lease.reservation_id} of {cut(lease.pattern, MAX_SHOWN_BYTES)}" for lease in taken)
+    rows = (f"{lease.reservation_id} of {cut(lease.pattern, MAX_NAMED_BYTES)}" for lease in taken)
     names = some(rows, MAX_NAMED)
     text = (
         f"Your reservation {names} was taken: {asked.requester} asked for {asked.file} ({asked.urgency}) and had no "

@@ -82,15 +82,10 @@ def cut(text: str, limit: int) -> str:
 
 def _info(message: Message) -> MessageInfo:
     info: MessageInfo = {
-        "message_id": message.message_id,
-        "from": message.sender,
-        "thread_id": message.thread_id,
-        "topic": message.topic,
-        "importance": message.importance,
-        "ack_required": message.ack_required,
-        "body": message.body,
-        "sent_at": iso(message.sent_at),
-    }
+        "message_id": message.message_id, "from": message.sender, "thread_id": message.thread_id,
+        "topic": message.topic, "importance": message.importance, "ack_required": message.ack_required,
+        "body": message.body, "sent_at": iso(message.sent_at),
+    }  # fmt: skip
     if message.acked_at is not None:
         info["acked_at"] = iso(message.acked_at)
     by_protocol = message.thread_id.startswith(f"{NEGOTIATION}_")

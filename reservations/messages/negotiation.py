@@ -21,13 +21,9 @@ from interlock.reservations.store.records import Lease, Negotiation, Urgency, ke
 DEPRECATED: Final = "request_release is deprecated and never times out: use negotiate_release."
 
 STATUS: Final[dict[str, Literal["pending", "release", "defer", "free"]]] = {
-    "pending": "pending",
-    "deferred": "defer",
-    "released": "release",
-    "forced": "release",
-    "free": "free",
+    "pending": "pending", "deferred": "defer", "released": "release", "forced": "release", "free": "free",
     "withdrawn": "free",
-}
+}  # fmt: skip
 """State of a negotiation to the status that its requester is told."""
 
 
@@ -56,11 +52,11 @@ def negotiate(
     end = ctx.runtime.monotonic() + ask.wait_seconds
     unsaved: dict[str, bool] = {}
     stamp = ctx.runtime.store.stamp()
-    seen = liveness.asking(ctx, unsaved, lambda: _look(ctx, ask, unsaved, None))
+    seen = liveness.asking(ctx, unsaved, partial(_look, ctx, ask, None))
     while seen.waits and (left := end - ctx.runtime.monotonic()) > 0:
         wait_queue.until_changed(ctx.runtime, stamp, min(left, seen.due, wait_queue.LOOK_SECONDS))
         stamp = ctx.runtime.store.stamp()
-        seen = liveness.asking(ctx, unsaved, partial(_look, ctx, ask, unsaved, seen))
+        seen = liveness.asking(ctx, unsaved, partial(_look, ctx, ask, seen))
     answer = seen.answer
     if ask.wait_seconds and answer["status"] == "pending" and "deadlock" not in answer:
         answer["status"] = "timeout"
@@ -75,8 +71,7 @@ def request(ctx: Context, agent_name: object, pattern: object, reason: object) -
     ask = read_ask(ctx, pattern, reason, agent_name=agent_name, legacy=True)
     if isinstance(ask, list):
         return {"sent": False, "thread_id": None, "deprecated": DEPRECATED, "errors": ask}
-    unsaved: dict[str, bool] = {}
-    answer = liveness.asking(ctx, unsaved, lambda: _look(ctx, ask, unsaved, None)).answer
+    answer = liveness.asking(ctx, {}, partial(_look, ctx, ask, None)).answer
     stands = answer["status"] in {"pending", "defer", "timeout"}
     errors = answer["errors"] or ([] if stands else [_nobody(ask)])
     thread_id = answer["thread_id"] if stands else None
@@ -84,13 +79,9 @@ def request(ctx: Context, agent_name: object, pattern: object, reason: object) -
 
 
 class _Seen(NamedTuple):
-    """Where a request stands after one look at the store.
+    """Where a request stands after one look at the store, and the asker's place in the queue.
 
-    Args:
-        asked: The negotiation as it was at this look; None without one.
-        due: In how many seconds something happens by the clock alone.
-        place: The asker's place in the queue.
-        waits: Waiting may bring another answer.
+    In `due` seconds something happens by the clock alone; `waits` says whether waiting may bring another answer.
     """
 
     answer: NegotiateAnswer
@@ -100,7 +91,7 @@ class _Seen(NamedTuple):
     waits: bool = False
 
 
-def _look(ctx: Context, ask: Ask, unsaved: Mapping[str, bool], before: _Seen | None) -> _Seen:
+def _look(ctx: Context, ask: Ask, before: _Seen | None, unsaved: Mapping[str, bool]) -> _Seen:
     with calls.entered(ctx, unsaved) as entry:
         if before is not None:
             return _again(entry, ask, before)
@@ -180,22 +171,11 @@ def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease, in_way: lis
 def _open(entry: Entry, ask: Ask, lease: Lease) -> Negotiation:
     limit = None if ask.legacy else time_limit_seconds(entry.runtime.settings, ask.urgency)
     asked = Negotiation(
-        thread_id=new_id(NEGOTIATION),
-        reservation_id=lease.reservation_id,
-        pattern=lease.pattern,
-        holder=lease.agent,
-        requester=entry.agent.name,
-        file=ask.pattern.text,
-        reason=ask.reason,
-        urgency=ask.urgency,
-        legacy=ask.legacy,
-        state="pending",
-        eta_minutes=None,
-        note="",
-        created_at=entry.now,
-        deadline=None if limit is None else entry.now + limit,
-        resolved_at=None,
-    )
+        thread_id=new_id(NEGOTIATION), reservation_id=lease.reservation_id, pattern=lease.pattern,
+        holder=lease.agent, requester=entry.agent.name, file=ask.pattern.text, reason=ask.reason,
+        urgency=ask.urgency, legacy=ask.legacy, state="pending", eta_minutes=None, note="", created_at=entry.now,
+        deadline=None if limit is None else entry.now + limit, resolved_at=None,
+    )  # fmt: skip
     entry.tx.put_negotiation(asked)
     _send(entry, asked)
     if not ask.legacy:
@@ -331,23 +311,14 @@ def _other_holder(ask: Ask, in_way: list[Lease]) -> Refusal:
     names = list({key_of(lease.agent): lease.agent for lease in in_way}.values())
     call = {"file": ask.pattern.text, "reason": ask.reason, "urgency": ask.urgency, "agent_name": names[0]}
     return refuse(
-        "RSV303",
-        f"{ask.agent_name} does not hold what is asked for.",
-        place="agent_name",
-        found=ask.agent_name,
-        expected=", ".join(names),
-        fix=f"Ask {names[0]}, or leave agent_name out.",
+        "RSV303", f"{ask.agent_name} does not hold what is asked for.", place="agent_name", found=ask.agent_name,
+        expected=", ".join(names), fix=f"Ask {names[0]}, or leave agent_name out.",
         next={"tool": "negotiate_release", "arguments": call},
-    )
+    )  # fmt: skip
 
 
 def _nobody(ask: Ask) -> Refusal:
     return refuse(
-        "RSV303",
-        "Nobody holds it: it is free.",
-        place="pattern",
-        found=ask.pattern.text,
-        expected="a pattern that another agent holds",
-        fix="Reserve it.",
-        next=_reserve(ask),
-    )
+        "RSV303", "Nobody holds it: it is free.", place="pattern", found=ask.pattern.text,
+        expected="a pattern that another agent holds", fix="Reserve it.", next=_reserve(ask),
+    )  # fmt: skip

@@ -80,14 +80,11 @@ def read_thread(thread_id: object) -> Refusal | None:
 def unknown_thread(thread_id: object) -> Refusal:
     """Return the refusal of a thread id that names no negotiation."""
     return refuse(
-        "RSV304",
-        "There is no negotiation with this thread id.",
-        place="thread_id",
-        found=thread_id,
+        "RSV304", "There is no negotiation with this thread id.", place="thread_id", found=thread_id,
         expected="the thread_id of a release-request in your inbox",
         fix="Take it from fetch_inbox, without changing it.",
         next={"tool": "fetch_inbox", "arguments": {"unread_only": False}},
-    )
+    )  # fmt: skip
 
 
 def read_pattern(ctx: Context, text: object, place: str) -> Pattern | Refusal:
@@ -113,14 +110,10 @@ def _name(name: object) -> Refusal | None:
     if length is not None and length <= MAX_NAME_BYTES:
         return None
     return refuse(
-        "RSV301",
-        "`agent_name` names nobody.",
-        place="agent_name",
-        found=name,
-        expected="the name of one agent",
+        "RSV301", "`agent_name` names nobody.", place="agent_name", found=name, expected="the name of one agent",
         fix="check_conflicts says who holds a file, list_agents who is here.",
         next={"tool": "list_agents", "arguments": {}},
-    )
+    )  # fmt: skip
 
 
 def _choice(place: str, value: object, known: tuple[str, ...]) -> Refusal | None:

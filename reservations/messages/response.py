@@ -93,7 +93,13 @@ def _release(entry: Entry, asked: Negotiation, held: list[Lease], why: str) -> R
 
 def _defer(entry: Entry, asked: Negotiation, eta_minutes: int, why: str) -> RespondAnswer:
     if asked.state in {"released", "forced"}:
-        return _refused(asked.thread_id, _answered(asked))
+        refusal = refuse(
+            "RSV305", "The request is closed: the file was released.", place="thread_id", found=asked.state,
+            expected="an open request",
+            fix="Reserve the file again if you still need it; you queue behind whoever has it now.",
+            next={"tool": "reserve_files", "arguments": {"patterns": [asked.file]}},
+        )  # fmt: skip
+        return _refused(asked.thread_id, refusal)
     if asked.resolved_at is not None:
         return _settled(asked)
     deadline = None if asked.deadline is None else entry.now + eta_minutes * 60
@@ -112,13 +118,9 @@ def _other_requester(asked: Negotiation, requester: object) -> Refusal | None:
     if requester is None or (isinstance(requester, str) and key_of(requester) == key_of(asked.requester)):
         return None
     return refuse(
-        "RSV304",
-        "Somebody else asked on this thread.",
-        place="requester",
-        found=requester,
-        expected=asked.requester,
-        fix=f"Send requester={shown(asked.requester)!a}, or leave it out.",
-    )
+        "RSV304", "Somebody else asked on this thread.", place="requester", found=requester,
+        expected=asked.requester, fix=f"Send requester={shown(asked.requester)!a}, or leave it out.",
+    )  # fmt: skip
 
 
 def _settled(asked: Negotiation) -> RespondAnswer:
@@ -136,36 +138,16 @@ def _not_yours(entry: Entry, asked: Negotiation) -> Refusal | None:
     if key_of(entry.agent.name) == key_of(asked.holder):
         return None
     return refuse(
-        "RSV305",
-        f"This request was sent to {asked.holder}, who alone can answer it.",
-        place="thread_id",
-        found=f"you are {entry.agent.name}",
-        expected=asked.holder,
-        fix="Answer the requests in your own inbox.",
+        "RSV305", f"This request was sent to {asked.holder}, who alone can answer it.", place="thread_id",
+        found=f"you are {entry.agent.name}", expected=asked.holder, fix="Answer the requests in your own inbox.",
         next={"tool": "fetch_inbox", "arguments": {}},
-    )
+    )  # fmt: skip
 
 
 def _other_file(asked: Negotiation, named: Pattern | None) -> Refusal | None:
     if named is None or patterns.overlaps(named, granting.pattern_of(asked.file)):
         return None
     return refuse(
-        "RSV105",
-        "The request is about another file.",
-        place="file",
-        found=named.text,
-        expected=asked.file,
+        "RSV105", "The request is about another file.", place="file", found=named.text, expected=asked.file,
         fix="Leave `file` out: the thread says what is meant.",
-    )
-
-
-def _answered(asked: Negotiation) -> Refusal:
-    return refuse(
-        "RSV305",
-        "The request is closed: the file was released.",
-        place="thread_id",
-        found=asked.state,
-        expected="an open request",
-        fix="Reserve the file again if you still need it; you queue behind whoever has it now.",
-        next={"tool": "reserve_files", "arguments": {"patterns": [asked.file]}},
-    )
+    )  # fmt: skip

@@ -97,14 +97,11 @@ def unknown_agent(tx: Transaction, name: str, place: str) -> Refusal:
     names = {key_of(agent.name): agent.name for agent in tx.agents()}
     near = [names[key] for key in nearest(key_of(name), names, 3, 0.5)]
     return refuse(
-        "RSV301",
-        f"There is no agent {shown(name)!a} here.",
-        place=place,
-        found=name,
+        "RSV301", f"There is no agent {shown(name)!a} here.", place=place, found=name,
         expected=f"one of {', '.join(near)}" if near else "the name of an agent that has called here",
         fix=f"Did you mean {near[0]}?" if near else "Ask list_agents who is here.",
         next={"tool": "list_agents", "arguments": {}},
-    )
+    )  # fmt: skip
 
 
 T = TypeVar("T")
@@ -142,13 +139,9 @@ def _bad_topic(topic: object) -> Refusal | None:
     if length is not None and length <= MAX_TOPIC_BYTES and cast("str", topic).isprintable():
         return None
     return refuse(
-        "RSV302",
-        "The topic is not a short subject.",
-        place="topic",
-        found=topic,
-        expected=f"one line of at most {MAX_TOPIC_BYTES} bytes",
-        fix="Shorten it, and put the rest into the body.",
-    )
+        "RSV302", "The topic is not a short subject.", place="topic", found=topic,
+        expected=f"one line of at most {MAX_TOPIC_BYTES} bytes", fix="Shorten it, and put the rest into the body.",
+    )  # fmt: skip
 
 
 def _bad_body(caller: Caller, kind: str, topic: str, body: str) -> Refusal | None:
@@ -159,13 +152,10 @@ def _bad_body(caller: Caller, kind: str, topic: str, body: str) -> Refusal | Non
     if length <= mailbox.MAX_MESSAGE_BYTES:
         return None
     return refuse(
-        "RSV302",
-        "The message is too long as JSON, where quotes, line ends and backslashes count twice or more.",
-        place="body",
-        found=f"{length} bytes as JSON",
-        expected=f"at most {mailbox.MAX_MESSAGE_BYTES} bytes as JSON",
-        fix=_FIXES["body"],
-    )
+        "RSV302", "The message is too long as JSON, where quotes, line ends and backslashes count twice or more.",
+        place="body", found=f"{length} bytes as JSON",
+        expected=f"at most {mailbox.MAX_MESSAGE_BYTES} bytes as JSON", fix=_FIXES["body"],
+    )  # fmt: skip
 
 
 def _unsent(refusal: Refusal) -> SentAnswer:

@@ -182,17 +182,13 @@ def ancestors(prefix: str) -> tuple[str, ...]:
 
 
 def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | Finding:
-    """Return a path of a tool call as the text of a literal pattern.
+    """Return a path of a tool call, absolute or relative to the root, as the text of a literal pattern.
 
     Lexical: `..` and `.` are resolved in the text, and nothing is looked up. Where links lead is the caller's
     matter; a caller whose root may be reached by several names resolves both first.
 
     What a pattern cannot have (control characters, a backslash, a byte that is no UTF-8 and comes as half of a
     surrogate pair) is written as `?`: the file is held, and with it those whose names differ there alone.
-
-    Args:
-        path: Absolute, or relative to the root.
-        fold_case: Whether the root may be written in another case.
     """
     try:
         if not path or "\0" in path:

@@ -8,18 +8,8 @@ from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 
 from interlock.core.finding import Finding
-from interlock.reservations.patterns.pattern import (
-    Pattern,
-    ancestors,
-    as_prefix,
-    canonical,
-    enters,
-    is_folder,
-    is_plain,
-    may_match,
-    meets_plain,
-    overlaps,
-)
+from interlock.reservations.patterns import pattern
+from interlock.reservations.patterns.pattern import canonical, is_folder, may_match, overlaps
 
 MAX_COMPARED: Final = 2000
 """So many pairs of patterns with wildcards are compared one by one: a third of a second."""
@@ -30,8 +20,6 @@ ValueT = TypeVar("ValueT")
 class Near(Generic[ValueT]):
     """Patterns in canonical form, and what each stands for, from rows of text, index prefix and value."""
 
-    __slots__ = ("_compared", "_plain", "_values", "_wide")
-
     def __init__(self, rows: Iterable[tuple[str, str, ValueT]]) -> None:
         self._values: list[ValueT] = []
         self._plain: dict[str, list[ValueT]] = {}
@@ -39,7 +27,7 @@ class Near(Generic[ValueT]):
         self._compared = 0
         for text, prefix, value in rows:
             self._values.append(value)
-            if is_plain(text, prefix):
+            if pattern.is_plain(text, prefix):
                 self._plain.setdefault(prefix, []).append(value)
             else:
                 self._wide.setdefault(prefix, []).append((text, value))
@@ -53,9 +41,9 @@ class Near(Generic[ValueT]):
 
         A pattern that cannot be read counts as met: what is not understood is not let through.
         """
-        key = as_prefix(path)
+        key = pattern.as_prefix(path)
         found = list(self._plain.get(key, ()))
-        for prefix in ancestors(key) if self._wide else ():
+        for prefix in pattern.ancestors(key) if self._wide else ():
             for text, value in self._wide.get(prefix, ()):
                 if (is_folder(text, prefix) and key != prefix) or may_match(text, path):
                     found.append(value)
@@ -75,17 +63,17 @@ class Near(Generic[ValueT]):
         found = [
             value
             for prefix, values in self._plain.items()
-            if prefix.startswith(begins) and (whole or meets_plain(wanted, prefix))
+            if prefix.startswith(begins) and (whole or pattern.meets_plain(wanted, prefix))
             for value in values
         ]
         for prefix, rows in self._wide.items():
-            if prefix.startswith(begins) and (whole or enters(wanted, prefix)):
+            if prefix.startswith(begins) and (whole or pattern.enters(wanted, prefix)):
                 found += [value for row, value in rows if whole or is_folder(row, prefix) or self._meets(wanted, row)]
             elif begins.startswith(prefix) and prefix != begins:
                 found += [value for row, value in rows if is_folder(row, prefix) or self._meets(wanted, row)]
         return found
 
-    def _meets(self, wanted: Pattern, text: str) -> bool:
+    def _meets(self, wanted: pattern.Pattern, text: str) -> bool:
         self._compared += 1
         held = canonical(text) if self._compared <= MAX_COMPARED else None
         return held is None or isinstance(held, Finding) or overlaps(wanted, held)

@@ -48,7 +48,6 @@ class Held:
 
     Args:
         exclusive: None when the journal does not say, because it begins behind the grant.
-        claim: As in `records.Lease`.
         since: When it was granted, or the first that is known of it.
         expires_at: Until when it was to live, as far as known.
         ending: How: a word of `ENDINGS`, or `raised`.
@@ -148,8 +147,7 @@ def seconds(text: str) -> float:
 def history_of(events: Iterable[Happened], counts: Mapping[str, int] = MappingProxyType({})) -> History:
     """Put together what events of any number of stores tell; one that comes twice counts once.
 
-    Args:
-        counts: How many events some stores ever had, as far as that is known.
+    How many events some stores ever had is told by `counts`, as far as that is known.
 
     Raises:
         HistoryUnreadableError: An event lacks what this package writes into it.

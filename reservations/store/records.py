@@ -49,7 +49,6 @@ class Agent(NamedTuple):
 
     Args:
         kind: `person` for `user@host`: silence alone does not make a person dead.
-        host: Where its process runs.
         pid: Its process: the client (Claude Code, a shell, …), not one of our short-lived programs; None when unknown.
         started: What tells this process from a later one with the same number; empty when unknown.
         client: What it came through first: `mcp`, `http`, `hook`, `cli`, `git`, `run`.
@@ -149,11 +148,9 @@ class Negotiation(NamedTuple):
 
     Args:
         thread_id: `neg_` and 16 hex digits.
-        reservation_id: The reservation that is asked for.
         file: What is asked for: a path or a pattern that overlaps `pattern`.
         urgency: Sets the time limit.
         legacy: Made by `request_release`: never times out.
-        state: See `NegotiationState`.
         note: The reason of the answer.
         deadline: When it times out; None for never. A deferral moves it to its ETA.
     """

@@ -195,12 +195,8 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, 
 class SqliteStore:
     """Keeps the rows in a file. Threads may share a store; a child process may go on with its parent's.
 
-    Folder and file are made at the first use, for this user alone. Transactions write with `synchronous=FULL`: what
-    has ended is on the disk. A process must not fork inside a transaction of the same thread.
-
-    Args:
-        path: The file; no symbolic link. `:memory:` keeps the rows in this object.
-        patience_seconds: How long a transaction waits for its turn.
+    Folder and file, which is no symbolic link, are made at the first use, for this user alone. Transactions write with
+    `synchronous=FULL`: what has ended is on the disk. A process must not fork inside a transaction of the same thread.
     """
 
     def __init__(self, path: str, patience_seconds: float = PATIENCE_SECONDS) -> None:

@@ -283,6 +283,10 @@ class Transaction:
         query = "SELECT event_id, root, type, data, at FROM event WHERE root = ? ORDER BY event_id LIMIT ?"
         return [Event(*row) for row in self._run(query, (root, limit))]
 
+    def event_count(self) -> int:
+        """Return how many events there ever were, in the queue or not."""
+        return (self._run("SELECT seq FROM sqlite_sequence WHERE name = 'event'").fetchone() or (0,))[0]
+
     def drop_events(self, event_ids: Iterable[int]) -> None:
         """Take events out of the queue that are in the journal."""
         for event_id in event_ids:

@@ -14,7 +14,6 @@ from interlock.doctor.installed import Handler
 from interlock.doctor.prove import entry_points, planted
 from interlock.install import Launch
 from interlock.reservations import place
-from interlock.reservations.hooks.client_input import FILE_SERVERS
 from tests.interlock.checkout import attempt, environment, install, interlock_command, tree, write_hook
 from tests.interlock.doctoring import (
     GONE,
@@ -27,7 +26,7 @@ from tests.interlock.doctoring import (
     own_checkout,
     switched_off,
 )
-from tests.interlock.test_init_hooks import EVENTS, OWN, SERVED
+from tests.interlock.test_init_hooks import EVENTS, FILE_TOOLS, OWN, SERVED, SHELL_TOOLS
 from tests.interlock.test_plugin import PLUGIN
 
 
@@ -286,7 +285,7 @@ def test_the_real_store_does_not_see_the_proof(root: Path) -> None:
 OTHERS = (
     "Read", "TodoWrite", "MultiEditor", "BashOutput", "read_file", "list_directory", "mcp__memory__create_entities",
     "mcp__filesystem__read_text_file", "mcp__tracker__update_issue", "mcp_tracker_edit_file_permissions",
-    "mcp__interlock__reserve_files",
+    "mcp__x__update_profile", "mcp__interlock__reserve_files",
 )  # fmt: skip
 
 
@@ -294,6 +293,7 @@ OTHERS = (
 def test_the_edit_hook_is_called_for_every_tool_that_it_reads_and_started_for_no_other(client: str) -> None:
     before = EVENTS[client][0]
     via = Handler(before.name, before.matcher, "", "", blocks=False)
-    named = [form.format(at, tool) for form in SERVED[client] for at in ("files", "my-own_1") for tool in FILE_SERVERS]
+    tools = (*FILE_TOOLS, *SHELL_TOOLS)
+    named = [form.format(at, tool) for form in SERVED[client] for at in ("files", "my-own_1") for tool in tools]
     assert [tool for tool in (*OWN[client], *named) if not via.matches(tool)] == []
     assert [tool for tool in OTHERS if via.matches(tool)] == []

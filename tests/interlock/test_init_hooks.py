@@ -13,7 +13,7 @@ import pytest
 from interlock.install import InstallError, Launch, apply, pick, plan
 from interlock.install.hooks import CLAUDE, CODEX, GEMINI, HOOKS, is_ours
 from interlock.reservations.hooks import client_input
-from interlock.reservations.hooks.client_input import EDITS, FILE_SERVERS, SHELLS
+from interlock.reservations.hooks.client_input import EDITS, SHELLS
 from tests.interlock.checkout import (
     LAUNCH,
     install,
@@ -78,18 +78,26 @@ SERVED = {
     "gemini": ("mcp_{}_{}", "{}__{}"),
 }
 """How each client names the tool of an MCP server."""
+FILE_TOOLS = (
+    "write_file", "writeFile", "write-file", "create_text_file", "append_to_file", "edit_block", "delete_lines",
+    "move_file", "replace_symbol_body", "insert_at_line", "str_replace_based_edit_tool", "rename", "delete_directory",
+    "write_files",
+)  # fmt: skip
+SHELL_TOOLS = ("bash", "run_command", "execute_shell_command", "start_process")
+"""Tools of such servers that write a file, or run a command line."""
 
 
 @pytest.mark.parametrize("client", EVENTS)
 def test_a_matcher_names_only_tools_that_the_hook_knows(client: str) -> None:
     before, after, *_ = EVENTS[client]
     assert {*OWN[client], after.matcher} <= {*EDITS, *SHELLS}
-    for tool in FILE_SERVERS:
-        for form in SERVED[client]:
-            call = client_input.Call(
-                "", "", "", form.format("files", tool), "", dict.fromkeys(FILE_SERVERS[tool], "a"), {}
-            )
-            assert client_input.written(call), (before.name, call.tool)
+    for form in SERVED[client]:
+        for tool in FILE_TOOLS:
+            call = client_input.Call("", "", "", form.format("files", tool), "", {"path": "a"}, {})
+            assert client_input.written(call) == ["a"], (before.name, call.tool)
+        for tool in SHELL_TOOLS:
+            call = client_input.Call("", "", "", form.format("files", tool), "", {"command": "ls"}, {})
+            assert client_input.commands(call) == ["ls"], (before.name, call.tool)
 
 
 @pytest.mark.parametrize("client", ["codex", "gemini"])

@@ -27,15 +27,12 @@ names = st.sampled_from(NAMES)
 patterns = st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=3)
 steps = st.one_of(
     st.tuples(st.just("reserve"), names, patterns, st.booleans(), st.booleans(), st.sampled_from([0, 0.01])),
-    st.tuples(st.just("partial"), names, patterns),
-    st.tuples(st.just("release"), names, st.integers(0, 5)),
+    st.tuples(st.just("partial"), names, patterns), st.tuples(st.just("release"), names, st.integers(0, 5)),
     st.tuples(st.just("release_all"), names),
-    st.tuples(st.just("time"), st.sampled_from([0.25, 10, 31, 61, 125, 200])),
-    st.tuples(st.just("end"), names),
-    st.tuples(st.just("ask"), names, st.sampled_from(["a", "src/x"])),
-    st.tuples(st.just("inbox"), names),
+    st.tuples(st.just("time"), st.sampled_from([0.25, 10, 31, 61, 125, 200])), st.tuples(st.just("end"), names),
+    st.tuples(st.just("ask"), names, st.sampled_from(["a", "src/x"])), st.tuples(st.just("inbox"), names),
     st.tuples(st.just("guard"), names, st.sampled_from(["a", "src/x"]), st.sampled_from([1.0, 300.0])),
-)
+)  # fmt: skip
 
 
 class Play:

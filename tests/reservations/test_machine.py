@@ -13,15 +13,9 @@ from tests.effort import examples
 from tests.reservations.world import World, codes
 
 PATHS: dict[str, set[str]] = {
-    "a": {"a"},
-    "b": {"b"},
-    "*": {"a", "b", "x"},
-    "src/x": {"src/x"},
-    "src/y": {"src/y"},
-    "src/*": {"src/x", "src/y"},
-    "src/**": {"src/x", "src/y", "src/lib/x"},
-    "**/x": {"x", "src/x", "src/lib/x"},
-}
+    "a": {"a"}, "b": {"b"}, "*": {"a", "b", "x"}, "src/x": {"src/x"}, "src/y": {"src/y"},
+    "src/*": {"src/x", "src/y"}, "src/**": {"src/x", "src/y", "src/lib/x"}, "**/x": {"x", "src/x", "src/lib/x"},
+}  # fmt: skip
 """Each pattern with the paths of a small tree that it matches: enough of them to tell every two patterns apart."""
 
 NAMES = ("ann", "bob", "cid", "dee")

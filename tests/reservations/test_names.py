@@ -11,9 +11,8 @@ from interlock.cli.main import interlock
 from interlock.core.project import NoProject
 from interlock.reservations.leases.fencing import NotCoveredError, guarded
 from interlock.reservations.leases.runtime import Caller
-from interlock.reservations.opening import open_reservations, open_runtime
 from interlock.reservations.place import Place
-from interlock.reservations.service import Reservations
+from interlock.reservations.service import Reservations, open_reservations, open_runtime
 from interlock.reservations.store import outbox
 from tests.reservations.hooks.checkout import Checkout
 from tests.reservations.world import World, codes, ids

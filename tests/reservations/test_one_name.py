@@ -15,9 +15,8 @@ from interlock.reservations.git import foreign_leases
 from interlock.reservations.git.commit import commit
 from interlock.reservations.hooks import client_hook
 from interlock.reservations.leases import arguments
-from interlock.reservations.opening import open_reservations
 from interlock.reservations.patterns import Pattern
-from interlock.reservations.service import Reservations
+from interlock.reservations.service import Reservations, open_reservations
 from tests.reservations.hooks.checkout import git
 from tests.reservations.world import codes
 
@@ -64,25 +63,13 @@ def hooked(project: Path, path: str, cwd: str = ".") -> list[str]:
 
 
 FILES = {
-    "src/app.py": ["src/app.py"],
-    "link/app.py": ["src/app.py"],
-    "chain/deep/new/a.py": ["src/deep/new/a.py"],
-    "src/deep/up/src/app.py": ["src/app.py"],
-    ".trees/t/src/app.py": ["src/app.py"],
-    ".trees/t/new.py": ["new.py"],
-    "tree/src/app.py": ["src/app.py"],
-    "wide/src/app.py": ["src/app.py"],
-    "alias.py": ["alias.py", "src/app.py"],
-    "link/../alias.py": ["alias.py", "src/app.py"],
-    "gone.py": ["gone.py", "src/none.py"],
-    "out.py": ["out.py"],
-    "round/x": ["round/x"],
-    "inner/x.py": ["lib/x.py"],
-    ".trees/t/other/x.py": ["other/x.py"],
-    f"{NFC}/x.py": [f"{NFC}/x.py"],
-    f"{NFD}/x.py": [f"{NFC}/x.py"],
-    "marks/x.py": [f"{NFC}/x.py"],
-}
+    "src/app.py": ["src/app.py"], "link/app.py": ["src/app.py"], "chain/deep/new/a.py": ["src/deep/new/a.py"],
+    "src/deep/up/src/app.py": ["src/app.py"], ".trees/t/src/app.py": ["src/app.py"], ".trees/t/new.py": ["new.py"],
+    "tree/src/app.py": ["src/app.py"], "wide/src/app.py": ["src/app.py"], "alias.py": ["alias.py", "src/app.py"],
+    "link/../alias.py": ["alias.py", "src/app.py"], "gone.py": ["gone.py", "src/none.py"], "out.py": ["out.py"],
+    "round/x": ["round/x"], "inner/x.py": ["lib/x.py"], ".trees/t/other/x.py": ["other/x.py"],
+    f"{NFC}/x.py": [f"{NFC}/x.py"], f"{NFD}/x.py": [f"{NFC}/x.py"], "marks/x.py": [f"{NFC}/x.py"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", FILES)

@@ -137,19 +137,15 @@ def _han(start: int, count: int) -> str:
 
 
 HEAVY = {
-    "stars": "*a" * 255 + "*b",
-    "questions": "?" * 256 + "a" * 1700,
-    "one star, long": "*" + "a" * 1900,
-    "stars, long": "*a" * 250 + "a" * 1500,
-    "different letters": _han(0, 1300) + "*",
+    "stars": "*a" * 255 + "*b", "questions": "?" * 256 + "a" * 1700, "one star, long": "*" + "a" * 1900,
+    "stars, long": "*a" * 250 + "a" * 1500, "different letters": _han(0, 1300) + "*",
     "other letters": _han(0x1000, 1300) + "*",
     "negated classes": "".join(f"[!{one}{two}]" for one, two in zip(_han(0, 16), _han(128, 16), strict=True)) * 9 + "*",
     "wide classes": "".join(f"[{chr(256 + 2 * n)}-{chr(1156 + 2 * n)}]" for n in range(16)) + "*" + _han(0, 1200),
-    "folders": "**/a/" * 120 + "b",
-    "folders and stars": "**/?*/a/" * 63 + "b*",
+    "folders": "**/a/" * 120 + "b", "folders and stars": "**/?*/a/" * 63 + "b*",
     "alternatives": "{" + ",".join(f"*{chr(97 + n % 26)}{chr(97 + n // 26)}*{'x' * 24}" for n in range(64)) + "}",
     "doubled alternatives": "{a,b}{a,b}{a,b}{a,b}/**/*{a,b}*",
-}
+}  # fmt: skip
 
 
 def _calls(call: Callable[[], object]) -> int:

@@ -209,11 +209,9 @@ def a_link(path: Path) -> None:
 
 
 PLACES: dict[str, Callable[[Path], None]] = {
-    "a link to a store": a_link,
-    "a link to nothing": lambda path: path.symlink_to(path.with_name("nothing")),
-    "a folder": lambda path: path.mkdir(),
-    "a pipe": os.mkfifo,
-}
+    "a link to a store": a_link, "a link to nothing": lambda path: path.symlink_to(path.with_name("nothing")),
+    "a folder": lambda path: path.mkdir(), "a pipe": os.mkfifo,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -381,32 +379,22 @@ def test_tables_are_strict_where_sqlite_knows_that() -> None:
 ASKED: dict[str, Callable[[Transaction], object]] = {
     "near above and below": lambda tx: tx.near(("", "src/", "src/a.py"), "src/a.py"),
     "near with one above": lambda tx: tx.near(("",), "src/"),
-    "near with nothing above": lambda tx: tx.near((), "src/"),
-    "lease": lambda tx: tx.lease("rsv_1"),
-    "leases_of": lambda tx: tx.leases_of("Ada"),
-    "expired": lambda tx: tx.expired(5.0),
-    "agent": lambda tx: tx.agent("Ada"),
-    "agent_of_process": lambda tx: tx.agent_of_process("h", 1, ""),
-    "waiter": lambda tx: tx.waiter(1),
-    "inbox": lambda tx: tx.inbox("Ada", after=3, unread_only=False, limit=9),
+    "near with nothing above": lambda tx: tx.near((), "src/"), "lease": lambda tx: tx.lease("rsv_1"),
+    "leases_of": lambda tx: tx.leases_of("Ada"), "expired": lambda tx: tx.expired(5.0),
+    "agent": lambda tx: tx.agent("Ada"), "agent_of_process": lambda tx: tx.agent_of_process("h", 1, ""),
+    "waiter": lambda tx: tx.waiter(1), "inbox": lambda tx: tx.inbox("Ada", after=3, unread_only=False, limit=9),
     "unread inbox": lambda tx: tx.inbox("Ada", after=3, unread_only=True, limit=9),
-    "unread_count": lambda tx: tx.unread_count("Ada"),
-    "thread": lambda tx: tx.thread("neg_1"),
+    "unread_count": lambda tx: tx.unread_count("Ada"), "thread": lambda tx: tx.thread("neg_1"),
     "negotiation": lambda tx: tx.negotiation("neg_1"),
     "open_negotiations": lambda tx: tx.open_negotiations(holder="Ada"),
     "negotiations_since": lambda tx: tx.negotiations_since(5.0),
-    "remembered": lambda tx: tx.remembered("Ada", "key"),
-    "events": lambda tx: tx.events("/one", 9),
-    "put_lease": lambda tx: tx.put_lease(lease()),
-    "put_waiter": lambda tx: tx.put_waiter(waiter()),
+    "remembered": lambda tx: tx.remembered("Ada", "key"), "events": lambda tx: tx.events("/one", 9),
+    "put_lease": lambda tx: tx.put_lease(lease()), "put_waiter": lambda tx: tx.put_waiter(waiter()),
     "put_message": lambda tx: tx.put_message(message()),
-    "put_negotiation": lambda tx: tx.put_negotiation(negotiation()),
-    "put_agent": lambda tx: tx.put_agent(agent()),
-    "drop_lease": lambda tx: tx.drop_lease("rsv_1"),
-    "drop_events": lambda tx: tx.drop_events([1]),
-    "forget": lambda tx: tx.forget(5.0),
-    "next_number": lambda tx: tx.next_number("token"),
-}
+    "put_negotiation": lambda tx: tx.put_negotiation(negotiation()), "put_agent": lambda tx: tx.put_agent(agent()),
+    "drop_lease": lambda tx: tx.drop_lease("rsv_1"), "drop_events": lambda tx: tx.drop_events([1]),
+    "forget": lambda tx: tx.forget(5.0), "next_number": lambda tx: tx.next_number("token"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("question", ASKED)

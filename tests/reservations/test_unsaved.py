@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.reservations.git.uncommitted import unsaved
-from interlock.reservations.opening import open_reservations
-from interlock.reservations.service import Reservations
+from interlock.reservations.git.checkouts import unsaved
+from interlock.reservations.service import Reservations, open_reservations
 from tests.reservations.hooks.checkout import Checkout, git, make, with_library
 
 

@@ -54,15 +54,9 @@ class World:
     @property
     def runtime(self) -> Runtime:
         return Runtime(
-            self.store,
-            self.settings,
-            clock=lambda: self.now,
-            monotonic=lambda: self.waited,
-            is_running=self._is_running,
-            dirty=self._is_dirty,
-            changed_here=self._is_dirty,
-            pause=self._pause,
-        )
+            self.store, self.settings, clock=lambda: self.now, monotonic=lambda: self.waited,
+            is_running=self._is_running, dirty=self._is_dirty, changed_here=self._is_dirty, pause=self._pause,
+        )  # fmt: skip
 
     def caller(self, name: str, kind: AgentKind = "agent") -> Caller:
         pid = self.pids.setdefault(name.casefold(), 100 + len(self.pids))

@@ -12,8 +12,8 @@ from typing import Any
 
 from interlock.reservations import place, settings
 from interlock.reservations.answers import ReserveAnswer
+from interlock.reservations.git.checkouts import unsaved
 from interlock.reservations.git.hook_scripts import GIT_HOOKS, git_hook
-from interlock.reservations.git.uncommitted import unsaved
 from interlock.reservations.guard.check import check_command
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Context, Runtime

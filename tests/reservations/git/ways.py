@@ -112,7 +112,7 @@ WAYS: Final = (
     Way("a command that a shell reads", "echo 'git reset -q --hard' | sh", "refused", "no handle"),
     Way("a command kept in a variable", 'c="reset -q --hard"; git $c', "refused", "no handle"),
     _clean("a held file written through a link", "echo x > link.py", "no handle", "ln -s ann.py link.py"),
-    Way("a held file written through a hard link", "ln ann.py own.py; echo x > own.py", "no handle", "no handle"),
+    Way("a held file written through a hard link", "ln ann.py own.py; echo x > own.py", "refused", "no handle"),
     Way("a held file written by a program", "python3 -c \"open('ann.py','w')\"", "refused", "no handle"),
     Way("a command inside a script", "sh ../script.sh", "no handle", "no handle"),
 )  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 
 from interlock.reservations.patterns import FOLD_CASE
 from tests.reservations.hooks.checkout import HOOK, Checkout, Ran, environment, git
+from tests.table import each_row
 
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-first\n+second\n*** Add File: new/d.py\n+x\n*** End Patch\n"
 
@@ -72,6 +73,17 @@ def test_a_file_of_another_agent_is_refused_with_holder_reason_liveness_expiry_a
         ("mcp__filesystem__write_file", {"path": "a.py", "content": "x", "command": "view"}, ["a.py"]),
         ("mcp__filesystem__edit_file", {"path": ["a.py", "new.py"]}, ["a.py", "new.py"]),
         ("Write", {"file_path": "a.py", "content": "x", "command": "view"}, ["a.py"]),
+        ("mcp__filesystem__writeFile", {"path": "a.py"}, ["a.py"]),
+        ("mcp__filesystem__write-file", {"fileName": "a.py"}, ["a.py"]),
+        ("mcp__filesystem__write_file", {"file_to_write_path": "a.py", "content": "new.py"}, ["a.py"]),
+        ("mcp__filesystem__write_files", {"files": [{"path": "a.py"}, {"path": "new.py"}]}, ["a.py", "new.py"]),
+        ("mcp__filesystem__rename_file", {"old_path": "a.py", "new_path": "new.py"}, ["a.py", "new.py"]),
+        ("mcp__filesystem__move_file", {"src": "a.py", "dst": "new.py"}, ["a.py", "new.py"]),
+        ("mcp__filesystem__copy_file", {"source": "a.py", "destination": "new.py"}, ["new.py"]),
+        ("mcp__serena__create_text_file", {"relative_path": "a.py"}, ["a.py"]),
+        ("mcp__serena__replace_regex", {"relative_path": "a.py", "regex": "x"}, ["a.py"]),
+        ("mcp__serena__replace_symbol_body", {"relative_path": "a.py"}, ["a.py"]),
+        ("mcp__x__write_file", {"uri": "file://localhost/tmp/a%20b.py"}, []),
         (
             "str_replace_based_edit_tool",
             {"command": "create", "path": "a.py", "file_path": "new.py"},
@@ -89,6 +101,26 @@ def test_every_editing_tool_of_every_client_is_understood(
 ) -> None:
     ran = checkout.hook("pre-edit", checkout.call("one", tool, arguments))
     assert (ran.status, ran.err, sorted(checkout.leases)) == (0, "", paths)
+
+
+@each_row(
+    "call",
+    [
+        ("mcp__x__write_file", {"uri": "file://{root}/a.py"}),
+        ("shell", {"command": ["su", "-c", "rm a.py"]}),
+        ("shell", {"command": ["ex", "-c", "w! a.py"]}),
+        ("shell", {"command": ["rm", "-c", "a.py"]}),
+        ("shell", {"command": ["bash", "-c", "rm $1", "x", "a.py"]}),
+        ("exec_command", {"cmd": "true", "command": "rm a.py"}),
+        ("Bash", {"command": "true", "cmd": "rm a.py"}),
+        ("exec_command", {"cmd": "cat <<X", "command": "rm a.py"}),
+    ],
+)
+def test_every_field_of_a_call_is_judged(checkout: Checkout, call: tuple[str, dict[str, object]]) -> None:
+    checkout.agent("alice").reserve_files(["a.py"])
+    tool, arguments = call
+    given = json.loads(json.dumps(arguments).replace("{root}", str(checkout.root)))
+    assert checkout.hook("pre-edit", checkout.call("one", tool, given)).status == 2
 
 
 def test_an_edit_of_several_files_is_reserved_whole_or_not_at_all(checkout: Checkout) -> None:
@@ -306,17 +338,10 @@ def test_a_project_that_is_not_there_refuses(checkout: Checkout) -> None:
 
 
 BAD = {
-    "nothing": b"",
-    "blanks": b" \n",
-    "no JSON": b"Edit a.py, please",
-    "half of it": b'{"tool_name": "Edit", "tool_in',
-    "a list": b"[1, 2]",
-    "a number": b"3",
-    "no UTF-8": b'{"tool_name": "\xff\xfe"}',
-    "NUL bytes": b"\0" * 100,
-    "nested too deep": b"[" * 200_000,
-    "no path": b'{"tool_name": "Edit", "tool_input": {}}',
-    "no input": b'{"tool_name": "Write"}',
+    "nothing": b"", "blanks": b" \n", "no JSON": b"Edit a.py, please",
+    "half of it": b'{"tool_name": "Edit", "tool_in', "a list": b"[1, 2]", "a number": b"3",
+    "no UTF-8": b'{"tool_name": "\xff\xfe"}', "NUL bytes": b"\0" * 100, "nested too deep": b"[" * 200_000,
+    "no path": b'{"tool_name": "Edit", "tool_input": {}}', "no input": b'{"tool_name": "Write"}',
     "a path that is no text": b'{"tool_name": "Edit", "tool_input": {"file_path": ["a.py"]}}',
     "an empty path": b'{"tool_name": "Edit", "tool_input": {"file_path": ""}}',
     "a path with NUL": b'{"tool_name": "Edit", "tool_input": {"file_path": "a\\u0000.py"}}',
@@ -324,7 +349,7 @@ BAD = {
     "a patch without files": b'{"tool_name": "apply_patch", "tool_input": {"command": "*** Begin Patch"}}',
     "a tool that is no text": b'{"tool_name": {"a": 1}}',
     "a folder that is none": b'{"tool_name": "Edit", "cwd": "/no/such", "tool_input": {"file_path": "a.py"}}',
-}
+}  # fmt: skip
 
 
 @pytest.mark.sample(every=4)
@@ -373,13 +398,9 @@ def test_a_defect_is_a_refusal_and_never_a_traceback(checkout: Checkout) -> None
         "main.main(['pre-edit'])\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=b"{}",
-        cwd=checkout.root,
-        env=environment(),
-        capture_output=True,
+        [sys.executable, "-c", code], input=b"{}", cwd=checkout.root, env=environment(), capture_output=True,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 2
     assert b"RSV900" in done.stderr
     assert b"planted" in done.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.reservations.opening import open_reservations
+from interlock.reservations.service import open_reservations
 from tests.child import python
 from tests.reservations.hooks.checkout import HOOK, Checkout, environment, make
 

@@ -50,11 +50,9 @@ def test_the_name_is_exported_to_shell_commands_once(checkout: Checkout) -> None
     for _ in range(2):
         start(checkout, "it's", CLAUDE_ENV_FILE=str(file), INTERLOCK_AGENT_ID="o'neil")
     done = subprocess.run(
-        ["sh", "-c", f'. "{file}"; echo "$INTERLOCK_AGENT_ID $OTHER"'],
-        env=environment(),
-        capture_output=True,
+        ["sh", "-c", f'. "{file}"; echo "$INTERLOCK_AGENT_ID $OTHER"'], env=environment(), capture_output=True,
         check=True,
-    )
+    )  # fmt: skip
     assert (done.stdout, len(file.read_text().splitlines())) == (b"o'neil 1\n", 2)
 
 

@@ -53,7 +53,7 @@ def no_transaction(worker: "Worker") -> None:
 
 def check_before(worker: "Worker") -> None:
     """What stands in the way is looked up in one transaction, and the lease is put in the next."""
-    real_look, real_once = granting.look, calls._once  # pyright: ignore[reportPrivateUsage]
+    real_look, real_attempt = granting.look, calls._attempt  # pyright: ignore[reportPrivateUsage]
     known: dict[tuple[str, ...], list[Look]] = {}
 
     def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], **more: Any) -> list[Look]:
@@ -61,7 +61,7 @@ def check_before(worker: "Worker") -> None:
             return known[wanted.texts]
         return real_look(entry, agent, wanted, ahead, **more)
 
-    def once(ctx: Any, asked: Any, *more: Any) -> Any:
+    def attempt(ctx: Any, asked: Any, *more: Any) -> Any:
         with calls.entered(ctx) as entry:
             place = wait_queue.place_of(entry, asked.wanted)
             front = wait_queue.ahead(entry, ctx.caller.name, place)
@@ -69,11 +69,11 @@ def check_before(worker: "Worker") -> None:
         time.sleep(SLIP_SECONDS)
         known[asked.wanted.texts] = found
         try:
-            return real_once(ctx, asked, *more)
+            return real_attempt(ctx, asked, *more)
         finally:
             known.clear()
 
-    granting.look, calls._once = look, once  # pyright: ignore[reportPrivateUsage]
+    granting.look, calls._attempt = look, attempt  # pyright: ignore[reportPrivateUsage]
 
 
 def token_twice(worker: "Worker") -> None:
@@ -112,19 +112,10 @@ def guard_remembers(worker: "Worker") -> None:
 def _as_remembered(worker: "Worker", row: dict[str, Any], now: float) -> Lease:
     """Return a lease as its holder remembers it, whatever became of it."""
     return Lease(
-        reservation_id=row["reservation_id"],
-        agent=worker.caller.name,
-        pattern=row["pattern"],
-        prefix=granting.pattern_of(row["pattern"]).prefix,
-        exclusive=row["exclusive"],
-        no_force=False,
-        claim=False,
-        reason="",
-        token=row["token"],
-        granted_at=now,
-        renewed_at=now,
-        expires_at=now + 2.0,
-    )
+        reservation_id=row["reservation_id"], agent=worker.caller.name, pattern=row["pattern"],
+        prefix=granting.pattern_of(row["pattern"]).prefix, exclusive=row["exclusive"], no_force=False, claim=False,
+        reason="", token=row["token"], granted_at=now, renewed_at=now, expires_at=now + 2.0,
+    )  # fmt: skip
 
 
 def renews_ended(worker: "Worker") -> None:

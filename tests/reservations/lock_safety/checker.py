@@ -167,13 +167,11 @@ class Replay:
         """Take one event."""
         kind: str = row["type"]
         steps: dict[str, Callable[[Row], None]] = {
-            "lease_granted": self._granted,
-            "lease_renewed": self._renewed,
-            "lease_refused": self._refused,
+            "lease_granted": self._granted, "lease_renewed": self._renewed, "lease_refused": self._refused,
             "waiter_joined": lambda row: self.line.__setitem__(row["waiter_id"], row),
             "waiter_granted": lambda row: self._drop(row["waiter_id"]),
             "waiter_left": lambda row: self._drop(row["waiter_id"]),
-        }
+        }  # fmt: skip
         if kind in steps:
             steps[kind](row)
         elif kind.startswith("lease_") and self.leases.pop(row["reservation_id"], None) is None:
@@ -254,11 +252,6 @@ def takeovers(history: History) -> Iterator[str]:
 
 
 PROMISES: Final[dict[str, Callable[[History], Iterator[str]]]] = {
-    "one holder": one_holder,
-    "uses alone": uses_alone,
-    "fencing": fencing,
-    "gone": gone,
-    "tokens rise": tokens_rise,
-    "replay": replayed,
-    "takeovers": takeovers,
-}
+    "one holder": one_holder, "uses alone": uses_alone, "fencing": fencing, "gone": gone,
+    "tokens rise": tokens_rise, "replay": replayed, "takeovers": takeovers,
+}  # fmt: skip
