@@ -61,7 +61,7 @@ class Deciding(Collecting):
         """Wait for a person to waive a gate for the tree that was handed over and judged, or to decline."""
         gate = state["fail_reasons"][0].partition(":")[0]
         rows = [row for row in state.get("verdicts", {}).values() if row["attempt"] == state["attempt"]]
-        said = tuple(text for row in rows for text in row["reasons"] if text.partition(":")[0] == gate)
+        said = tuple(text for row in rows for text in row["reasons"] if gate in row.get("failed", ()))
         number = state.get("questions", 0) + 1
         why = state.get("objections", {})[gate]["reason"]
         name = decision_key(number, step_mark())
