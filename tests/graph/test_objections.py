@@ -356,19 +356,19 @@ def test_the_evidence_of_a_fail_is_bound_to_its_tree_and_attempt_as_that_of_a_pa
 
 
 @each_row(
-    ("answer", "cause"),
+    ("reasons", "cause"),
     [
-        (lambda ask: envelope(ask, "BLOCKED", fail_reasons=("GATE-TESTS: it fails, and so does GATE-LINT",)), "gate"),
-        (lambda ask: envelope(ask, "BLOCKED", fail_reasons=("the tests fail: GATE-TESTS", "GATE-LINT: no")), "gate"),
-        ("no envelope", "protocol"),
+        (("GATE-TESTS: it fails, and so does GATE-LINT",), "gate"),
+        (("the tests fail: GATE-TESTS", "GATE-LINT: no"), "gate"),
+        ((), "protocol"),
     ],
 )
 def test_a_verdict_that_is_none_or_fails_another_gate_too_is_not_excused(
-    answer: Callable[[Ask], str] | str, cause: str, tmp_path: Path
+    reasons: tuple[str, ...], cause: str, tmp_path: Path
 ) -> None:
     project = make_project(tmp_path / str(len(list(tmp_path.iterdir()))))
     project.task = replace(project.task, run={"max_rework": 0})
     project.runners["builder"] = Scripted([objecting(), build()])
-    project.runners["tester"] = Scripted([answer])
+    project.runners["tester"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=reasons)])
     view = answered(project, project.run(), "accept")
     assert (view.phase, view.status, view.values["cause"]) == ("done", "BLOCKED", cause)

@@ -22,7 +22,7 @@ from interlock.agents import files
 from interlock.agents.runners import PythonRunner, ReplayRunner
 from interlock.graph import drive, list_runs, load_task, start_run
 from interlock.graph.task import collecting, persons, record, scope_leases, store
-from interlock.graph.task.questions import WAYS
+from interlock.graph.task.questions import WAYS, AnswerKind
 from interlock.journal import Journal
 from interlock.reservations import LentLeases
 
@@ -79,7 +79,7 @@ def main() -> None:
     run_id = runs[-1] if runs else start_run(root, load_task(task_file))
     view = drive(run_id, root=root)
     while view.question is not None:
-        how = next(way for way in WAYS[view.question.kind] if way in sys.argv[4:])
+        how: AnswerKind = next(way for way in WAYS[view.question.kind] if way in sys.argv[4:])
         task = replace(view.task, inputs=("team.py",)) if how == "correct" else None
         persons.answer_question(
             root, run_id, how, number=view.question.number, by="ada", reason="as it should be", task=task
