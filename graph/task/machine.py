@@ -212,6 +212,16 @@ def _is_certifier(protocol: Protocol, name: str, gate_id: str) -> bool:
     return role is not None and role.kind in ("qa", "review") and protocol.may_certify(role, gate_id)
 
 
+def certifiers(protocol: Protocol, required: Iterable[str]) -> dict[str, list[str]]:
+    """Return for each required gate whose PASS certifies it; what any valid answer certifies is left out."""
+    names = (*protocol.roles, COMMAND_GATES)
+    return {
+        gate: [name for name in names if _is_certifier(protocol, name, gate)]
+        for gate in required
+        if protocol.gate(gate).certifier != ANYBODY
+    }
+
+
 def unjudged(verdicts: Mapping[str, Verdict], attempt: int) -> tuple[str, ...]:
     """Return whose step of this attempt failed for a reason outside the work, so that it can be done again.
 

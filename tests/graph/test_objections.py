@@ -1,7 +1,7 @@
 """An agent objects to a gate, a person answers, and a gate is waived for one tree: never without a person."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -267,16 +267,46 @@ def test_the_log_of_the_tester_is_judged_although_its_gate_is_excused(objected: 
     assert row["outcome"] == "fail"
 
 
-def test_an_approval_that_lacks_a_gate_nobody_waived_is_found_by_verify(objected: tuple[Project, RunView]) -> None:
+def test_verify_finds_each_line_of_an_approval_that_was_cut_edited_or_left_out_of_a_journal_made_anew(
+    objected: tuple[Project, RunView], tmp_path: Path
+) -> None:
     project, view = objected
-    view = answered(project, view, "accept")
-    journal = Journal(project.root / "artifacts/interlock/events.jsonl")
-    last = project.entries("status")[-1].data
-    passed = [gate for gate in last["envelope"]["gates_required"] if gate != "GATE-TESTS"]
-    said = {**last["envelope"], "status": "APPROVED", "gates_required": passed, "gates_passed": passed}
-    forged = {**last, "from": "READY_FOR_REVIEW", "to": "APPROVED", "envelope": said}
-    journal.append(view.run_id, "1~1/status/APPROVED", "status", forged)
-    assert "RUN646" in {row.code for row in verify_journal(project.root).problems}
+    assert answered(project, answered(project, view, "accept"), "waive").status == "APPROVED"
+    path = project.root / "artifacts/interlock/events.jsonl"
+    assert verify_journal(project.root).verdict == "whole"
+    rows = path.read_bytes().splitlines(keepends=True)
+    for at, row in enumerate(rows):
+        middle = len(row) // 2
+        edited = row[:middle] + bytes([row[middle] ^ 1]) + row[middle + 1 :]
+        for kept in (rows[:at], [*rows[:at], *rows[at + 1 :]], [*rows[:at], edited, *rows[at + 1 :]]):
+            path.write_bytes(b"".join(kept))
+            assert verify_journal(project.root).verdict != "whole", (at, row)
+    path.write_bytes(b"".join(rows))
+    lines: list[tuple[str, str, str, Mapping[str, Any]]] = [
+        (entry.run, entry.key, entry.type, entry.data) for entry in project.entries() if entry.run == view.run_id
+    ]
+    last = lines[-1][3]
+    changed: dict[str, list[dict[str, Any]]] = {
+        "run_started": [{}],
+        "question.1/answered": [{}, {"answer": "refuse"}, {"gates": {"GATE-LINT": ""}}],
+        "1/status/READY_FOR_QA": [{}, {"tree": "other"}, {"attempt": 2}],
+        "1~1/command-gates/evidence/GATE-LINT": [{}, {"ok": False}, {"tree": "other"}, {"role": "tester"}],
+        "1.2/reviewer/answer/0": [{}, {"outcome": "stale"}, {"tree": "other"}, {"attempt": 2}, {"role": "tester"}],
+        "question.2/answered": [{}, {"gate": "GATE-LINT"}, {"tree": "other"}, {"attempt": 2}, {"gate": None}],
+        "1~2/status/APPROVED": [{"tree": "other"}, {"attempt": 2}, {"envelope": None}],
+    }
+    changed["1~2/status/APPROVED"] += [
+        {"envelope": {**last["envelope"], "gates_passed": gates}}
+        for gates in ([], [*project.task.gates_required], ["x"])
+    ]
+    for at, (run, key, kind, data) in enumerate(lines):
+        for number, change in enumerate(changed.get(key, [{}])):
+            root = tmp_path / f"{at}-{number}"
+            anew = [(run, key, kind, {**data, **change})] if change else []
+            for line in (*lines[:at], *anew, *lines[at + 1 :]):
+                Journal(root / "artifacts/interlock/events.jsonl").append(*line)
+            codes = {row.code for row in verify_journal(root).problems}
+            assert codes == ({"RUN646"} if key in changed else set()), (key, change)
 
 
 def test_no_role_certifies_a_gate_that_its_command_failed(project: Project) -> None:
