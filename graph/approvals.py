@@ -10,10 +10,11 @@ from typing import Any, Final, cast
 
 from interlock.core.finding import Finding
 from interlock.envelope import GATE_IN_TEXT
-from interlock.graph.engine.folder import journal_run
+from interlock.graph.engine.folder import is_beside, journal_run
 from interlock.graph.task.machine import COMMAND_GATES
 from interlock.graph.task.questions import CODES
 from interlock.journal import Entry, Journal
+from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 
 _CUT: Final = "… ("
 
@@ -96,7 +97,7 @@ def approval_problems(journal: Journal) -> Iterator[Finding]:
     runs: dict[str, _Run] = {}
     rule = CODES["RUN646"]
     for line, entry in enumerate(journal.entries(), 1):
-        if entry.run.startswith(journal_run("")):
+        if entry.run.startswith(journal_run("")) or entry.run == RESERVATIONS or is_beside(entry.run):
             continue
         try:
             problem = runs.setdefault(entry.run, _Run()).take(entry)
