@@ -155,14 +155,16 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     """
     path = journal_path(root)
     given = dict(_meant(root, heads))
-    if _is_untouched(root) and not given:
+    pruned = {run: head for run, head in pruned_runs(root).items() if head is not None}
+    if _is_untouched(root) and not given and not pruned:
         return Verification(str(path), (), 0, 0, 0, 0, str(snapshots_path(root)), untouched=True)
     damaged: list[Finding] = []
     views = kept_views(root, lambda run, error: damaged.append(_unread(run, error)))
-    kept = {run: view.head for run, view in views.items() if view.head is not None}
+    pruned = {run: head for run, head in pruned.items() if run not in list_runs(root, "runs")}
+    kept = pruned | {run: view.head for run, view in views.items() if view.head is not None}
     tickets = _tickets(root, damaged)
     kept |= tickets.heads("head")
-    still, over = _open_runs(views, tickets), _over(root, views, tickets)
+    still, over = _open_runs(views, tickets), _over(root, views, tickets) | pruned.keys()
     # A run that was killed before its first line is pinned by nothing, and has no journal yet.
     logged = os.path.lexists(snapshots_path(root))
     written = bool(kept or given) or logged or os.path.lexists(path)
