@@ -291,7 +291,8 @@ def _verdict(context: TaskContext, role: Role, state: TaskState, reply: Reply, r
     passed, protocol = reply.outcome == "pass", context.policy.protocol
     failed = _failed(role, reply) if reply.outcome == "fail" else []
     own = own_collection(state, role.name) if failed else None
-    files = [*reply.files, *(CitedFile(**asdict(file)) for file in (() if own is None else own.files))]
+    files = [CitedFile(**asdict(file)) for file in (() if own is None else own.files)]
+    files += [file for file in reply.files if file["path"] not in {mine["path"] for mine in files}]
     return Verdict(
         role=role.name,
         result="PASS" if passed else "FAIL" if reply.outcome == "fail" else "NONE",
@@ -299,7 +300,7 @@ def _verdict(context: TaskContext, role: Role, state: TaskState, reply: Reply, r
         attempt=state["attempt"],
         tree=reply.tree,
         gates=[gate for gate in reply.verified if protocol.may_certify(role, gate)] if passed else [],
-        evidence=[file for at, file in enumerate(files) if file not in files[:at]] if passed or failed else [],
+        evidence=files if passed or failed else [],
         reasons=[] if passed else reasons,
         failed=failed,
     )

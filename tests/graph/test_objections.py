@@ -15,7 +15,7 @@ from interlock.graph.errors import AnswerError, TaskError
 from interlock.graph.task.machine import objections
 from interlock.graph.verify import verify_journal
 from interlock.journal import Journal
-from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, make_project, reviewing
+from tests.graph.conftest import NO_EVIDENCE, Project, Scripted, build, envelope, make_project, reviewing
 from tests.table import each_row
 
 WHY = "the check wants a word that the task forbids"
@@ -261,10 +261,17 @@ def test_an_answer_that_was_laid_out_before_the_question_decides_nothing(name: s
 
 def test_the_log_of_the_tester_is_judged_although_its_gate_is_excused(objected: tuple[Project, RunView]) -> None:
     project, view = objected
-    project.runners["tester"] = Scripted([judge_log])
-    answered(project, view, "accept")
+
+    def elsewhere(ask: Ask) -> str:
+        cited = {**NO_EVIDENCE, "console": ask.evidence["reports"]}
+        return envelope(ask, "BLOCKED", fail_reasons=("GATE-TESTS: they fail",), evidence=cited)
+
+    project.runners["tester"] = Scripted([elsewhere])
+    view = answered(project, view, "accept")
     row = next(entry.data for entry in project.entries("answer") if entry.data["role"] == "tester")
     assert row["outcome"] == "fail"
+    assert {file["key"] for file in row["evidence"]} == {"console", "reports"}
+    assert answered(project, view, "waive").status == "APPROVED", "the file is one and the same"
 
 
 def test_verify_finds_each_line_of_an_approval_that_was_cut_edited_or_left_out_of_a_journal_made_anew(
