@@ -23,12 +23,14 @@ from interlock.graph.task.machine import (
     Outcome,
     Verdict,
     certified,
+    is_no_obstacle,
     judges,
     objections,
     outcome_of,
     route,
     standing,
     tally,
+    waived,
 )
 
 COMMAND = GateSpec("GATE-TESTS", "the tests pass", evidence=("reports",), check="command", command=("make", "test"))
@@ -354,24 +356,27 @@ def test_only_a_pass_of_its_own_certifier_or_a_waiver_for_this_tree_and_nobodys_
                 )
             }  # fmt: skip
             now = [row for row in rows.values() if row["attempt"] == 1]
-            for excused, waived, present in product(((), (gate.id,), (COMMAND.id,)), (None, "t", "old"), ("t", "old")):
+            for excused, until, present in product(((), (gate.id,), (COMMAND.id,)), (None, "t", "old"), ("t", "old")):
+                on = [row for row in now if row["tree"] == "t" and is_no_obstacle(row, excused)]
+                passed = any(gate.id in row["gates"] and row["role"] in certifiers for row in on)
+                passed &= not any(gate.id in row["failed"] for row in now)  # type: ignore[typeddict-item]
+                assert (gate.id in certified(protocol, rows, 1, "t", excused)) == passed
                 found = standing(
                     protocol, ("GATE-MSG-STRICT", gate.id), rows, attempt=1, handed_over="t", present=present,
                     swapped=lambda _files: False, last=True, excused=excused,
-                    waivers={} if waived is None else {gate.id: waived, "GATE-MSG-STRICT": waived},
+                    waivers={} if until is None else {gate.id: until, "GATE-MSG-STRICT": until},
                 )  # fmt: skip
                 if found.cause not in (None, "waiver"):
                     continue
                 assert {present, *(row["tree"] for row in now)} == {"t"}
                 for row in now:
                     assert row["result"] == "PASS" or (row["failed"] and {*row["failed"]} <= {*excused})  # type: ignore[typeddict-item]
-                passed = any(gate.id in row["gates"] and row["role"] in certifiers for row in now)
-                passed &= not any(gate.id in row["failed"] for row in now)  # type: ignore[typeddict-item]
-                assert (found.cause is None) == (passed or waived == "t")
+                assert (found.cause is None) == (passed or until == "t")
                 assert found.cause is None or gate.id in excused
                 approved, asked = approved + (found.cause is None), asked + (found.cause == "waiver")
     assert approved
     assert asked
+    assert waived(protocol, {gate.id: "t", "GATE-MSG-STRICT": "t"}, "t") == {gate.id}
 
 
 def test_a_roster_that_nobody_and_no_command_judges_never_ends_approved() -> None:

@@ -298,6 +298,7 @@ def test_verify_finds_each_line_of_an_approval_that_was_cut_edited_or_left_out_o
         "question.1/answered": [{}, {"answer": "refuse"}, {"gates": {"GATE-LINT": ""}}],
         "1/status/READY_FOR_QA": [{}, {"tree": "other"}, {"attempt": 2}],
         "1~1/command-gates/evidence/GATE-LINT": [{}, {"ok": False}, {"tree": "other"}, {"role": "tester"}],
+        "1.2/tester/answer/0": [{"envelope": {"fail_reasons": ["GATE-TESTS: no, and GATE-REVIEW: no"]}}],
         "1.2/reviewer/answer/0": [{}, {"outcome": "stale"}, {"tree": "other"}, {"attempt": 2}, {"role": "tester"}],
         "question.2/answered": [{}, {"gate": "GATE-LINT"}, {"tree": "other"}, {"attempt": 2}, {"gate": None}],
         "1~2/status/APPROVED": [{"tree": "other"}, {"attempt": 2}, {"envelope": None}],
