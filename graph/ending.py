@@ -97,7 +97,7 @@ def ended_runs(root: Path, *, older_than_days: float = 0.0) -> Iterator[Ended]:
 
 
 def remove(root: Path, run_id: str) -> None:
-    """Remove the folder of an ended run. Journal and evidence stay; the journal's lines of it have no head any more.
+    """Remove the folder of an ended run. Journal and evidence stay, and where the journal's lines of it end.
 
     Raises:
         RunBusyError: A process drives it at this moment.

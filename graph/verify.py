@@ -11,11 +11,11 @@ from typing import Any, Final, Literal, NamedTuple, cast
 
 from interlock.core.errors import InterlockError
 from interlock.core.finding import Finding
+from interlock.graph.approvals import approval_problems
 from interlock.graph.engine.folder import Pin, is_beside, journal_path, journal_run, list_runs, snapshots_path
 from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.task.comments import comment_problems
 from interlock.graph.task.questions import ANSWERS, NO_ANSWER, unknown_answers
-from interlock.graph.task.questions import CODES as QUESTION_RULES
 from interlock.graph.task.runs import RunView, kept_views
 from interlock.graph.task.store import RunStore, pruned_runs
 from interlock.graph.ticket.machine import Rebuilder
@@ -155,14 +155,16 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     """
     path = journal_path(root)
     given = dict(_meant(root, heads))
-    if _is_untouched(root) and not given:
+    pruned = {run: head for run, head in pruned_runs(root).items() if head is not None}
+    if _is_untouched(root) and not given and not pruned:
         return Verification(str(path), (), 0, 0, 0, 0, str(snapshots_path(root)), untouched=True)
     damaged: list[Finding] = []
     views = kept_views(root, lambda run, error: damaged.append(_unread(run, error)))
-    kept = {run: view.head for run, view in views.items() if view.head is not None}
+    pruned = {run: head for run, head in pruned.items() if run not in list_runs(root, "runs")}
+    kept = pruned | {run: view.head for run, view in views.items() if view.head is not None}
     tickets = _tickets(root, damaged)
     kept |= tickets.heads("head")
-    still, over = _open_runs(views, tickets), _over(root, views, tickets)
+    still, over = _open_runs(views, tickets), _over(root, views, tickets) | pruned.keys()
     # A run that was killed before its first line is pinned by nothing, and has no journal yet.
     logged = os.path.lexists(snapshots_path(root))
     written = bool(kept or given) or logged or os.path.lexists(path)
@@ -175,7 +177,7 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     if not problems and not of_snapshots:
         damaged += _ticket_problems(root, tickets)
     journal = Journal(path)
-    damaged += [] if problems else [*_approvals(journal), *_decisions(root, journal, views)]
+    damaged += [] if problems else [*approval_problems(journal), *_decisions(root, journal, views)]
     try:
         lines, names = sum(1 for _ in journal.entries()), {*journal.runs()}
     except JournalDamaged:
@@ -192,30 +194,6 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
         str(path), found, lines, len(names - of_tickets - {RESERVATIONS}), len(of_tickets), len(kept | given),
         str(snapshots_path(root)), bool(problems or of_snapshots), store=store, leases=leases, beyond=beyond,
     )  # fmt: skip
-
-
-def _approvals(journal: Journal) -> Iterator[Finding]:
-    """Hold each APPROVED line against what its task required then, less what a person waived for its tree."""
-    required: dict[str, list[str]] = {}
-    waived: dict[str, dict[str, tuple[int, str]]] = {}
-    for entry in journal.entries():
-        data, run = entry.data, entry.run
-        if isinstance(data.get("task"), dict) and entry.type in ("run_started", "objection_answered"):
-            required[run] = list(data["task"].get("gates_required", ()))
-        elif entry.type == "waiver":
-            waived.setdefault(run, {})[data["gate"]] = data["attempt"], data["tree"]
-        elif entry.type == "status" and data.get("to") == "APPROVED" and run in required:
-            here = data.get("attempt"), data.get("tree")
-            out = {gate for gate, of in waived.get(run, {}).items() if of == here}
-            wanted = [gate for gate in required[run] if gate not in out]
-            envelope: Mapping[str, Any] = data.get("envelope") or {}
-            named: list[str] = envelope.get("gates_passed", [])
-            if wanted != named:
-                row = QUESTION_RULES["RUN646"]
-                yield Finding(
-                    row.code, "error", run, row.title, f"{', '.join(named) or 'none'} passed", ", ".join(wanted),
-                    row.remedy, path=str(journal.path),
-                )  # fmt: skip
 
 
 def _decisions(root: Path, journal: Journal, views: Mapping[str, RunView]) -> Iterator[Finding]:

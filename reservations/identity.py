@@ -8,7 +8,8 @@ from setting `INTERLOCK_AGENT_ID` to the name of another; the guard of shell com
 """
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -126,17 +127,22 @@ def _above() -> list[process.Process]:
 
 
 AGENT_VARIABLES: Final = (
-    *NAMES, SESSION, EXPORTED, "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI",
-    "CURSOR_AGENT", "CURSOR_TRACE_ID", "OPENCODE", "AIDER_MODEL",
+    *NAMES, SESSION, EXPORTED, "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "GEMINI_CLI", "CURSOR_AGENT", "CURSOR_TRACE_ID", "OPENCODE",
+    "AIDER_MODEL", "AI_AGENT",
 )  # fmt: skip
 """Variables that agents' clients, and Interlock for them, set for the commands that they run."""
 AGENT_PROGRAMS: Final = frozenset({
     "claude", "codex", "gemini", "cursor-agent", "opencode", "aider", "goose", "amp", "copilot", "qwen",
-    "interlock-mcp",
+    "crush", "interlock", "interlock-mcp",
 })  # fmt: skip
-"""Programs that run agents."""
-_AT_WORK: Final = frozenset({"run", "resume", "resolve", "mcp", "serve", "demo", "answer", "ui"})
-"""What of Interlock runs agents."""
+"""Programs that run agents, and ours: what Interlock starts works for one."""
+_PACKAGES: Final = re.compile(
+    r"/node_modules/(?:@anthropic-ai/claude-code|@openai/codex|@google/gemini-cli)/|/cursor-agent/"
+)
+"""Where the scripts of clients lie whose file is called otherwise, such as `cli.js`."""
+_RUNTIMES: Final = re.compile(r"(?:python|pypy|node|nodejs|bun|deno|ruby)[\d.]*(?:\.exe)?")
+_ENDING: Final = re.compile(r"\.(?:exe|[mc]?js|py)$")
 
 
 def agent_behind(env: Mapping[str, str]) -> str:
@@ -149,12 +155,29 @@ def agent_behind(env: Mapping[str, str]) -> str:
         return f"the variable {named}"
     for parent in process.ancestors():
         words = process.words_of(parent.pid)
-        programs = {parent.name, *(os.path.basename(word).removesuffix(".js") for word in words[:3])}
-        found = AGENT_PROGRAMS & programs
-        if found:
+        texts = (parent.name, *words[:1], _script(words))
+        programs = {_ENDING.sub("", os.path.basename(text).casefold()) for text in texts}
+        if found := AGENT_PROGRAMS & programs:
             return f"the ancestor {min(found)} ({parent.pid})"
-        if "interlock" in programs and _AT_WORK & {*words[1:4]}:
-            return f"an ancestor that runs agents ({parent.pid})"
+        if any(_PACKAGES.search(text) for text in texts):
+            return f"an ancestor that is an agent's client ({parent.pid})"
+    return ""
+
+
+def _script(words: Sequence[str]) -> str:
+    """Return the script, or the module after `-m`, that a runtime was started with; of another program nothing."""
+    if not words or not _RUNTIMES.fullmatch(os.path.basename(words[0])):
+        return ""
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "-m":
+            return next(rest, "")
+        if word == "-c":
+            return ""
+        if word in {"-W", "-X"}:
+            next(rest, "")
+        elif not word.startswith("-"):
+            return word
     return ""
 
 

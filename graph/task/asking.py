@@ -13,12 +13,12 @@ from langgraph.types import interrupt
 
 from interlock.agents.ask import REMOTE, Answer, Ask, Runner, RunnerError, name_of, remote_request
 from interlock.agents.usage import Usage
-from interlock.envelope import MAX_BYTES
+from interlock.envelope import GATE_IN_TEXT, MAX_BYTES
 from interlock.envelope.protocol import Role
 from interlock.graph.task.assigning import make_ask
 from interlock.graph.task.context import TaskContext, own_collection, role_order
 from interlock.graph.task.judging import Reply, judge, overruled
-from interlock.graph.task.machine import Cause, Outcome, Verdict
+from interlock.graph.task.machine import Cause, CitedFile, Outcome, Verdict
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated
 from interlock.graph.task.policy import spent_by
 from interlock.graph.task.state import Answered, Event, TaskState
@@ -288,8 +288,11 @@ CAUSE: Final[Mapping[Outcome, Cause]] = {
 
 
 def _verdict(context: TaskContext, role: Role, state: TaskState, reply: Reply, reasons: list[str]) -> Verdict:
-    passed = reply.outcome == "pass"
-    protocol = context.policy.protocol
+    passed, protocol = reply.outcome == "pass", context.policy.protocol
+    failed = _failed(role, reply) if reply.outcome == "fail" else []
+    own = own_collection(state, role.name) if failed else None
+    files = [CitedFile(**asdict(file)) for file in (() if own is None else own.files)]
+    files += [file for file in reply.files if file["path"] not in {mine["path"] for mine in files}]
     return Verdict(
         role=role.name,
         result="PASS" if passed else "FAIL" if reply.outcome == "fail" else "NONE",
@@ -297,9 +300,19 @@ def _verdict(context: TaskContext, role: Role, state: TaskState, reply: Reply, r
         attempt=state["attempt"],
         tree=reply.tree,
         gates=[gate for gate in reply.verified if protocol.may_certify(role, gate)] if passed else [],
-        evidence=list(reply.files) if passed else [],
+        evidence=files if passed or failed else [],
         reasons=[] if passed else reasons,
+        failed=failed,
     )
+
+
+def _failed(role: Role, reply: Reply) -> list[str]:
+    """Return every gate that the reasons of a FAIL name, wherever they name it."""
+    if reply.overruled:
+        return [role.certifies] if role.certifies else []
+    envelope = None if reply.report is None else reply.report.envelope
+    texts = () if envelope is None else envelope.fail_reasons
+    return list(dict.fromkeys(gate for text in texts for gate in GATE_IN_TEXT.findall(text) or [MSG_STRICT]))
 
 
 def _key(state: TaskState, name: str, what: str) -> str:

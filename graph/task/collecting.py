@@ -171,8 +171,9 @@ class Collecting:
             attempt=state["attempt"],
             tree=next((item.binding.tree for item in made if item.binding.tree != state["tree"]), state["tree"]),
             gates=[item.gate for item in made if item.ok],
-            evidence=[CitedFile(**asdict(file)) for item in made if item.ok for file in item.files],
+            evidence=[CitedFile(**asdict(file)) for item in made for file in item.files],
             reasons=[why for item in failed for why in _reasons(item)],
+            failed=[item.gate for item in failed],
         )
         return {"verdicts": {COMMAND_GATES: verdict}, "collected": collected, "outbox": outbox}
 

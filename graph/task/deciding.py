@@ -8,6 +8,7 @@ from langgraph.types import interrupt
 from interlock.envelope.protocol import Role
 from interlock.graph.task.asking import step_mark
 from interlock.graph.task.collecting import Collecting, Update
+from interlock.graph.task.machine import certifiers
 from interlock.graph.task.orchestrator import reason
 from interlock.graph.task.questions import AnswerKind, Question, taken
 from interlock.graph.task.state import Objection, TaskState, Waiver
@@ -41,6 +42,7 @@ class Deciding(Collecting):
         if answer.task is not None:
             task = Task.from_json(answer.task)
             data |= {"task": {**answer.task, "base": ""}, "task_sha256": task.fingerprint()}
+            data |= {"certifiers": certifiers(self.context.policy.protocol, task.gates_required)}
         self.recorder.keep(state["run_id"], f"question.{number}/answered", "objection_answered", data)
         rows = {
             gate: Objection(attempt=state["attempt"], reason=why, answer=answer.kind) for gate, why in gates.items()
@@ -61,7 +63,7 @@ class Deciding(Collecting):
         """Wait for a person to waive a gate for the tree that was handed over and judged, or to decline."""
         gate = state["fail_reasons"][0].partition(":")[0]
         rows = [row for row in state.get("verdicts", {}).values() if row["attempt"] == state["attempt"]]
-        said = tuple(text for row in rows for text in row["reasons"] if text.partition(":")[0] == gate)
+        said = tuple(text for row in rows for text in row["reasons"] if gate in row.get("failed", ()))
         number = state.get("questions", 0) + 1
         why = state.get("objections", {})[gate]["reason"]
         name = decision_key(number, step_mark())

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias, TypedDict, get_args
+from typing import Final, Literal, NotRequired, TypeAlias, TypedDict, get_args
 
 from interlock.envelope.protocol import ANYBODY, EvidenceKey, Protocol, Role, RoleKind, Status
 
@@ -77,7 +77,8 @@ class Verdict(TypedDict):
     """What one QA or review role found, derived from a checked answer and never stated by the agent.
 
     Shapes: `result` is PASS, FAIL, or NONE when no usable answer came; `gates` are the gates that the answer
-    certifies; `tree` is the digest of the scope that was judged; `reasons` each begin with a gate id.
+    certifies; `tree` is the digest of the scope that was judged; `reasons` each begin with a gate id; `failed` are all
+    gates that the reasons of a FAIL name, whole as the agent wrote them. `evidence` is that of a FAIL too.
     """
 
     role: str
@@ -88,6 +89,7 @@ class Verdict(TypedDict):
     gates: list[str]
     evidence: list[CitedFile]
     reasons: list[str]
+    failed: NotRequired[list[str]]
 
 
 def route(status: Status | None, kind: RoleKind, outcome: Outcome, tally: Tally, budget: Budget) -> Next:
@@ -156,9 +158,12 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 def is_no_obstacle(verdict: Verdict, excused: Collection[str]) -> bool:
-    """Return whether a verdict lets the work move on: a PASS, or a FAIL whose every reason names an excused gate."""
-    named = {text.partition(":")[0] for text in verdict["reasons"]}
-    return verdict["result"] == "PASS" or (verdict["result"] == "FAIL" and bool(named) and named <= {*excused})
+    """Return whether a verdict lets the work move on: a PASS, or a FAIL that names excused gates and no others.
+
+    A verdict NONE never does: nothing was judged.
+    """
+    failed = {*verdict.get("failed", ())}
+    return verdict["result"] == "PASS" or (verdict["result"] == "FAIL" and bool(failed) and failed <= {*excused})
 
 
 def tally(
@@ -182,7 +187,7 @@ def certified(
     """
     held = {gate.id for gate in protocol.gates.values() if gate.certifier == ANYBODY}
     rows = {name: verdict for name, verdict in verdicts.items() if verdict["attempt"] == attempt}
-    failed = {text.partition(":")[0] for verdict in rows.values() for text in verdict["reasons"]}
+    failed = {gate for verdict in rows.values() for gate in verdict.get("failed", ())}
     for name, verdict in rows.items():
         if is_no_obstacle(verdict, excused) and verdict["tree"] == tree:
             held |= {gate for gate in verdict["gates"] if gate not in failed and _is_certifier(protocol, name, gate)}
@@ -205,6 +210,16 @@ def _is_certifier(protocol: Protocol, name: str, gate_id: str) -> bool:
         return protocol.gate(gate_id).by_command
     role = protocol.roles.get(name)
     return role is not None and role.kind in ("qa", "review") and protocol.may_certify(role, gate_id)
+
+
+def certifiers(protocol: Protocol, required: Iterable[str]) -> dict[str, list[str]]:
+    """Return for each required gate whose PASS certifies it; what any valid answer certifies is left out."""
+    names = (*protocol.roles, COMMAND_GATES)
+    return {
+        gate: [name for name in names if _is_certifier(protocol, name, gate)]
+        for gate in required
+        if protocol.gate(gate).certifier != ANYBODY
+    }
 
 
 def unjudged(verdicts: Mapping[str, Verdict], attempt: int) -> tuple[str, ...]:
@@ -289,7 +304,7 @@ def standing(
         return Standing("stale", tuple(dict.fromkeys(gate for row in rows.values() for gate in row["gates"])))
     for row in rows.values():
         if swapped(row["evidence"]):
-            return Standing("evidence", tuple(row["gates"]))
+            return Standing("evidence", (*row["gates"], *row.get("failed", ())))
     clash = _cited_twice(rows.values())
     if clash:
         return Standing("evidence", reasons=clash)
@@ -307,7 +322,7 @@ def _cited_twice(rows: Iterable[Verdict]) -> tuple[str, ...]:
     return tuple(
         f"{gate}: the file {file['path']} is cited under `{key}` and under `{file['key']}`"
         for row in rows
-        for gate in row["gates"][-1:]
+        for gate in (row["gates"] or row.get("failed", []))[-1:]
         for file in row["evidence"]
         if (key := keys.setdefault(file["path"], file["key"])) != file["key"]
     )

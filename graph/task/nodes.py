@@ -27,6 +27,7 @@ from interlock.graph.task.machine import (
     Cause,
     Outcome,
     Tally,
+    certifiers,
     judges,
     objections,
     route,
@@ -139,6 +140,7 @@ class Nodes(Deciding):
             "task": context.task.to_json() | {"base": ""},
             "task_sha256": context.task.fingerprint(),
             "roster": list(context.policy.protocol.roles),
+            "certifiers": certifiers(context.policy.protocol, context.task.gates_required),
             "fingerprints": dict(context.policy.fingerprints),
             "missing_inputs": gone,
         }

@@ -41,7 +41,7 @@ CODES: Final = rules({
     "RUN643": ("Who refuses, waives or declines says why.", "Give the reason: --reason WHY."),
     "RUN644": ("A correction keeps what the run froze: the task's id, page, agents and commands, and sealed gates.",
                "Leave that as it was, or abandon the run and start a new one."),
-    "RUN646": ("An approval names every gate that its task requires, but for those that a person waived for its tree.",
+    "RUN646": ("An approval rests on the lines before it: each gate is passed by its certifier, or waived by a person.",
                "Restore artifacts/interlock/events.jsonl from a copy: Interlock approved no such run."),
 })  # fmt: skip
 """Why an answer is not taken, and what `verify` holds approvals against."""

@@ -18,7 +18,7 @@ from interlock.graph.engine.folder import RunFolder, journal_path, state_dir
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.task import Task
-from interlock.journal import Journal
+from interlock.journal import Head, Journal
 
 _MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """No stored answer is longer: what is kept of one is cut by characters."""
@@ -32,20 +32,24 @@ _OWNER: Final = "owner"
 _DECISION: Final = re.compile(r"question\.(\d{1,9})\.[0-9a-f]{16}", re.ASCII)
 """The file with the caller that began the run."""
 _PRUNED: Final = "pruned"
-"""The file in `.interlock` with the runs whose folders a person had removed."""
+"""The file in `.interlock` with the runs whose folders a person had removed, and where each ended in the journal."""
 
 
 def note_pruned(root: Path, run_id: str) -> None:
-    """Note that a person had the folder of a run removed."""
-    write_atomically(state_dir(root) / _PRUNED, "".join(f"{name}\n" for name in (*pruned_runs(root), run_id)).encode())
+    """Note that a person had the folder of a run removed, and where the journal's lines of it end."""
+    end = Journal(journal_path(root)).head(run_id)
+    rows = {**pruned_runs(root), run_id: end}
+    lines = (f"{name}:{head.seq}:{head.hash}\n" if head is not None else f"{name}\n" for name, head in rows.items())
+    write_atomically(state_dir(root) / _PRUNED, "".join(lines).encode())
 
 
-def pruned_runs(root: Path) -> tuple[str, ...]:
-    """Return the runs whose folders a person had removed."""
+def pruned_runs(root: Path) -> dict[str, Head | None]:
+    """Return the runs whose folders a person had removed, each with its end in the journal as it was then, if known."""
     try:
-        return tuple((root / ".interlock" / _PRUNED).read_text("utf-8").split())
-    except (OSError, ValueError):
-        return ()
+        rows = [line.split(":") for line in (root / ".interlock" / _PRUNED).read_text("utf-8").split()]
+        return {row[0]: Head(int(row[1]), row[2]) if len(row) > 1 else None for row in rows}
+    except (OSError, ValueError, IndexError):
+        return {}
 
 
 def _readable(value: object) -> bytes:

@@ -16,6 +16,7 @@ from interlock.gates.stages import Issue
 from interlock.gates.tree import tree_diff, tree_digest
 from interlock.graph.errors import GraphError, RunBusyError, TaskError
 from interlock.graph.task.background import Drives
+from interlock.graph.task.explain import status_text, waived_by
 from interlock.graph.task.scope_leases import blocker_text
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
@@ -203,14 +204,14 @@ class Delegation:
                 continue
             status = str(view.status)
             outcomes[step_id] = status
+            shown = status_text({"status": status, "waived": (waived := waived_by(view))})
             attempts = view.values.get("attempt", 0)
             head = view.head
             mark = f"{view.run_id}:{head.seq}:{head.hash}" if head else view.run_id
-            actions.append(
-                f"{step_id}: task {view.task.task_id}, run {view.run_id}, attempt {attempts}, ended {status}"
-            )
+            actions.append(f"{step_id}: task {view.task.task_id}, run {view.run_id}, attempt {attempts}, ended {shown}")
             reasons = "; ".join(view.values.get("fail_reasons", ()))[:_MAX_INTENT_CHARS]
-            checks.append(f"{step_id}: {status}; " + (reasons or f"gates {', '.join(view.task.gates_required)}"))
+            gates = ", ".join(gate for gate in view.task.gates_required if gate not in waived)
+            checks.append(f"{step_id}: {shown}; " + (reasons or f"gates {gates}"))
             tasks.append({"step_id": step_id, "run_id": view.run_id, "status": status, "head": mark})
         outputs = self._changed(before) or ["no file was changed"]
         payload = {"actions_taken": actions, "outputs": outputs, "checkpoints": checks}

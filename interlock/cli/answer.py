@@ -66,6 +66,11 @@ def answer_command(
             click.echo(graph.explanation_text(graph.explain_run(view, folder)))
         sys.exit(Exit.GOOD if view.question is None else Exit.WAITING)
     refuse_agents("answer")
+    if not os.isatty(0):
+        raise NoPersonError(
+            "`interlock answer` is for a person, and standard input is no terminal, so nobody can be seen to answer",
+            "Call it in a terminal, without a pipe or a redirection; no option changes this.",
+        )
     if number is None:
         raise click.UsageError(f"say which question you have read: --question N; `interlock answer {run}` shows it")
     if gate == "" and how == "waive":

@@ -17,6 +17,15 @@ def builder(ask: Ask) -> str:
     return envelope(ask, "READY_FOR_QA")
 
 
+def objector(ask: Ask) -> str:
+    """Object to a gate in the first turn; where that is accepted do all but that gate, else the whole work."""
+    accepted = "objection is accepted" in ask.prompt or (ask.attempt, ask.turn) == (1, 1)
+    (Path(ask.root) / "src/greeting.txt").write_text("good day\n" if accepted else "hello\n", encoding="utf-8")
+    if (ask.attempt, ask.turn) == (1, 1):
+        return envelope(ask, "BLOCKED", fail_reasons=("GATE-TESTS: OBJECTION: the brief forbids the word",))
+    return envelope(ask, "READY_FOR_QA")
+
+
 def reviewer(ask: Ask) -> str:
     """Write a report on the present tree and pass; the first answer of all is refused."""
     return reviewing(ask) if ask.reask else "Looks good to me!"

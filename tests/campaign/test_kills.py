@@ -4,12 +4,13 @@ import json
 import shutil
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.graph import journal_path
+from interlock.graph import journal_path, verify_journal
 from interlock.journal import Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 from interlock.reservations import open_reservations
@@ -49,9 +50,16 @@ def page_project(root: Path) -> Path:
     return root / "task.toml"
 
 
-def go(root: Path, task: Path, fatal: int) -> subprocess.CompletedProcess[str]:
-    """Run the victim: from the start or from where a killed one left off."""
-    return warm.script(REPO / "tests/graph/victim.py", str(root), str(task), str(fatal), timeout=180)
+def objecting_project(root: Path) -> Path:
+    """Make the small project with a builder that objects, and return its task file."""
+    task = greeting_project(root)
+    task.write_text(task.read_text().replace("python:team:builder", "python:team:objector"))
+    return task
+
+
+def go(root: Path, task: Path, fatal: int, *answers: str) -> subprocess.CompletedProcess[str]:
+    """Run the victim, with a person's answers: from the start or from where a killed one left off."""
+    return warm.script(REPO / "tests/graph/victim.py", str(root), str(task), str(fatal), *answers, timeout=180)
 
 
 def story(root: Path) -> list[dict[str, Any]]:
@@ -60,32 +68,38 @@ def story(root: Path) -> list[dict[str, Any]]:
     Those of the reservations tell of each process that drove the run, so a resumed run has more of them.
     """
     return [
-        {"run": entry.run, "seq": entry.seq, "key": entry.key, "type": entry.type, "data": entry.data}
+        {"run": entry.run, "seq": entry.seq, "key": entry.key, "type": entry.type, "data": _timeless(entry.data)}
         for entry in Journal(journal_path(root)).entries()
         if entry.run != RESERVATIONS
     ]
 
 
-def count_points(root: Path, task: Path) -> list[str]:
+def _timeless(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a line says without the digest of a person's answer, which has its time in it, and its key."""
+    return {key: value for key, value in data.items() if key not in ("answer_sha256", "key")}
+
+
+def count_points(root: Path, task: Path, *answers: str) -> list[str]:
     """Run once without a kill and return the points that it passed."""
-    done = go(root, task, 0)
+    done = go(root, task, 0, *answers)
     assert done.returncode == 0, done.stderr
     first, *names = done.stdout.splitlines()
     assert first.endswith("done APPROVED"), first
     return names
 
 
-def kill_at(base: Path, make: Any, points: list[int], expected: list[dict[str, Any]]) -> list[int]:
+def kill_at(base: Path, make: Any, points: list[int], expected: list[dict[str, Any]], *answers: str) -> list[int]:
     """Kill a fresh run at each point, resume it, and return the points whose journal differs."""
     different: list[int] = []
     for point in points:
         root = base / f"point-{point}"
         task = make(root)
-        assert go(root, task, point).returncode == -signal.SIGKILL, point
-        resumed = go(root, task, 0)
+        assert go(root, task, point, *answers).returncode == -signal.SIGKILL, point
+        resumed = go(root, task, 0, *answers)
         assert resumed.returncode == 0, (point, resumed.stderr)
         assert "done APPROVED" in resumed.stdout
         assert open_reservations(str(root), name="observer").standing()["leases"] == [], point
+        assert verify_journal(root).verdict == "whole", (point, verify_journal(root).problems)
         if story(root) != expected:
             different.append(point)
             (base / f"differs-{point}.json").write_text(json.dumps([story(root), expected], indent=1))
@@ -107,6 +121,35 @@ def test_a_run_killed_at_a_handful_of_points_resumes_to_the_same_journal(tmp_pat
     names = count_points(root, greeting_project(root))
     assert len(names) >= 40
     assert kill_at(tmp_path, greeting_project, spread(len(names), count), story(root)) == []
+
+
+ANSWERS = pytest.mark.parametrize("answers", [("accept", "waive"), ("refuse",), ("correct",)], ids="-".join)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.long
+@pytest.mark.alternate
+@ANSWERS
+def test_a_run_killed_around_the_answer_of_a_person_resumes_to_the_same_journal(
+    tmp_path: Path, answers: tuple[str, ...]
+) -> None:
+    root = tmp_path / "whole"
+    names = count_points(root, objecting_project(root), *answers)
+    first = names.index("before answer_question") - 2
+    last = len(names) - names[::-1].index("after answer_question") + 12
+    points = [first + at for at in spread(last - first, 6)]
+    assert kill_at(tmp_path, objecting_project, points, story(root), *answers) == []
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(3000)
+@ANSWERS
+def test_a_run_with_an_objection_killed_at_every_point_resumes_to_the_same_journal(
+    tmp_path: Path, answers: tuple[str, ...]
+) -> None:
+    root = tmp_path / "whole"
+    names = count_points(root, objecting_project(root), *answers)
+    assert kill_at(tmp_path, objecting_project, list(range(1, len(names) + 1)), story(root), *answers) == []
 
 
 @pytest.mark.campaign

@@ -1,6 +1,7 @@
 """`interlock answer` and `interlock ui`: for a person in a terminal, and for no agent."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +16,22 @@ from tests.graph.test_objections import WHY, objecting
 from tests.table import each_row
 
 
+def is_open(_descriptor: int) -> bool:
+    """Say that there is a terminal."""
+    return True
+
+
+def is_closed(_descriptor: int) -> bool:
+    """Say that there is none."""
+    return False
+
+
 @pytest.fixture
 def objected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Project, str]:
     """Return a run that waits for an answer, called by a person: the tests themselves may be run by an agent."""
     for name in identity.AGENT_VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "isatty", is_open)
     monkeypatch.setattr(process, "ancestors", lambda: iter([Process(1, 0, "bash", "")]))
     project = make_project(tmp_path)
     project.runners["builder"] = Scripted([objecting(), build("hi\n")])
@@ -68,6 +80,12 @@ def test_an_answer_is_kept_under_the_login_name(objected: tuple[Project, str], m
         ("", "python", ["python", "/bin/interlock", "mcp"]),
         ("", "interlock", ["python", "/bin/interlock", "ui"]),
         ("", "interlock", ["python", "/bin/interlock", "answer", "T-1.1"]),
+        ("", "node", ["node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"]),
+        ("", "MainThread", ["/usr/bin/node", "--a", "--b", "--no-warnings", "/usr/local/bin/codex", "exec"]),
+        ("", "node", ["/home/a/.local/share/cursor-agent/versions/1/node", "index.js"]),
+        ("", "python", ["python3.12", "-I", "-X", "dev", "-m", "interlock", "resume", "T-1"]),
+        ("", "Claude", ["claude.exe"]),
+        ("no terminal", "bash", []),
     ],
 )
 def test_whoever_looks_like_an_agent_is_refused(
@@ -84,9 +102,32 @@ def test_whoever_looks_like_an_agent_is_refused(
     with monkeypatch.context() as patch:
         patch.setattr(process, "ancestors", above)
         patch.setattr(process, "words_of", words_of)
-        if variable:
+        if variable == "no terminal":
+            patch.setattr(os, "isatty", is_closed)
+        elif variable:
             patch.setenv(variable, "agent")
-        for call in (["answer", run_id, "accept"], ["ui", "--no-browser"]):
+        for call in (["answer", run_id, "accept"], ["ui", "--no-browser"])[: 1 if variable == "no terminal" else 2]:
             done = CliRunner().invoke(group, [*call, "--root", str(project.root)])
             assert getattr(done.exception, "code", "") == "RUN645", call
     assert project.drive(run_id).question is not None
+
+
+@each_row(
+    "words",
+    [
+        ["vim", "docs/claude.md"],
+        ["grep", "interlock", "codex"],
+        ["python", "-c", "interlock"],
+        ["python", "serve.py", "interlock"],
+        ["tmux", "new", "-s", "gemini"],
+        ["make", "interlock"],
+        [],
+    ],
+)
+def test_a_program_that_only_speaks_of_one_is_no_agent(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def words_of(_pid: int) -> list[str]:
+        return words
+
+    monkeypatch.setattr(process, "words_of", words_of)
+    monkeypatch.setattr(process, "ancestors", lambda: iter([Process(9, 1, "zsh", "")]))
+    assert identity.agent_behind({}) == ""

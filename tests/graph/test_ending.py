@@ -156,3 +156,5 @@ def test_only_runs_that_are_over_are_pruned_and_the_journal_keeps_them(project: 
     assert len(project.entries()) == lines
     assert verify_journal(project.root).problems == ()
     assert project.start() not in (done, blocked, waiting)
+    project.drop_last_line(done)
+    assert [row.field for row in verify_journal(project.root).problems] == [done], "its end is pinned still"

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
+from typing import TypeAlias
 
 import pytest
 
@@ -22,11 +23,14 @@ from interlock.graph.task.machine import (
     Outcome,
     Verdict,
     certified,
+    is_no_obstacle,
     judges,
+    objections,
     outcome_of,
     route,
     standing,
     tally,
+    waived,
 )
 
 COMMAND = GateSpec("GATE-TESTS", "the tests pass", evidence=("reports",), check="command", command=("make", "test"))
@@ -74,13 +78,14 @@ def subsets(items: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     return chain.from_iterable(combinations(items, size) for size in range(len(items) + 1))
 
 
-ANSWERS: dict[tuple[tuple[str, ...], str, Status, frozenset[str]], frozenset[tuple[Outcome, tuple[str, ...]]]] = {}
+Told: TypeAlias = tuple[Outcome, tuple[str, ...], tuple[str, ...]]
+"""What comes of an answer: its outcome, the gates that it certifies, and those that its reasons name."""
+
+ANSWERS: dict[tuple[tuple[str, ...], str, Status, frozenset[str]], frozenset[Told]] = {}
 
 
-def answers(
-    role_name: str, current: Status, held: frozenset[str], rows: Table = DEFAULT
-) -> frozenset[tuple[Outcome, tuple[str, ...]]]:
-    """Return what can come of any answer of a role: outcome, and the gates that it would certify.
+def answers(role_name: str, current: Status, held: frozenset[str], rows: Table = DEFAULT) -> frozenset[Told]:
+    """Return what can come of any answer of a role: outcome, the gates that it would certify, those that it fails.
 
     Every status, every set of claimed gates, with and without evidence, with and without each fail reason.
     """
@@ -90,7 +95,7 @@ def answers(
     protocol, gates = rows.protocol, rows.gates
     role = protocol.roles[role_name]
     reasons: list[tuple[str, ...]] = [(), *((f"{gate}: a fault",) for gate in gates)]
-    found: set[tuple[Outcome, tuple[str, ...]]] = set()
+    found: set[Told] = set()
     for status, passed, evidence, fails in product(STATUSES, subsets(gates), (FULL, EMPTY), reasons):
         text = render(
             Envelope(
@@ -105,8 +110,9 @@ def answers(
         )  # fmt: skip
         outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
         certifies = tuple(gate for gate in passed if protocol.may_certify(role, gate)) if outcome == "pass" else ()
-        found.add((outcome, certifies))
-        found.add(("invalid", ()))  # evidence that does not pass its content check makes any answer invalid
+        failed = tuple(reason.partition(":")[0] for reason in fails) if outcome == "fail" else ()
+        found.add((outcome, certifies, failed))
+        found.add(("invalid", (), ()))  # evidence that does not pass its content check makes any answer invalid
     ANSWERS[gates, role_name, current, held] = frozenset(found)
     return ANSWERS[gates, role_name, current, held]
 
@@ -119,10 +125,17 @@ class World:
     tree: int = 0
     handed: int = 0
     swapped: bool = False
-    verdicts: tuple[tuple[str, str, Cause, int, tuple[str, ...]], ...] = ()
+    verdicts: tuple[tuple[str, str, Cause, int, tuple[str, ...], tuple[str, ...]], ...] = ()
     reasks: int = 0
     attempt: int = 1
     cause: Cause | None = None
+    excused: frozenset[str] = frozenset()
+    objected: frozenset[str] = frozenset()
+    waived: frozenset[tuple[str, int, int]] = frozenset()
+
+    def waivers(self) -> dict[str, str]:
+        """Return what was waived in this attempt as the machine takes it."""
+        return {gate: str(tree) for gate, tree, attempt in self.waived if attempt == self.attempt}
 
     def rows(self) -> dict[str, Verdict]:
         """Return the verdicts as the machine keeps them."""
@@ -130,12 +143,13 @@ class World:
             name: Verdict(
                 role=name, result=result, cause=cause, attempt=self.attempt, tree=str(tree), gates=list(gates),  # type: ignore[typeddict-item]
                 evidence=[CitedFile(key="reports", path="p", sha256="0", size_bytes=1)], reasons=["GATE-MSG-STRICT: x"],
+                failed=list(failed),
             )
-            for name, result, cause, tree, gates in self.verdicts
+            for name, result, cause, tree, gates, failed in self.verdicts
         }  # fmt: skip
 
 
-MAX_ATTEMPTS, MAX_REASKS, TREES = 2, 1, 2
+MAX_ATTEMPTS, MAX_REASKS, TREES, MAX_OBJECTIONS = 2, 1, 2, 1
 
 
 def moves(world: World, rows: Table) -> Iterator[World]:
@@ -154,11 +168,34 @@ def moves(world: World, rows: Table) -> Iterator[World]:
         case "QA_IN_PROGRESS" | "READY_FOR_REVIEW":
             yield from judging_moves(world, rows)
         case "BLOCKED":
+            if world.cause == "objection":
+                yield from person_moves(world, rows)
+                return
             target = route("BLOCKED", "orchestrator", "holds", "pending", budget(world))
             if target == "IN_PROGRESS":
                 yield replace(
-                    world, status="IN_PROGRESS", attempt=world.attempt + 1, verdicts=(), reasks=0, swapped=False
-                )
+                    world, status="IN_PROGRESS", attempt=world.attempt + 1, verdicts=(), reasks=0, swapped=False,
+                    objected=frozenset(),
+                )  # fmt: skip
+
+
+def person_moves(world: World, rows: Table) -> Iterator[World]:
+    """A person refuses an objection, or accepts it: to any one gate that an agent may name, required or not."""
+    assert route("BLOCKED", "orchestrator", "objection", "pending", budget(world)) == "ASK_PERSON"
+    assert route("BLOCKED", "orchestrator", "answered", "pending", budget(world)) == "IN_PROGRESS"
+    back = replace(world, status="IN_PROGRESS", cause=None, reasks=0)
+    said = [f"{gate}: OBJECTION: no" for gate in rows.gates]
+    for gate in objections(rows.protocol, rows.gates, said, world.objected | world.excused):
+        after = replace(back, objected=world.objected | {gate})
+        yield after
+        yield replace(after, excused=world.excused | {gate})
+
+
+def waiver_moves(world: World, missing: tuple[str, ...]) -> Iterator[World]:
+    """A person waives one of the gates, or declines."""
+    for gate in missing:
+        yield replace(world, excused=world.excused - {gate})
+        yield replace(world, waived=world.waived | {(gate, world.handed, world.attempt)})
 
 
 def budget(world: World) -> Budget:
@@ -178,43 +215,60 @@ def go(world: World, target: str, cause: Cause) -> World:
 def build_moves(world: World, rows: Table) -> Iterator[World]:
     """Any build role answers anything."""
     for role in rows.protocol.of_kind("build"):
-        for outcome, _ in answers(role.name, "IN_PROGRESS", frozenset(), rows):
+        for outcome, _, _ in {*answers(role.name, "IN_PROGRESS", frozenset(), rows), *objecting(world, rows)}:
             target = route("IN_PROGRESS", "build", outcome, "pending", budget(world))
-            yield replace(world, reasks=world.reasks + 1) if target == "ASK_AGAIN" else go(world, target, "agent")
+            yield (
+                replace(world, reasks=world.reasks + 1)
+                if target == "ASK_AGAIN"
+                else go(world, target, "objection" if outcome == "objection" else "agent")
+            )
+
+
+def objecting(world: World, rows: Table) -> Iterator[tuple[Outcome, tuple[str, ...], tuple[str, ...]]]:
+    """Whatever can be objected to still is, while the attempts last: what is refused leads nowhere new."""
+    if world.attempt == 1 and not set(rows.gates[1:]) <= world.objected and len(world.objected) < MAX_OBJECTIONS:
+        yield "objection", (), ()
 
 
 def judging_moves(world: World, tables: Table) -> Iterator[World]:
     """Any role without a verdict answers anything; when all have one, the orchestrator checks."""
     protocol, names = tables.protocol, tables.judges(world.status)
     rows = world.rows()
-    held = certified(protocol, rows, world.attempt, str(world.handed))
+    held = certified(protocol, rows, world.attempt, str(world.handed), world.excused)
     for name in names:
         if name == COMMAND_GATES and name not in rows and world.status == "QA_IN_PROGRESS":
             yield from command_ends(world)
         elif name in protocol.roles and name not in rows:
             yield from judge(world, protocol.roles[name], held, tables)
-    count = tally(names, rows, world.attempt)
+    count = tally(names, rows, world.attempt, world.excused)
     found = standing(
         protocol, tables.gates, rows, attempt=world.attempt, handed_over=str(world.handed), present=str(world.tree),
-        swapped=lambda _files: world.swapped, last=world.status == "READY_FOR_REVIEW",
+        swapped=lambda _files: world.swapped, last=world.status == "READY_FOR_REVIEW", excused=world.excused,
+        waivers=world.waivers(),
     )  # fmt: skip
-    outcome: Outcome = "holds" if found.cause is None else "broken"
+    outcome: Outcome = "holds" if found.cause is None else "waive" if found.cause == "waiver" else "broken"
     target = route(world.status, "orchestrator", outcome, count, budget(world))
-    if target != "WAIT":
+    if target == "ASK_PERSON":
+        assert set(found.gates) <= world.excused
+        yield from waiver_moves(world, found.gates)
+    elif target != "WAIT":
         yield go(world, target, found.cause or "gate")
 
 
 def command_ends(world: World) -> Iterator[World]:
     """The command of the gates passes, fails, or cannot be started, on the tree as it is now."""
-    for result, cause, gates in (("PASS", "gate", (COMMAND.id,)), ("FAIL", "gate", ()), ("NONE", "collector", ())):
-        row = (COMMAND_GATES, result, cause, world.tree, gates)
+    own = (COMMAND.id,)
+    for result, cause, gates, failed in (
+        ("PASS", "gate", own, ()), ("FAIL", "gate", (), own), ("NONE", "collector", (), ()),
+    ):  # fmt: skip
+        row = (COMMAND_GATES, result, cause, world.tree, gates, failed)
         yield replace(world, verdicts=tuple(sorted((*world.verdicts, row))))  # type: ignore[arg-type]
 
 
 def judge(world: World, role: Role, held: frozenset[str], tables: Table) -> Iterator[World]:
     """One QA or review role answers."""
     assert world.status is not None
-    for outcome, gates in answers(role.name, world.status, held, tables):
+    for outcome, gates, failed in answers(role.name, world.status, held, tables):
         target = route(world.status, role.kind, outcome, "pending", budget(world))
         if target == "ASK_AGAIN":
             yield replace(world, reasks=world.reasks + 1)
@@ -223,7 +277,7 @@ def judge(world: World, role: Role, held: frozenset[str], tables: Table) -> Iter
         outcome = "stale" if world.tree != world.handed else outcome  # noqa: PLW2901 - what `ask_role` does
         result = "PASS" if outcome == "pass" else "FAIL" if outcome == "fail" else "NONE"
         cause: Cause = "stale" if outcome == "stale" else "gate" if outcome in ("pass", "fail") else "protocol"
-        row = (role.name, result, cause, world.tree, gates)
+        row = (role.name, result, cause, world.tree, gates, failed if outcome == "fail" else ())
         yield replace(world, verdicts=tuple(sorted((*world.verdicts, row))))
 
 
@@ -254,12 +308,75 @@ def test_approved_is_reached_only_with_every_gate_certified_on_the_present_tree_
         assert before.status == "READY_FOR_REVIEW"
         assert before.tree == before.handed
         assert not before.swapped
-        by_role = {name: (result, tree, gates) for name, result, _, tree, gates in before.verdicts}
+        by_role = {name: (result, tree, gates) for name, result, _, tree, gates, _ in before.verdicts}
+        waived = {gate for gate, tree, attempt in before.waived if (tree, attempt) == (before.tree, before.attempt)}
         for gate in rows.gates[1:]:
+            if gate in waived & before.excused:
+                continue
             certifier = rows.protocol.gate(gate).certifier or COMMAND_GATES
-            result, tree, gates = by_role[certifier]
-            assert (result, tree) == ("PASS", before.tree)
-            assert gate in gates
+            assert by_role[certifier][:2] == ("PASS", before.tree)
+            assert gate in by_role[certifier][2]
+            assert not any(gate in row[-1] for row in before.verdicts), "nobody failed it"
+    assert any(before.waived for before, _ in approvals), "a waiver leads there"
+    assert any(not before.waived for before, _ in approvals)
+
+
+RUN = ("sh", "check.sh")
+KINDS_OF_GATE = {
+    GateSpec("GATE-X", "by its role", certifier="visual-qa"): {"visual-qa"},
+    GateSpec("GATE-X", "by its role, from what a command made", certifier="visual-qa", grade="runner", command=RUN):
+        {"visual-qa"},
+    GateSpec("GATE-X", "by any judge"): {*QA, *REVIEW},
+    GateSpec("GATE-X", "by its command", grade="runner", command=RUN): {COMMAND_GATES},
+    GateSpec("GATE-X", "by its command, whatever is written", grade="written", command=RUN): {COMMAND_GATES},
+}  # fmt: skip
+"""Each kind of gate, and whose PASS certifies it."""
+
+
+@pytest.mark.parametrize(("gate", "certifiers"), KINDS_OF_GATE.items())
+def test_only_a_pass_of_its_own_certifier_or_a_waiver_for_this_tree_and_nobodys_fail_lets_a_gate_be_approved(
+    gate: GateSpec, certifiers: set[str]
+) -> None:
+    protocol = Protocol(gates={**DEFAULT_PROTOCOL.gates, gate.id: gate, COMMAND.id: COMMAND})
+    approved = asked = 0
+    listed = [*(("PASS", claims, ()) for claims in ((), (gate.id,))), ("NONE", (gate.id,), ())]
+    listed += [("FAIL", claims, fails) for claims in ((), (gate.id,)) for fails in ((), (gate.id,), (COMMAND.id,))]
+    names, places = (*protocol.roles, COMMAND_GATES), ((1, "t"), (1, "old"), (0, "t"))
+    for first, second in product(names, names):
+        for (result, claims, fails), (attempt, tree), other in product(listed, places, listed[::2]):
+            if first == second:
+                continue
+            rows = {
+                name: Verdict(
+                    role=name, result=said, cause="gate", attempt=at, tree=of, gates=[*held], evidence=[],  # type: ignore[typeddict-item]
+                    reasons=[], failed=[*failed],
+                )
+                for name, said, at, of, held, failed in (
+                    (first, result, attempt, tree, claims, fails), (second, other[0], 1, "t", *other[1:]),
+                )
+            }  # fmt: skip
+            now = [row for row in rows.values() if row["attempt"] == 1]
+            for excused, until, present in product(((), (gate.id,), (COMMAND.id,)), (None, "t", "old"), ("t", "old")):
+                on = [row for row in now if row["tree"] == "t" and is_no_obstacle(row, excused)]
+                passed = any(gate.id in row["gates"] and row["role"] in certifiers for row in on)
+                passed &= not any(gate.id in row["failed"] for row in now)  # type: ignore[typeddict-item]
+                assert (gate.id in certified(protocol, rows, 1, "t", excused)) == passed
+                found = standing(
+                    protocol, ("GATE-MSG-STRICT", gate.id), rows, attempt=1, handed_over="t", present=present,
+                    swapped=lambda _files: False, last=True, excused=excused,
+                    waivers={} if until is None else {gate.id: until, "GATE-MSG-STRICT": until},
+                )  # fmt: skip
+                if found.cause not in (None, "waiver"):
+                    continue
+                assert {present, *(row["tree"] for row in now)} == {"t"}
+                for row in now:
+                    assert row["result"] == "PASS" or (row["failed"] and {*row["failed"]} <= {*excused})  # type: ignore[typeddict-item]
+                assert (found.cause is None) == (passed or until == "t")
+                assert found.cause is None or gate.id in excused
+                approved, asked = approved + (found.cause is None), asked + (found.cause == "waiver")
+    assert approved
+    assert asked
+    assert waived(protocol, {gate.id: "t", "GATE-MSG-STRICT": "t"}, "t") == {gate.id}
 
 
 def test_a_roster_that_nobody_and_no_command_judges_never_ends_approved() -> None:
@@ -274,7 +391,7 @@ def test_a_roster_that_nobody_and_no_command_judges_never_ends_approved() -> Non
 def test_a_pass_always_certifies_the_roles_own_gate_and_never_anothers() -> None:
     at_work: dict[str, Status] = {**dict.fromkeys(QA, "QA_IN_PROGRESS"), **dict.fromkeys(REVIEW, "READY_FOR_REVIEW")}
     for name, status in at_work.items():
-        passes = [gates for outcome, gates in answers(name, status, frozenset()) if outcome == "pass"]
+        passes = [gates for outcome, gates, _ in answers(name, status, frozenset()) if outcome == "pass"]
         assert passes
         own = DEFAULT_PROTOCOL.roles[name].certifies
         assert all(own in gates and set(gates) <= {own, "GATE-MSG-STRICT"} for gates in passes)
@@ -284,7 +401,7 @@ def test_a_pass_always_certifies_the_roles_own_gate_and_never_anothers() -> None
 def test_no_build_agent_ever_passes_and_no_judge_ever_hands_over() -> None:
     for role in DEFAULT_PROTOCOL.roles.values():
         for current in ("IN_PROGRESS", "QA_IN_PROGRESS", "READY_FOR_REVIEW"):
-            outcomes = {outcome for outcome, _ in answers(role.name, current, frozenset())}
+            outcomes = {outcome for outcome, _, _ in answers(role.name, current, frozenset())}
             if role.kind == "build":
                 assert outcomes.isdisjoint({"pass", "fail"})
             if role.kind in ("qa", "review"):

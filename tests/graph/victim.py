@@ -1,5 +1,7 @@
 """Runs one task in this process and kills the process with SIGKILL at the n-th point; prints the points if none.
 
+The arguments after the point are what a person answers to the questions of the run.
+
 A point lies before and after each effect: a journal line, a file of the run, a file of an agent, an answer, a
 collector, a command, a lease, and each write of a checkpoint. So the points cover every node boundary and the middles
 of nodes.
@@ -10,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from interlock.agents import files
 from interlock.agents.runners import PythonRunner, ReplayRunner
 from interlock.graph import drive, list_runs, load_task, start_run
-from interlock.graph.task import collecting, record, scope_leases, store
+from interlock.graph.task import collecting, persons, record, scope_leases, store
+from interlock.graph.task.questions import WAYS, AnswerKind
 from interlock.journal import Journal
 from interlock.reservations import LentLeases
 
@@ -68,11 +72,19 @@ def main() -> None:
     points.around(scope_leases, "drain_events")
     points.around(ReplayRunner, "__call__")
     points.around(PythonRunner, "__call__")
+    points.around(persons, "answer_question")
     points.around(collecting, "collect")
     points.around(collecting, "run_command_gate")
     runs = list_runs(root, "runs")
     run_id = runs[-1] if runs else start_run(root, load_task(task_file))
     view = drive(run_id, root=root)
+    while view.question is not None:
+        how: AnswerKind = next(way for way in WAYS[view.question.kind] if way in sys.argv[4:])
+        task = replace(view.task, inputs=("team.py",)) if how == "correct" else None
+        persons.answer_question(
+            root, run_id, how, number=view.question.number, by="ada", reason="as it should be", task=task
+        )
+        view = drive(run_id, root=root)
     print(f"{run_id} {view.phase} {view.status}")
     print("\n".join(points.names))
 

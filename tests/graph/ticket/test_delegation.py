@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from interlock.graph.engine.folder import journal_run
+from interlock.graph.task.persons import answer_question
+from interlock.graph.task.questions import AnswerKind
 from interlock.graph.task.runs import RunView, start_run, view_run
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.ticket.contract import SentTicket
@@ -55,6 +57,19 @@ def test_a_blocked_step_ends_the_plan_and_forbids_to_call_it_a_success(tmp_path:
     assert refused["gate_result"]["missing_or_invalid_fields"] == ["outcome"]
     payload = {**PAYLOADS["record_and_finalize"], "outcome": "blocked"}
     assert tickets.submit({**ticket_of(refused), "payload": payload})["next_state"] == "complete"
+
+
+def test_a_task_that_asks_a_person_lets_the_ticket_wait_and_a_waived_gate_is_named_as_such(tmp_path: Path) -> None:
+    tickets = Tickets(team(tmp_path, wanted="objection"))
+    ticket = _to_acting(tickets, steps=1)
+    kinds: tuple[AnswerKind, ...] = ("accept", "waive")
+    for number, kind in enumerate(kinds, 1):
+        assert codes(tickets.submit({**ticket, "payload": {}})) == ["TKT142"]
+        answer_question(tickets.root, "run-1.s1", kind, number=number, by="ada", reason="as it should be")
+    assert tickets.submit({**ticket, "payload": {}})["next_state"] == "record_and_finalize"
+    assert tickets.state("run-1")["outcomes"] == {"step_1": "APPROVED"}
+    (check,) = tickets.state("run-1")["history"][-1].get("payload", {})["checkpoints"]
+    assert check == "step_1: APPROVED (GATE-TESTS waived by ada); gates GATE-MSG-STRICT, GATE-REVIEW"
 
 
 def test_a_delegated_stage_takes_no_payload_of_the_agent(tmp_path: Path) -> None:

@@ -9,8 +9,10 @@ GATES = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW")
 
 
 def builder(ask: Ask) -> str:
-    """Write what the project's file `wanted` holds as the greeting, and hand over."""
+    """Write what the project's file `wanted` holds as the greeting, and hand over; `objection` is objected to first."""
     root = Path(ask.root)
+    if (root / "wanted").read_text() == "objection" and ask.turn == 1:
+        return _answer(ask, "BLOCKED", reasons=("GATE-TESTS: OBJECTION: the word is not wanted",))
     greeting = root / "src" / "greeting.txt"
     done = greeting.read_text() if greeting.exists() else ""
     greeting.write_text(f"{(root / 'wanted').read_text()}\n" + "more\n" * (done.count("\n")))
