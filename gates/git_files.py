@@ -3,7 +3,7 @@
 import os
 import stat
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -50,14 +50,17 @@ def list_tree(root: str | Path) -> dict[str, str]:
     if top is None or _ignores(top, base):
         return dict(sorted(every_file(base).items()))
     found = _values(base, _paths(top, base, *_LIST))
-    for name in _outermost(_paths(top, base, *_LIST_IGNORED, errors="backslashreplace")):
-        if not left_out(name.rstrip("/")) and name not in found:
-            is_rules = name.rpartition("/")[2] == _RULES
-            found[name] = f"{IGNORED} {file_value(base, name)}" if is_rules else IGNORED
-    for count in range(1, len(base.relative_to(top).parts) + 1):
-        above = "../" * count + _RULES
-        if (base / above).is_file():
-            found[above] = file_value(base, above)
+    names = _paths(top, base, *_LIST_IGNORED, errors="backslashreplace")
+    # The folders of which git names the content: they only happen to hold nothing else.
+    split = {f"{name[:at]}/" for name in names for at, char in enumerate(name[:-1]) if char == "/"}
+    for name in names:
+        if name not in split and not left_out(name.rstrip("/")) and name not in found:
+            rules = name.rpartition("/")[2] == _RULES
+            found[name] = f"{IGNORED} {file_value(base, name)}" if rules else IGNORED
+    for steps in range(1, len(base.relative_to(top).parts) + 1):
+        above = "/".join([".."] * steps)
+        if (base / above / _RULES).is_file():
+            found[f"{above}/{_RULES}"] = file_value(base, f"{above}/{_RULES}")
     found[_GIT] = IGNORED
     return dict(sorted(found.items()))
 
@@ -193,12 +196,6 @@ def _ignores(top: Path, root: Path) -> bool:
     return source.rpartition("/")[2] == _RULES and not pattern.startswith("!")
 
 
-def _outermost(names: Sequence[str]) -> list[str]:
-    """Leave out the folders of which git names the content: they only happen to hold nothing else."""
-    split = {f"{name[:at]}/" for name in names for at, char in enumerate(name[:-1]) if char == "/"}
-    return [name for name in names if name not in split]
-
-
 def _paths(top: Path, root: Path, *arguments: str, errors: str = "strict") -> list[str]:
     """Return the paths that git lists below the root; `errors` is what becomes of names that are not UTF-8."""
     paths: list[str] = []
@@ -223,6 +220,7 @@ def _git(
     """Run git where no setting of a repository or an environment can start a program or point elsewhere."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     options = (part for setting in settings for part in ("-c", setting))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = subprocess.run(
             ["git", *options, f"--work-tree={top}", *arguments],
