@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from interlock.core.finding import Finding
+from interlock.core.json import fingerprint
 from interlock.core.text import closest
 from interlock.gates.config_tables import (
     BudgetConfig,
@@ -75,11 +75,10 @@ class Config(Table):
     path: str = field(default="", init=False)
 
     def fingerprint(self) -> str:
-        """Return `sha256:…` over the canonical JSON of every value but `path`; equal exactly for equal policy."""
+        """Return the digest of every value but `path`; equal exactly for equal policy."""
         values = asdict(self)
         del values["path"]
-        text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        return f"sha256:{sha256(text.encode('ascii')).hexdigest()}"
+        return fingerprint(values)
 
 
 _MODELS: Final[Mapping[tuple[str, ...], type]] = {

@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from interlock.core.json import canonical
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, is_left_out, list_tree, stamp_of, top_of
 from interlock.gates.sealed.store import Store, verified, write
@@ -153,8 +154,7 @@ def is_entry(top: Path, path: str, entry: Entry) -> bool:
 
 
 def _kept(top: Path, root: str, files: dict[str, Entry]) -> Base:
-    value = {"schema": SCHEMA, "root": root, "files": files}
-    data = json.dumps(value, separators=(",", ":"), ensure_ascii=True, sort_keys=True).encode("ascii")
+    data = canonical({"schema": SCHEMA, "root": root, "files": files})
     digest = sha256(data).hexdigest()
     write(Store(top).folder / "bases" / digest, data)
     return Base(top, root, dict(sorted(files.items())), f"sha256:{digest}")

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from interlock.core.finding import Finding
+from interlock.core.json import canonical
 from interlock.gates.stages.acting import consistent_outcome, observed
 from interlock.gates.stages.artifacts import artifacts_exist, unchanged_said
 from interlock.gates.stages.case import Case
@@ -18,7 +19,6 @@ from interlock.gates.stages.shape import describe, shape_issues
 from interlock.gates.stages.sources import Sources
 from interlock.gates.stages.stage import CheckName, Stage, Surroundings, issue_record
 from interlock.gates.stages.targets import targets
-from interlock.journal import canonical
 
 CHECKS: Final[Mapping[CheckName, Callable[[Case], Iterator[Finding]]]] = MappingProxyType(
     {
