@@ -19,7 +19,11 @@ _LINK: Final = "160000"
 
 
 class GitError(ReservationError):
-    """Git did not answer, or answered with an error; no `status` when it did not run or did not end in time."""
+    """Git did not answer, or answered with an error; no `status` when it did not run or did not end in time.
+
+    Fix: Git is not installed, hangs, or refuses the repository. Run the command of the message by hand, and repair
+    what it says.
+    """
 
     code: ClassVar[str] = "RSV906"
 
