@@ -3,13 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from interlock.gates.sealed.compare import (
-    BaseList,
-    Comparison,
-    compare,
-    compare_added,
-    make_base_list,
-)
+from interlock.gates.sealed.compare import BaseList, Comparison, compare, compare_added, make_base_list
 from interlock.gates.sealed.outcomes import Outcome, Proof, TestCase, TestRun
 from interlock.gates.sealed.static_tests import StaticTest
 from tests.table import each_row
