@@ -170,13 +170,19 @@ REMOTE: Final = Remote.REMOTE
 
 
 class AgentsError(InterlockError):
-    """The base of the errors of runners and of their configuration."""
+    """The base of the errors of runners and of their configuration.
+
+    Fix: It has no code of its own: do what its message says, and start the run again.
+    """
 
     code = "AGT900"
 
 
 class RunnerError(AgentsError):
     """There is no response to an ask. The runner, its script or its surroundings must be fixed.
+
+    Fix: The program or model gave no text: see in the message whether it is missing, refused the call or ran out of
+    time. Repair that, then `interlock resume RUN` asks again.
 
     `spent` is what was spent before, as far as the runner knows it; None when it knows nothing.
     """
@@ -190,6 +196,9 @@ class RunnerError(AgentsError):
 
 class AgentConfigError(AgentsError):
     """The user's configuration of an agent cannot be used.
+
+    Fix: Nothing was asked yet. Correct the key that the message names, in `[agents.ROLE]` of interlock.toml or of
+    the task.
 
     `key` is the place in the file, such as `agents.visual-qa.script`; `problems` are all that were found, this one
     first, where there are more.

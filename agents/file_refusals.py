@@ -15,18 +15,51 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 """A larger file is neither read nor written as text."""
 
 RULES: Final = rules({
-    "AGT911": "A path is a plain path below the root, relative to it.",
-    "AGT912": "Git's folder, `.interlock`, `artifacts` and `interlock.toml` are not an agent's to read or write here.",
-    "AGT913": "A path lies in the scope of the task.",
-    "AGT914": "A path names a plain file, reached through plain folders.",
-    "AGT915": "A file is UTF-8 text of a bounded size.",
-    "AGT916": "The text to replace is in the file exactly once.",
-    "AGT917": "An argument has its type and lies in its bounds.",
-    "AGT918": "A report lies in the reports folder of the ask, under a name of its own that evidence can have.",
-    "AGT919": "What is looked at is evidence of the task.",
-    "AGT920": "A command can be started, ends in its time, and prints no flood.",
-    "AGT921": "A picture decodes, and is of a size that a model takes.",
-})  # fmt: skip
+    "AGT911": (
+        "A path is a plain path below the root, relative to it.",
+        "Write it like `src/app.py`: not absolute, without `..`, a drive or blanks at its ends.",
+    ),
+    "AGT912": (
+        "Git's folder, `.interlock`, `artifacts` and `interlock.toml` are not an agent's to read or write here.",
+        "They decide what is judged, and hold what was. Work on the files of the task; leave these to a person.",
+    ),
+    "AGT913": (
+        "A path lies in the scope of the task.",
+        "The scope is what the task asks for and what is reserved. Edit inside it; name in the answer what it lacks.",
+    ),
+    "AGT914": (
+        "A path names a plain file, reached through plain folders.",
+        "A link could lead outside of the project, and a pipe hangs. Name a file of the tree itself.",
+    ),
+    "AGT915": (
+        "A file is UTF-8 text of a bounded size.",
+        "Read or write a smaller part; what is binary is made by a command.",
+    ),
+    "AGT916": (
+        "The text to replace is in the file exactly once.",
+        "Otherwise it would be a guess which place is meant. Read the file, and give more of the text around it.",
+    ),
+    "AGT917": (
+        "An argument has its type and lies in its bounds.",
+        "Send what the tool's schema says; the message names the argument and its bounds.",
+    ),
+    "AGT918": (
+        "A report lies in the reports folder of the ask, under a name of its own that evidence can have.",
+        "Reports of roles are kept apart. Write below the folder of the assignment, with letters, digits and `-`.",
+    ),
+    "AGT919": (
+        "What is looked at is evidence of the task.",
+        "Call `view_evidence` without a path for the list, and look at one of those.",
+    ),
+    "AGT920": (
+        "A command can be started, ends in its time, and prints no flood.",
+        "Find out what it waits for or prints; where a program is missing, work without it and say so in the answer.",
+    ),
+    "AGT921": (
+        "A picture decodes, and is of a size that a model takes.",
+        "Make it a PNG or JPEG of the size that the message names, or describe what is to be seen.",
+    ),
+}, "Interlock: an agent touches what its task is about, and what it does can be looked up")  # fmt: skip
 """Code to rule of what is refused here; refusals for want of a lease have the codes of the reservations, `RSV…`."""
 
 

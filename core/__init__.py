@@ -9,6 +9,8 @@ PUBLIC_MODULES: Final = (
     "exports",
     "files",
     "finding",
+    "git",
+    "json",
     "locks",
     "process",
     "project",

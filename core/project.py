@@ -14,7 +14,10 @@ _SHARED: Final = 0o1002
 
 
 class NoProject(InterlockError):  # noqa: N818 - users see the name, as `kind` of an error
-    """There is no project here, or the one that is named does not exist."""
+    """There is no project here, or the one that is named does not exist.
+
+    Fix: Change to a folder of the project, or name it with `--root`; `interlock init` makes one of this folder.
+    """
 
     code = "RSV905"
 

@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from interlock.core.finding import Level
 
 OURS: Final = "Interlock: what cannot be checked is refused with a reason"
-FOLLOW: Final = "Follow the fix of the message."
 
 
 class Rule(NamedTuple):
@@ -29,7 +28,7 @@ class Rule(NamedTuple):
     level: "Level"
     title: str
     source: str = OURS
-    remedy: str = FOLLOW
+    remedy: str = ""
     good: str = ""
     bad: str = ""
     check: "Callable[[Any], Iterator[Any]] | None" = None
@@ -37,26 +36,27 @@ class Rule(NamedTuple):
 
 
 def error_rule(
-    code: str, title: str, source: str = OURS, remedy: str = FOLLOW, good: str = "", bad: str = "",
+    code: str, title: str, source: str = OURS, remedy: str = "", good: str = "", bad: str = "",
     check: "Callable[[Any], Iterator[Any]] | None" = None,
 ) -> Rule:  # fmt: skip
     """Return the row of a rule whose breaches are errors."""
     return Rule(code, "error", title, source, remedy, good, bad, check)
 
 
-def rules(table: Mapping[str, str | tuple[str, str]]) -> dict[str, Rule]:
+def rules(table: Mapping[str, tuple[str, str]], source: str = OURS) -> dict[str, Rule]:
     """Return the rows of errors that need no more than a title and what to do.
 
     Args:
-        table: Code to title, or to title and remedy. A title that ends with `(warning).` is that of a warning.
+        table: Code to title and remedy. A title that ends with `(warning).` is that of a warning.
+        source: What all of them protect.
     """
-    return {code: _plain(code, *((row,) if isinstance(row, str) else row)) for code, row in table.items()}
+    return {code: _plain(code, title, source, remedy) for code, (title, remedy) in table.items()}
 
 
-def _plain(code: str, title: str, remedy: str = FOLLOW) -> Rule:
+def _plain(code: str, title: str, source: str, remedy: str) -> Rule:
     plain = title.removesuffix(" (warning).")
     warns = plain != title
-    return Rule(code, "warning" if warns else "error", f"{plain}." if warns else title, remedy=remedy)
+    return Rule(code, "warning" if warns else "error", f"{plain}." if warns else title, source, remedy)
 
 
 def explain(rows: Iterable[Rule], code: str) -> str | None:

@@ -33,14 +33,8 @@ def collect_by_hand(
 ) -> Iterator["Collection"]:
     """Collect some categories of a page, gate by gate, with the same judgement as in a run.
 
-    Args:
-        page: An HTML file relative to the root, or an http(s) URL.
-        keys: The categories.
-        root: The project's root.
-        out: The folder that has `artifacts/`; default: the root.
-        task_id: The task that the evidence is of.
-        attempt: Its rework round, from 1.
-        timeout_seconds: How long the browser may take for one gate.
+    The page is an HTML file relative to the root, or an http(s) URL; `out` has `artifacts/`, by default the root; the
+    browser may take `timeout_seconds` for each gate.
 
     Raises:
         CollectorError: No evidence could be made, as where there is no such page.

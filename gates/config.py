@@ -9,14 +9,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from interlock.core.finding import Finding
+from interlock.core.json import fingerprint
 from interlock.core.text import closest
 from interlock.gates.config_tables import (
-    STRICT,
     BudgetConfig,
     DelegateConfig,
     EnvelopeConfig,
@@ -26,6 +25,7 @@ from interlock.gates.config_tables import (
     PriceConfig,
     RoleConfig,
     RunConfig,
+    Table,
     TicketsConfig,
 )
 from interlock.gates.errors import ConfigError, TreeError, config_problem
@@ -40,12 +40,8 @@ PYPROJECT: Final = "pyproject.toml"
 MAX_CONFIG_BYTES: Final = 1024 * 1024
 
 
-def _plain() -> Plain:
-    return {}
-
-
 @dataclass(frozen=True)
-class Config:
+class Config(Table):
     """A project's whole configuration, read and checked for shape; `registry.build_protocol` checks that it fits.
 
     Args:
@@ -64,8 +60,6 @@ class Config:
         path: The file it came from, relative to the root; empty for the defaults. Not part of the fingerprint.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     roster: Literal["extend", "replace"] = "extend"
     roles: Mapping[str, RoleConfig] = field(default_factory=dict[str, RoleConfig])
     gates: Mapping[str, GateConfig] = field(default_factory=dict[str, GateConfig])
@@ -77,15 +71,14 @@ class Config:
     agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
     prices: Mapping[str, PriceConfig] = field(default_factory=dict[str, PriceConfig])
     tickets: TicketsConfig = field(default_factory=TicketsConfig)
-    reservations: Plain = field(default_factory=_plain)
+    reservations: Plain = field(default_factory=dict[str, Any])
     path: str = field(default="", init=False)
 
     def fingerprint(self) -> str:
-        """Return `sha256:…` over the canonical JSON of every value but `path`; equal exactly for equal policy."""
+        """Return the digest of every value but `path`; equal exactly for equal policy."""
         values = asdict(self)
         del values["path"]
-        text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        return f"sha256:{sha256(text.encode('ascii')).hexdigest()}"
+        return fingerprint(values)
 
 
 _MODELS: Final[Mapping[tuple[str, ...], type]] = {
@@ -116,7 +109,6 @@ BOUNDS: Final = (
 )
 _MAX_PRICE: Final = 10**6
 _COMMAND_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
-_SCOPES: Final = ("tickets.scope", "tickets.delegate.scope")
 
 
 def load_config(root: str | Path) -> Config:
@@ -130,13 +122,8 @@ def load_config(root: str | Path) -> Config:
     own = _read(base, FILE)
     shared = _shared_table(base)
     if own is not None and shared is not None:
-        raise _error(
-            "CFG102",
-            FILE,
-            "",
-            f"both {FILE} and [tool.interlock] in {PYPROJECT} configure this project.",
-            "Move everything into one of them and remove the other.",
-        )
+        message = f"both {FILE} and [tool.interlock] in {PYPROJECT} configure this project."
+        raise _error("CFG102", FILE, "", message, "Move everything into one of them and remove the other.")
     if own is not None:
         return _checked(_parse(own, FILE), FILE)
     if shared is not None:
@@ -243,7 +230,7 @@ def _out_of_bounds(config: Config, path: str) -> Iterator[Finding]:
 
 
 def _bad_patterns(config: Config, path: str) -> Iterator[Finding]:
-    for key in _SCOPES:
+    for key in ("tickets.scope", "tickets.delegate.scope"):
         for at, pattern in enumerate(_value(config, key) or ()):
             try:
                 compile_scope([pattern.removeprefix("!")])

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKind
 
@@ -11,12 +11,15 @@ Tests: TypeAlias = Literal["auto", "junit", "exit"]
 Plain: TypeAlias = dict[str, Any]
 """A table that another package reads; here it is only kept."""
 
-STRICT: Final = {"extra": "forbid", "strict": True}
-"""How pydantic reads each table."""
+
+class Table:
+    """A table of the configuration: pydantic refuses keys that it does not have, and values of other types."""
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "strict": True}
 
 
 @dataclass(frozen=True)
-class RoleConfig:
+class RoleConfig(Table):
     """`[roles.NAME]`: a role of the project; what is not given comes from the shipped role of that name.
 
     Args:
@@ -26,8 +29,6 @@ class RoleConfig:
         replaces: The shipped role whose place, kind and gate this one takes.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     kind: RoleKind | None = None
     hands_over: bool | None = None
     certifies: str | None = None
@@ -35,7 +36,7 @@ class RoleConfig:
 
 
 @dataclass(frozen=True)
-class GateConfig:
+class GateConfig(Table):
     """`[gates.GATE-X]`: a gate of the project; what is not given comes from the shipped gate of that id, or its kind.
 
     Args:
@@ -51,8 +52,6 @@ class GateConfig:
         protect, keep, prepare, network, env, tests, junit, allow_failing, retries, heldout: How it is sealed; see
             `gates.sealed.settings.Seal`.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     title: str | None = None
     certifier: str | None = None
@@ -76,20 +75,18 @@ class GateConfig:
 
 
 @dataclass(frozen=True)
-class EnvelopeConfig:
+class EnvelopeConfig(Table):
     """`[envelope]`: how strictly answers are read.
 
     Args:
         inputs: Whether an answer may name an input that does not exist: a warning or an error.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     inputs: Literal["warn", "must-exist"] = "must-exist"
 
 
 @dataclass(frozen=True)
-class RunConfig:
+class RunConfig(Table):
     """`[run]`: the budgets of a run, and its leases.
 
     Args:
@@ -100,8 +97,6 @@ class RunConfig:
         reserve: Whether a run holds leases on its task's scope, and waits while others hold them.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     max_reasks: int = 2
     max_rework: int = 3
     max_progress: int = 5
@@ -110,20 +105,18 @@ class RunConfig:
 
 
 @dataclass(frozen=True)
-class EvidenceConfig:
+class EvidenceConfig(Table):
     """`[evidence]`: how Interlock looks at pages.
 
     Args:
         look_seconds: How long a page is watched after it has loaded.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     look_seconds: float = 3.0
 
 
 @dataclass(frozen=True)
-class BudgetConfig:
+class BudgetConfig(Table):
     """`[budget]`: what the agents of one task may spend in all; a key that is not given is no limit.
 
     Args:
@@ -133,8 +126,6 @@ class BudgetConfig:
         usd: Money in US dollars, as far as prices are known.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     calls: int | None = None
     tokens: int | None = None
     seconds: float | None = None
@@ -142,7 +133,7 @@ class BudgetConfig:
 
 
 @dataclass(frozen=True)
-class PriceConfig:
+class PriceConfig(Table):
     """`[prices."provider:model"]`: what the tokens of a model cost, in US dollars per million.
 
     Args:
@@ -151,15 +142,13 @@ class PriceConfig:
         cached_input: For sent tokens that the provider had cached; without it, the price of `input`.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     input: float
     output: float
     cached_input: float | None = None
 
 
 @dataclass(frozen=True)
-class DelegateConfig:
+class DelegateConfig(Table):
     """`[tickets.delegate]`: the plan steps of a ticket become tasks of the status machine.
 
     Args:
@@ -169,8 +158,6 @@ class DelegateConfig:
         wait_seconds: How long one call waits for the tasks before it answers with their state.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     gates: tuple[str, ...]
     scope: tuple[str, ...] = ()
     agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
@@ -178,7 +165,7 @@ class DelegateConfig:
 
 
 @dataclass(frozen=True)
-class TicketsConfig:
+class TicketsConfig(Table):
     """`[tickets]`: the ticket pipeline.
 
     Args:
@@ -191,8 +178,6 @@ class TicketsConfig:
         delegate: Who acts in the agent's place; without it, the agent acts itself.
         agent: The model of `interlock resolve`; without it, `--model` names one.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     scope: tuple[str, ...] = ()
     max_retries: int = 5

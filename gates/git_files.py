@@ -2,12 +2,12 @@
 
 import os
 import stat
-import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from interlock.core import git
 from interlock.gates.errors import TreeError
 from interlock.gates.tree import IGNORED, every_file, file_value, left_out
 
@@ -50,14 +50,17 @@ def list_tree(root: str | Path) -> dict[str, str]:
     if top is None or _ignores(top, base):
         return dict(sorted(every_file(base).items()))
     found = _values(base, _paths(top, base, *_LIST))
-    for name in _outermost(_paths(top, base, *_LIST_IGNORED, errors="backslashreplace")):
-        if not left_out(name.rstrip("/")) and name not in found:
-            is_rules = name.rpartition("/")[2] == _RULES
-            found[name] = f"{IGNORED} {file_value(base, name)}" if is_rules else IGNORED
-    for count in range(1, len(base.relative_to(top).parts) + 1):
-        above = "../" * count + _RULES
-        if (base / above).is_file():
-            found[above] = file_value(base, above)
+    names = _paths(top, base, *_LIST_IGNORED, errors="backslashreplace")
+    # The folders of which git names the content: they only happen to hold nothing else.
+    split = {f"{name[:at]}/" for name in names for at, char in enumerate(name[:-1]) if char == "/"}
+    for name in names:
+        if name not in split and not left_out(name.rstrip("/")) and name not in found:
+            rules = name.rpartition("/")[2] == _RULES
+            found[name] = f"{IGNORED} {file_value(base, name)}" if rules else IGNORED
+    for steps in range(1, len(base.relative_to(top).parts) + 1):
+        above = "/".join([".."] * steps)
+        if (base / above / _RULES).is_file():
+            found[f"{above}/{_RULES}"] = file_value(base, f"{above}/{_RULES}")
     found[_GIT] = IGNORED
     return dict(sorted(found.items()))
 
@@ -136,7 +139,7 @@ def _ignored_by(checkout: Path, names: list[str]) -> list[str]:
         done = _git(checkout, checkout, "check-ignore", "-z", "--stdin", given=given, good=(0, 1), settings=settings)
     except TreeError:
         return names if len(names) == 1 else [name for each in names for name in _ignored_by(checkout, [each])]
-    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+    return [os.fsdecode(name) for name in done.split(b"\0") if name]
 
 
 def is_tracked(root: str | Path, path: str) -> bool:
@@ -163,7 +166,7 @@ def _tracked_by(checkout: Path, names: list[str]) -> list[str]:
     for at in range(0, len(names), _NAMES_AT_ONCE):
         some = names[at : at + _NAMES_AT_ONCE]
         try:
-            listed = _git(checkout, checkout, "--literal-pathspecs", "ls-files", "-z", "--", *some).stdout
+            listed = _git(checkout, checkout, "--literal-pathspecs", "ls-files", "-z", "--", *some)
         except TreeError:
             if len(some) > 1:
                 found.update(name for each in some for name in _tracked_by(checkout, [each]))
@@ -188,21 +191,15 @@ def _ignores(top: Path, root: Path) -> bool:
     """Return whether the `.gitignore` files of a checkout ignore the root itself."""
     if top == root:
         return False
-    told = _git(top, root, "check-ignore", "-v", "-n", "-z", "--stdin", given=b".\0", good=(0, 1)).stdout
+    told = _git(top, root, "check-ignore", "-v", "-n", "-z", "--stdin", given=b".\0", good=(0, 1))
     source, _, pattern, *_ = os.fsdecode(told).split("\0")
     return source.rpartition("/")[2] == _RULES and not pattern.startswith("!")
-
-
-def _outermost(names: Sequence[str]) -> list[str]:
-    """Leave out the folders of which git names the content: they only happen to hold nothing else."""
-    split = {f"{name[:at]}/" for name in names for at, char in enumerate(name[:-1]) if char == "/"}
-    return [name for name in names if name not in split]
 
 
 def _paths(top: Path, root: Path, *arguments: str, errors: str = "strict") -> list[str]:
     """Return the paths that git lists below the root; `errors` is what becomes of names that are not UTF-8."""
     paths: list[str] = []
-    for name in _git(top, root, *arguments).stdout.split(b"\0"):
+    for name in _git(top, root, *arguments).split(b"\0"):
         try:
             paths.append(name.decode("utf-8", errors))
         except UnicodeDecodeError as error:
@@ -219,26 +216,14 @@ def _git(
     given: bytes = b"",
     good: Iterable[int] = (0,),
     settings: Iterable[str] = _SETTINGS,
-) -> "subprocess.CompletedProcess[bytes]":
-    """Run git where no setting of a repository or an environment can start a program or point elsewhere."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+) -> bytes:
+    """Return what git says; no setting of a repository or an environment can start a program or point elsewhere."""
     options = (part for setting in settings for part in ("-c", setting))
-    try:
-        done = subprocess.run(
-            ["git", *options, f"--work-tree={top}", *arguments],
-            cwd=root,
-            env={**kept, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"},
-            input=given,
-            capture_output=True,
-            timeout=_TIMEOUT_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        raise _broken(root, reason) from error
-    if done.returncode not in good:
-        raise _broken(root, done.stderr.decode("utf-8", "replace").strip()[:300] or f"status {done.returncode}")
-    return done
+    words = [*options, f"--work-tree={top}", *arguments]
+    done = git.run(root, words, "listing", data=given, timeout_seconds=_TIMEOUT_SECONDS)
+    if done.status not in good:
+        raise _broken(root, done.why[:300] or f"status {done.status}")
+    return done.output
 
 
 def _broken(root: Path, reason: str) -> TreeError:

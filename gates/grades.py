@@ -4,6 +4,7 @@ In a run the journal's collections prove it. Outside a run a manifest beside the
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
@@ -51,14 +52,10 @@ def claimed_grades(root: Path, files: Iterable[EvidenceFile]) -> dict[str, Grade
 
     A manifest may lie in the folder of the file or in the same folder under another key.
     """
-    listed: dict[str, set[tuple[str, str]]] = {}
+    listed = cache(partial(_subjects, root))
     grades: dict[str, Grade] = {}
     for file in files:
-        folders = _sibling_folders(file.path)
-        for folder in folders:
-            if folder not in listed:
-                listed[folder] = _subjects(root, folder)
-        vouched = any((file.path, file.sha256) in listed[folder] for folder in folders)
+        vouched = any((file.path, file.sha256) in listed(folder) for folder in _sibling_folders(file.path))
         grades[file.path] = "runner" if vouched else "written"
     return grades
 

@@ -64,7 +64,9 @@ class _Shelf:
             if self.shared_only and not is_shared(self.root, path):
                 return path_finding(path) or outside_evidence(path)
             if len(self.read) >= MAX_ENTRIES or self.left_bytes < MAX_EVIDENCE_BYTES:
-                return _too_much(path)
+                message = f"{rules.quote(path)} was not read: the answer cites too much evidence."
+                bounds = f"{MAX_ENTRIES} files, {MAX_TOTAL_BYTES} bytes"
+                return rules.finding("EVD517", message, found=f"more than {bounds}", expected=f"at most {bounds}")
             file = self.read[path] = read_evidence(self.root, path)
             if isinstance(file, EvidenceFile):
                 self.left_bytes -= file.size_bytes
@@ -162,7 +164,9 @@ def judge_evidence(
         findings.extend(_grade_note(claimed, case))
     files = [collected_file(subject.file, subject.key) for subject in case.subjects]
     files.extend(row for row in case.current() if row.path in case.shelf.read)
-    return EvidenceReport(_distinct(findings), tuple(dict.fromkeys(files)), case.grades, tuple(verified))
+    # Two gates that read one file find the same.
+    distinct = tuple(dict.fromkeys(findings))
+    return EvidenceReport(distinct, tuple(dict.fromkeys(files)), case.grades, tuple(verified))
 
 
 def judge_collection(
@@ -184,7 +188,7 @@ def judge_collection(
     findings.extend(check_gate(spec, subjects, in_run=True, tree=binding.tree))
     ok = not any(finding.level == "error" for finding in findings)
     return EvidenceReport(
-        _distinct(findings),
+        tuple(dict.fromkeys(findings)),
         tuple(collected_file(subject.file, subject.key) for subject in subjects),
         dict.fromkeys((subject.file.path for subject in subjects), "runner"),
         (gate_id,) if ok else (),
@@ -192,10 +196,7 @@ def judge_collection(
 
 
 def verify_again(files: Iterable[CollectedFile], root: str | Path) -> tuple[Finding, ...]:
-    """Read every file again and compare it with the digest that was judged (Strict Envelope §5).
-
-    There is one finding for each file that is gone, refused or different; none when all evidence is as it was.
-    """
+    """Read every file again; return a finding for each that is not the one that was judged (Strict Envelope §5)."""
     findings: list[Finding] = []
     for row in dict.fromkeys(files):
         file = read_evidence(root, row.path)
@@ -295,14 +296,3 @@ def _grade_note(claimed: Sequence[GateSpec], case: _Case) -> list[Finding]:
     found = "a manifest of Interlock's collector, which anybody could have written" if vouched else "grade written"
     fix = "Run the task with `interlock run`, where the runner collects this evidence itself."
     return [files[0].finding("EVD566", "", message, found=found, fix=fix)]
-
-
-def _too_much(path: str) -> Finding:
-    message = f"{rules.quote(path)} was not read: the answer cites too much evidence."
-    found, expected = (f"{words} {MAX_ENTRIES} files, {MAX_TOTAL_BYTES} bytes" for words in ("more than", "at most"))
-    return rules.finding("EVD517", message, found=found, expected=expected)
-
-
-def _distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Drop repeats, which arise when two gates read one file."""
-    return tuple(dict.fromkeys(findings))

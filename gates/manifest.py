@@ -76,9 +76,6 @@ class Collection:
     """What one collector made for one gate.
 
     Args:
-        gate: The gate that the evidence is for.
-        collector: The program that made it.
-        binding: Run, task, attempt and tree.
         target: The page or command under test, as the task names it.
         files: At least one file, in the order of the manifest.
         ok: Whether the collector's own content check passed; derived from `findings`, never looser.
@@ -99,12 +96,6 @@ class Collection:
 def collected_file(file: EvidenceFile, key: EvidenceKey) -> CollectedFile:
     """Return the manifest's row of a file that was read or written."""
     return CollectedFile(file.path, key, file.sha256, file.size_bytes)
-
-
-def manifest_path(files: tuple[CollectedFile, ...], gate: str) -> str:
-    """Return where the manifest of a collection lies: in the folder of its first file."""
-    folder = files[0].path.rpartition("/")[0]
-    return f"{folder}/{gate}{SUFFIX}"
 
 
 def to_json(collection: Collection) -> dict[str, Any]:
@@ -155,7 +146,7 @@ def write_manifest(root: str | Path, collection: Collection) -> Collection:
     """Write a collection's manifest beside its files, last and in one rename; return the collection with its path."""
     if not collection.files:
         raise ValueError("a collection without files has no manifest")
-    path = manifest_path(collection.files, collection.gate)
+    path = f"{collection.files[0].path.rpartition('/')[0]}/{collection.gate}{SUFFIX}"
     data = json.dumps(to_json(collection), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     write_evidence(root, path, data.encode("ascii"))
     return replace(collection, manifest=path)

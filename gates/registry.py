@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from interlock.core.finding import Finding, FindingError
 from interlock.envelope.protocol import ANYBODY, DEFAULT_PROTOCOL, GATES, OTHER_GATE, ROLES, GateSpec, Protocol, Role
@@ -12,8 +11,6 @@ from interlock.gates.config import FILE, Config
 from interlock.gates.config_tables import GateConfig, RoleConfig
 from interlock.gates.errors import ConfigError, config_problem
 from interlock.gates.sealed.settings import seal_problems
-
-_BROWSER_CHECKS: Final = frozenset({"visual", "a11y"})
 
 
 def build_protocol(config: Config) -> Protocol:
@@ -57,7 +54,7 @@ def outside_protocol(config: Config) -> Protocol:
 
 def needs_page(gate: GateSpec) -> bool:
     """Return whether a gate's evidence comes from a browser that looks at a page."""
-    return gate.check in _BROWSER_CHECKS
+    return gate.check in ("visual", "a11y")
 
 
 def roster_problems(protocol: Protocol, gates_required: Sequence[str], page: str | None) -> list[Finding]:
@@ -150,16 +147,17 @@ def _gate(row: GateConfig, base: GateSpec, *, new: bool) -> GateSpec:
         gate = replace(gate, any_evidence=OTHER_GATE.any_evidence)
     if new and not gate.evidence and gate.check in NEEDED_KEYS:
         gate = replace(gate, evidence=NEEDED_KEYS[gate.check])
-    if gate.title:
-        return gate
     title = f"`{' '.join(gate.command)}` ends with status 0" if gate.command else "a gate of this project"
-    return replace(gate, title=title)
+    return replace(gate, title=gate.title or title)
 
 
 def _list_problems(protocol: Protocol, gates_required: Sequence[str]) -> Iterator[Finding]:
     """Yield what is wrong with the list of gates itself."""
     if not gates_required:
-        yield _task("TSK701", "The task requires no gate.", "an empty list", fix=_all_gates(protocol))
+        names = [role.certifies for role in protocol.roles.values() if role.certifies]
+        names = names or [gate.id for gate in protocol.gates.values() if gate.by_command]
+        fix = f"List at least {', '.join(names)}." if names else f"Define a gate with a command in {FILE}, and list it."
+        yield _task("TSK701", "The task requires no gate.", "an empty list", fix=fix)
     for i, gate_id in enumerate(gates_required):
         shown = rules.quote(gate_id)
         if gate_id in gates_required[:i]:
@@ -221,9 +219,3 @@ def _roster_gaps(protocol: Protocol, gates_required: Sequence[str], page: str | 
 
 def _task(code: str, message: str, found: str, expected: str = "", fix: str = "") -> Finding:
     return rules.finding(code, message, found=found, expected=expected, fix=fix, field="GATES_REQUIRED")
-
-
-def _all_gates(protocol: Protocol) -> str:
-    names = [role.certifies for role in protocol.roles.values() if role.certifies]
-    names = names or [gate.id for gate in protocol.gates.values() if gate.by_command]
-    return f"List at least {', '.join(names)}." if names else f"Define a gate with a command in {FILE}, and list it."

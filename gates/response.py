@@ -69,16 +69,9 @@ def judge_response(
 ) -> Judged:
     """Judge a response and, unless `evidence` is false, the evidence that it cites.
 
-    Args:
-        text: The response.
-        root: The folder that paths are relative to.
-        protocol: The tables in force.
-        inputs: How strictly missing inputs are judged.
-        expected: What the assignment says, and what a run knows.
-        extract: Find the one envelope inside a message that wraps it.
-        max_bytes: The largest response that is read; default: the envelope's own limit.
-        evidence: Whether the evidence files are read.
-        shared_only: Whether only shared files (`gates.shared`) exist for the answer.
+    `inputs` is how strictly missing inputs are judged; `extract` finds the one envelope inside a message that wraps it;
+    `max_bytes` is by default the envelope's own limit; with `shared_only`, only shared files (`gates.shared`) exist for
+    the answer.
     """
     from interlock.envelope import MAX_BYTES, validate  # noqa: PLC0415
 

@@ -56,8 +56,7 @@ def tree_files(root: str | Path, patterns: Iterable[str]) -> dict[str, str]:
         `120000` a symbolic link, whose digest is that of its target's text; `other` (without digest) a pipe, socket
         or device.
     """
-    found = dict(_walk(os.fspath(root), compile_scope(patterns)))
-    return dict(sorted(found.items()))
+    return dict(sorted(_walk(os.fspath(root), compile_scope(patterns))))
 
 
 def tree_digest(root: str | Path, patterns: Iterable[str]) -> str:
@@ -176,13 +175,9 @@ class _Folder:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look found; threads that look at the same time replace it whole.
+    """What one look found, as `tree_files` and `tree_digest` return it; threads that look at once replace it whole.
 
-    Args:
-        folders: What the next look is compared with.
-        files: The files in scope, as `tree_files` lists them.
-        digest: Their digest, as `tree_digest` returns it.
-        at: When it began, on the clock of `time.monotonic`.
+    The next look is compared with `folders`; it began `at` a time on the clock of `time.monotonic`.
     """
 
     folders: Mapping[str, _Folder]
@@ -325,7 +320,9 @@ def _value(root: str, path: str) -> str:
         if not stat.S_ISREG(status.st_mode):
             return "other"
         if status.st_size > MAX_FILE_BYTES:
-            raise _too_large(path, status.st_size)
+            message = f"{path!r} is in the task's scope and has {status.st_size} bytes"
+            fix = f"Remove it, or leave it out of the scope with the pattern `!{path}`."
+            raise TreeError("TREE106", path, f"{message}; the most for one file are {MAX_FILE_BYTES}.", fix)
         # Most files come with one read, which is shorter than what was asked for.
         digest, asked = hashlib.sha256(), min(status.st_size + 1, _CHUNK_BYTES)
         while chunk := os.read(descriptor, asked):
@@ -337,15 +334,6 @@ def _value(root: str, path: str) -> str:
     finally:
         os.close(descriptor)
     return f"{'100755' if status.st_mode & stat.S_IXUSR else '100644'} {digest.hexdigest()}"
-
-
-def _too_large(path: str, size: int) -> TreeError:
-    return TreeError(
-        "TREE106",
-        path,
-        f"{path!r} is in the task's scope and has {size} bytes; the most for one file are {MAX_FILE_BYTES}.",
-        f"Remove it, or leave it out of the scope with the pattern `!{path}`.",
-    )
 
 
 def _unreadable(path: str, error: OSError) -> TreeError:

@@ -52,7 +52,11 @@ class _Tickets(NamedTuple):
 
 
 class HeadError(GraphError):
-    """A head on the command line is not one."""
+    """A head on the command line is not one.
+
+    Fix: A head shows that no line was cut from a journal. Copy it whole, RUN:SEQ:HASH, as the end of the run or
+    `interlock verify` printed it.
+    """
 
     code = "RUN608"
 

@@ -1,5 +1,6 @@
 """Every code that Interlock prints, from the tables of the packages: what it means, why, and what to do."""
 
+import inspect
 import re
 from collections.abc import Iterable
 from importlib import import_module
@@ -38,23 +39,27 @@ def catalog() -> dict[str, Rule]:
     from interlock.graph import TICKET_RULES as TICKETS  # noqa: PLC0415
     from interlock.install.errors import CODES as INSTALL  # noqa: PLC0415
     from interlock.journal.errors import RULES as JOURNAL  # noqa: PLC0415
-    from interlock.reservations.rules import RULES as RESERVATIONS  # noqa: PLC0415
+    from interlock.reservations import rules as reservations  # noqa: PLC0415
     from interlock.server import rules as server  # noqa: PLC0415
 
-    tables = (GATES, QUESTIONS, TICKETS, INSTALL, JOURNAL, FILES, server.CODES, server.RULES, rules(RESERVATIONS))
+    tables = (GATES, QUESTIONS, TICKETS, INSTALL, JOURNAL, FILES, server.CODES, server.RULES)
+    leases = {code: (title, reservations.REMEDIES[code]) for code, title in reservations.RULES.items()}
+    tables += (rules(leases, reservations.SOURCE),)
     rows = (*_of_errors(), *ENVELOPE, *RUNS, *(row for table in tables for row in table.values()), UNREADABLE)
     return {row.code: row for row in sorted(rows, key=lambda row: row.code)}
 
 
 def _of_errors() -> Iterable[Rule]:
-    """Return a row for each error with a code of its own: what its class says of it."""
+    """Return a row for each error with a code of its own: the first line of its class, and the paragraph `Fix:`."""
     for module in _WITH_ERRORS:
         import_module(f"interlock.{module}")
-    titles: dict[str, str] = {}
+    found: dict[str, tuple[str, str]] = {}
     waiting = [InterlockError]
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         if re.fullmatch(CODE, vars(kind).get("code", "")) and kind is not InterlockError:
-            titles[kind.code] = (kind.__doc__ or "").partition("\n")[0]
-    return rules(titles).values()
+            title, _, more = inspect.cleandoc(kind.__doc__ or "").partition("\n")
+            fix = more.partition("Fix: ")[2].partition("\n\n")[0]
+            found[kind.code] = title, " ".join(fix.split())
+    return rules(found).values()

@@ -114,7 +114,11 @@ class Redactor:
 
 
 class KeyRefused(InterlockError):  # noqa: N818 - reads as what it says at the place that catches it
-    """A text that names something holds a key."""
+    """A text that names something holds a key.
+
+    Fix: Keys are taken out of prose, but a name is kept as it is, in journals and messages. Take the key out of the
+    name; where it was shown already, replace the key.
+    """
 
     code = "KEY101"
 

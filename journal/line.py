@@ -10,6 +10,7 @@ from json.encoder import encode_basestring_ascii
 from typing import Any, Final, NamedTuple, cast
 
 from interlock.core.finding import Finding
+from interlock.core.json import canonical
 from interlock.journal.errors import flaw
 
 MAX_LINE_BYTES: Final = 256 * 1024
@@ -114,18 +115,7 @@ class Link(NamedTuple):
     hash: str
 
 
-_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _text = encode_basestring_ascii
-
-
-def canonical(value: object) -> bytes:
-    """Return the one byte form of a JSON value: sorted keys, no spaces, ASCII.
-
-    Raises:
-        ValueError: for NaN, infinity and integers too long to print.
-        TypeError: for what is not JSON.
-    """
-    return _ENCODER.encode(value).encode("ascii")
 
 
 def not_json(value: object, depth: int = 0) -> str:

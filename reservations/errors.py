@@ -4,34 +4,51 @@ from interlock.core.errors import Exit, InterlockError
 
 
 class ReservationError(InterlockError):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    Fix: It has no code of its own: do what its message says, then call again.
+    """
 
     code = "RSV900"
 
 
 class StoreBusyError(ReservationError):
-    """Another transaction took too long."""
+    """Another transaction took too long.
+
+    Fix: One process writes at a time. Call again; if it lasts, another process hangs: end that one.
+    """
 
     code = "RSV901"
     exit_code = Exit.SYSTEM
 
 
 class StoreDamagedError(ReservationError):
-    """The stored rows cannot be read, or were written by a newer version."""
+    """The stored rows cannot be read, or were written by a newer version.
+
+    Fix: No lease is granted on rows that cannot be read. After an upgrade elsewhere, upgrade this program too; else
+    move the file away, which ends every lease, and see `interlock doctor`.
+    """
 
     code = "RSV902"
     exit_code = Exit.SYSTEM
 
 
 class StoreUnwrittenError(ReservationError):
-    """The store cannot be made or written."""
+    """The store cannot be made or written.
+
+    Fix: The folder is missing, read-only or full, or the file is a link. Make `.interlock` of the checkout
+    writable.
+    """
 
     code = "RSV903"
     exit_code = Exit.SYSTEM
 
 
 class SettingsError(ReservationError):
-    """`[reservations]` of the configuration is wrong, at a key such as `reservations.timeout_minutes.urgent`."""
+    """`[reservations]` of the configuration is wrong, at a key such as `reservations.timeout_minutes.urgent`.
+
+    Fix: An unknown key or a value out of bounds would leave files unguarded. Correct it in interlock.toml.
+    """
 
     code = "RSV904"
 
@@ -41,7 +58,10 @@ class SettingsError(ReservationError):
 
 
 class KeyInNameError(ReservationError):
-    """What names an agent or a file holds a key of the environment, and names are kept as they are."""
+    """What names an agent or a file holds a key of the environment, and names are kept as they are.
+
+    Fix: Names are kept in the store and shown to others. Leave the key out, and replace it where it was shown.
+    """
 
     code = "KEY101"
 

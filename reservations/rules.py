@@ -7,6 +7,8 @@ from interlock.core import text as core
 from interlock.core.finding import Finding
 from interlock.reservations.answers import Conflict, Refusal
 
+SOURCE: Final = "Interlock: no two agents edit one file at once, and each can tell what another does"
+
 MAX_SHOWN: Final = 120
 """So many characters of what was found are shown."""
 
@@ -45,6 +47,60 @@ RULES: Final = {
     "RSV307": "A lease with no_force is never taken by escalation.",
 }
 """Code to rule. RSV9xx are errors of the store and the settings (`errors`)."""
+
+REMEDIES: Final = {
+    "RSV101": "It is absolute, has `..`, or names the root itself. Write it like `src/app.py` or `src/**`.",
+    "RSV102": "Close the bracket or brace, or write `[*]` for the character itself.",
+    "RSV103": (
+        "Patterns are compared with each other in every call. Use fewer braces and wildcards, or several patterns."
+    ),
+    "RSV104": (
+        "Name what you edit next; of more than a call takes, send a wider pattern such as `src/**`, or two calls."
+    ),
+    "RSV105": "Send what the tool's schema says; the message names the argument and its bounds.",
+    "RSV106": "A repeated call gets the first answer again. Send the same arguments, or a new key for a new call.",
+    "RSV107": (
+        "Journal and messages name agents, and `interlock` is the service itself. Set INTERLOCK_AGENT_ID to another."
+    ),
+    "RSV201": "Work on something else, wait with `reserve_files(wait_seconds=…)`, or ask for it: `request_release`.",
+    "RSV202": "Release your own, which `my_reservations` lists; ask the holder of another with `request_release`.",
+    "RSV203": (
+        "Leases end by release, by time, or when their agent is gone. `my_reservations` lists those that you hold."
+    ),
+    "RSV204": "Release what they wait for, then reserve everything that you need in one call.",
+    "RSV205": "Release what you no longer edit, or hold a wider pattern in place of many.",
+    "RSV206": "It was never reserved, or ended meanwhile: reserve it, read the file again, then act.",
+    "RSV207": "It would overwrite work that is not saved. Leave out their files, or wait until they are released.",
+    "RSV208": (
+        "Nothing changed under a lease of yours, or a merge is at work. Reserve what you edited, or finish the merge."
+    ),
+    "RSV209": "Somebody committed what another agent was editing. Have the holder commit it, or confirm it in review.",
+    "RSV210": (
+        "Without the record nobody can tell whose work it is. Commit with `interlock commit`, or confirm it in review."
+    ),
+    "RSV211": (
+        "An edit made from the old text would undo theirs. Read the file again, then edit; it is reserved for you."
+    ),
+    "RSV212": "What is saved now could be lost. Wait some seconds, read the file again, then make the same edit.",
+    "RSV213": (
+        "Who writes them moves everybody's work or leases. Use git's commands, such as `git config`, or ask a person."
+    ),
+    "RSV214": (
+        "A merge that took one side whole drops the other. Merge anew and keep both, or have the holder confirm it."
+    ),
+    "RSV215": (
+        "What is not spelled out could touch files of others. Write program and paths plainly, without "
+        "`eval`, expansions or commands that are read from a file."
+    ),
+    "RSV301": "Agents exist from their first call. `list_agents` names those that are here.",
+    "RSV302": "Shorten it and point at a file; a typed body has just the fields that the message lists.",
+    "RSV303": "Ask the holder, whom `my_reservations` and a refusal name; what nobody holds can be reserved at once.",
+    "RSV304": "Use the `thread_id` that `request_release` returned, or that came with the request.",
+    "RSV305": "It was sent to somebody else, answered, or taken back. Answer the requests of your own inbox.",
+    "RSV306": "The requester plans with it. Send `eta_minutes`, a whole number from 1 on.",
+    "RSV307": "Its holder asked for that. Wait, write to the holder, or ask a person.",
+}
+"""Code to how a breach comes about and what to do, for `interlock explain`."""
 
 
 def refuse(

@@ -3,10 +3,10 @@
 The entry points of agents bound what they answer; the command line and everything inside gets the whole.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from interlock.core.json import compact
 from interlock.reservations.answers import AgentsAnswer, LeaseInfo, MineAnswer
 from interlock.reservations.rules import shown
 
@@ -84,7 +84,7 @@ def page_of_agents(answer: AgentsAnswer, cursor: int | None) -> AgentsAnswer:
 
 def size(value: object) -> int:
     """Return how many bytes a value has as JSON in UTF-8, without blanks."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+    return len(compact(value).encode("utf-8", "replace"))
 
 
 def _token(row: LeaseInfo) -> int:

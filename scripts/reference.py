@@ -17,6 +17,7 @@ import click
 from interlock.catalog import catalog
 from interlock.cli.main import SECTIONS, interlock
 from interlock.core.errors import MEANINGS
+from interlock.core.rule import OURS
 from interlock.envelope.protocol import GATES, OTHER_GATE, ROLES, STATUS_MEANING, STATUS_OWNER, TRANSITIONS
 from interlock.gates.config import BOUNDS, Config
 from interlock.gates.sealed.settings import Seal
@@ -50,7 +51,7 @@ PREFIXES: Final = {
 }
 """What the codes of each prefix are about; a prefix without a row stops the build."""
 
-UNSAID: Final = {"Follow the fix of the message.", "Interlock: what cannot be checked is refused with a reason"}
+UNSAID: Final = {"", OURS}
 """What the rows of several tables share, and so says nothing of one of them."""
 
 _PLAIN: Final = {str: "text", bool: "`true` or `false`", int: "whole number", float: "number"}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, cast
 from anyio import to_thread
 from pydantic import Field
 
+from interlock.core.json import compact
 from interlock.reservations import (
     Caller,
     Reservations,
@@ -43,7 +44,6 @@ from interlock.reservations.answers import (
 )
 from interlock.server.app import READS, SENDS, WRITES, InterlockServer
 from interlock.server.places import Places
-from interlock.server.results import compact
 from interlock.server.trust import without_sight
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """What a tool answers: structured JSON with the same JSON as text, and errors that say what to do."""
 
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -9,6 +8,7 @@ from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 
 from interlock.core.finding import Finding
+from interlock.core.json import compact
 from interlock.redaction import Redactor
 from interlock.server.rules import refusal_data
 
@@ -31,11 +31,6 @@ class ToolAnswer(FuncMetadata):
             return super().convert_result(result)
         data = cast("Mapping[str, Any]", result)
         return CallToolResult(content=[TextContent(type="text", text=compact(data))], structured_content=dict(data))
-
-
-def compact(data: object) -> str:
-    """Return JSON without blanks."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def refused_call(problems: Sequence[Finding]) -> CallToolResult:

@@ -61,7 +61,10 @@ RULES: Final = {
 CODES: Final = rules({
     "MCP301": ("A toolset is one that exists.", "Name one of those that the message lists."),
     "MCP302": ("A role is one of the roster.", "Name one of the roles that the message lists."),
-    "MCP303": ("A subscription names a resource and fits into the bounds.", "Follow the fix of the message."),
+    "MCP303": (
+        "A subscription names a resource and fits into the bounds.",
+        "Subscribe to one of `resources/templates/list`, and unsubscribe from what is over.",
+    ),
     "MCP401": ("A token answers for its own role.", "Name that role, or call with the token of the other."),
     "MCP402": ("A role takes part in the run.", "Name one of the roles of the run."),
     "MCP403": (
@@ -93,7 +96,10 @@ CODES: Final = rules({
     "WEB421": ("A request is addressed to this server.", "Send the host name that the server serves."),
     "WEB429": ("A caller stays within its share.", "Wait as long as `Retry-After` says."),
     "WEB500": ("A page is made without a defect.", "Report it with what the server printed."),
-    "WEB901": ("The file of the pages' sessions is the owner's alone.", "Follow the fix of the message."),
+    "WEB901": (
+        "The file of the pages' sessions is the owner's alone.",
+        "Whoever reads it can act as a person: `chmod 600` it where its folder is yours, or remove it.",
+    ),
     "WEB902": ("The file of the pages' sessions is what Interlock wrote.", "Remove it, and open a new link."),
     "WEB903": ("A session that is ended is open.", "Reload the list."),
     "WEB431": ("The head of a request is bounded.", "Send fewer or shorter headers."),

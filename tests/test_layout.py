@@ -4,12 +4,16 @@ import ast
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.table import each_row
 
@@ -224,9 +228,46 @@ def test_the_lock_pins_every_package_exactly_and_names_no_address() -> None:
     assert [line for line in lines if not re.fullmatch(r"[a-z0-9-]+==[0-9][A-Za-z0-9.+]*", line)] == []
 
 
-def test_the_lock_holds_every_package_that_the_project_asks_for() -> None:
+def _asked() -> dict[str, Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    asked = [*project["dependencies"], *(text for extra in project["optional-dependencies"].values() for text in extra)]
-    names = {re.split(r"[\[<>=!~; ]", text)[0].lower().replace("_", "-") for text in asked} - {project["name"]}
-    locked = {line.partition("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines()}
-    assert names - locked == set()
+    texts = [*project["dependencies"], *(text for extra in project["optional-dependencies"].values() for text in extra)]
+    return {canonicalize_name(each.name): each for each in map(Requirement, texts) if each.name != project["name"]}
+
+
+def test_the_lock_holds_every_package_that_the_project_asks_for() -> None:
+    lines = (line.partition("==") for line in (ROOT / "requirements.lock").read_text().splitlines())
+    locked = {name: version for name, _, version in lines}
+    assert {name for name, each in _asked().items() if not each.specifier.contains(locked.get(name, "0"))} == set()
+
+
+PRIVATE = {
+    # The tool manager, the low-level server, the subscriptions and a request's connection.
+    "mcp": ("server/app.py", "._tool_manager", "tests/server/test_app.py"),
+    "mcp-types": ("server/sessions.py", "mcp_types.version", "tests/server/test_sessions.py"),
+    # The form of its expressions, and the class of a pattern.
+    "pathspec": ("gates/sealed/listing.py", "pathspec.patterns.gitignore.spec", "tests/gates/sealed/test_listing.py"),
+    # Its protocol over h11, and when that calls what.
+    "uvicorn": ("server/http.py", "uvicorn.protocols.http.h11_impl", "tests/server/test_http_bounds.py"),
+}
+"""Of which dependencies a part is used that is not public: where, by what text, and where that is tested."""
+
+
+def test_a_dependency_of_which_a_private_part_is_used_is_capped() -> None:
+    asked = _asked()
+    for name, (module, text, tests) in PRIVATE.items():
+        assert text in (ROOT / module).read_text(), f"{module} uses no {text} any more: take the cap of {name} out"
+        assert (ROOT / tests).is_file()
+        assert any(each.operator == "<" for each in asked[name].specifier), name
+
+
+def test_what_the_product_imports_is_asked_for() -> None:
+    probes = ROOT / "gates" / "sealed" / "probes"  # they run under the interpreter of another project
+    found = set[str]()
+    for path in _modules(*ROOMS, "interlock"):
+        if probes not in (ROOT / path).parents:
+            for match in re.finditer(r"^ *(?:from|import) (\w+)", (ROOT / path).read_text(), re.MULTILINE):
+                found.add(match[1])
+    owners = packages_distributions()
+    others = {name: owners[name] for name in found - sys.stdlib_module_names - {"interlock"} if name in owners}
+    assert len(others) > 10
+    assert {name for name, made in others.items() if not {*map(canonicalize_name, made)} & {*_asked()}} == set()

@@ -14,11 +14,8 @@ __all__ = ["Subject", "check_collected", "check_gate"]
 def check_gate(gate: GateSpec, subjects: Sequence[Subject], *, in_run: bool, tree: str | None = None) -> list[Finding]:
     """Judge the evidence of one gate; it is passed when no finding is an error.
 
-    Args:
-        gate: The gate's row; its id opens each message.
-        subjects: The files; those under keys that the gate does not use are left aside.
-        in_run: Whether this is a graph run, where a machine must be able to judge everything.
-        tree: The digest of the tree that a report must name, in a run; None when it is not known.
+    Files under keys that the gate does not use are left aside. In a graph run, a machine must be able to judge
+    everything, and a report must name the tree by its digest, where that is known.
     """
     keys = EVIDENCE_KEYS if gate.any_evidence else gate.evidence
     by_key: dict[EvidenceKey, Subjects] = {key: [s for s in subjects if s.key == key] for key in keys}

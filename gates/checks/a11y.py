@@ -30,7 +30,6 @@ _SHARE: Final = Leaf(
     "is no number from 0 to 1",
 )
 _OF_REPORT: Final[Shape] = {"engines": [{"name": TEXT, "version": FILLED}], "frames": [{"withheld": _SHARE}]}
-_BEST_PRACTICE: Final = "best-practice"
 SHOWN: Final = 5
 """So many violations are listed in full; the rest are counted."""
 
@@ -93,9 +92,8 @@ def _judge(gate: str, subject: Subject, results: list[dict[str, Any]]) -> list[F
     failed = [result for result in results if result.get("error") is not None]
     if failed:
         message = f"{len(failed)} frame{'s'[: len(failed) != 1]} of the page could not be analysed."
-        found = "; ".join(
-            f"{rules.quote(str(row.get('url', 'a frame')))}: {rules.quote(str(row['error']))}" for row in failed[:SHOWN]
-        )
+        rows = ((str(result.get("url", "a frame")), str(result["error"])) for result in failed[:SHOWN])
+        found = "; ".join(f"{rules.quote(url)}: {rules.quote(error)}" for url, error in rows)
         findings.append(subject.finding("EVD545", gate, message, found=found))
     withheld = [result for result in results if result.get("withheld", 0) > MAX_WITHHELD]
     if withheld:
@@ -141,7 +139,7 @@ def _is_best_practice(item: dict[str, Any]) -> bool:
     """Return whether a rule is about good practice alone, and no part of WCAG."""
     tags: object = item.get("tags")
     names = [str(tag) for tag in cast("list[object]", tags)] if isinstance(tags, list) else []
-    return _BEST_PRACTICE in names and not any(name.startswith("wcag") for name in names)
+    return "best-practice" in names and not any(name.startswith("wcag") for name in names)
 
 
 def _listing(items: list[dict[str, Any]]) -> str:

@@ -30,9 +30,7 @@ def _check(gate: str, subject: Subject, *, in_run: bool) -> list[Finding]:
         return [
             subject.finding("EVD534", gate, f"{subject.shown} is plain text; no machine judged it.", found="plain text")
         ]
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
+    lines = text.removesuffix("\n").split("\n") if text else []
     records: list[dict[str, Any]] = []
     for number, line in enumerate(lines, 1):
         try:

@@ -82,6 +82,17 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
         )  # fmt: skip
 
 
+def fault_of(kind: str, test: str, found: str, message: str = "", fix: str = "") -> Finding:
+    """Return one reason why tests do not pass, with its name in the evidence, one of `FAULTS`, as the code.
+
+    `test` is the id of the test, or the file; empty when the whole run is meant. `found` is what the run came to,
+    bounded; message and fix, one sentence each, are by default those of the kind and of its rule.
+    """
+    code, said = FAULTS[kind]
+    rule = rules.BY_CODE[code]
+    return Finding(kind, "error", test, message or said.format(test=test), found, rule.title, fix or rule.remedy)
+
+
 def _named(paths: Sequence[str]) -> str:
     """Name a few files in a sentence."""
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""

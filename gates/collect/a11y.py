@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from interlock.gates.checks.a11y import SCHEMA
 from interlock.gates.collect.cdp import CdpError
@@ -21,13 +21,10 @@ _NODE_KEYS: Final = ("target", "html", "impact", "failureSummary")
 
 @dataclass(frozen=True, slots=True)
 class AuditedFrame:
-    """What the engines said of one document.
+    """What the engines said of one document, by the name of each: its four lists of rule results.
 
-    Args:
-        url: Its address.
-        hidden: Whether nobody can perceive it; then no engine looked.
-        lists: By the engine's name, its four lists of rule results.
-        withheld: The share of what people see that is kept from assistive technology, 0 to 1.
+    No engine looked at one that is `hidden`, which nobody can perceive; `withheld` is the share of what people see that
+    is kept from assistive technology, 0 to 1.
     """
 
     url: str
@@ -45,12 +42,8 @@ class Audit:
     frames: tuple[AuditedFrame, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
-    """A page whose frames are being analysed: each with what the answers of its engines are waited for by."""
-
-    page: Page
-    frames: list[tuple[Frame, dict[str, tuple[int, int]]]]
+_Started: TypeAlias = list[tuple[Frame, dict[str, tuple[int, int]]]]
+"""The frames of a page that are being analysed, each with what the answers of its engines are waited for by."""
 
 
 def audit(pages: Sequence[Page], engines: Sequence[Engine]) -> list[Audit]:
@@ -58,8 +51,8 @@ def audit(pages: Sequence[Page], engines: Sequence[Engine]) -> list[Audit]:
 
     COL308 when a frame was not analysed, COL309 when the page hides its document from checkers.
     """
-    started = [_start(page, engines) for page in pages]
-    return [_finish(item) for item in started]
+    started = [(page, _start(page, engines)) for page in pages]
+    return [_finish(page, frames) for page, frames in started]
 
 
 def _start(page: Page, engines: Sequence[Engine]) -> _Started:
@@ -67,7 +60,7 @@ def _start(page: Page, engines: Sequence[Engine]) -> _Started:
     _open_closed_shadows(page, frames)
     page.still(frames)
     visible = _visible(page, frames)
-    started: list[tuple[Frame, dict[str, tuple[int, int]]]] = []
+    started: _Started = []
     for frame in frames:
         asked: dict[str, tuple[int, int]] = {}
         started.append((frame, asked))
@@ -81,11 +74,10 @@ def _start(page: Page, engines: Sequence[Engine]) -> _Started:
             run = f"({script(engine.script)})({engine.options(in_frame=bool(frame.parent))})"
             source = f"{script('prepare')}\n{engine.source}\n;0"
             asked[engine.name] = (page.begin(frame, source), page.begin(frame, run))
-    return _Started(page, started)
+    return started
 
 
-def _finish(started: _Started) -> Audit:
-    page = started.page
+def _finish(page: Page, frames: _Started) -> Audit:
     audited = [
         AuditedFrame(
             frame.url,
@@ -93,9 +85,9 @@ def _finish(started: _Started) -> Audit:
             {name: _result(page, frame, name, asked[name]) for name in asked},
             page.evaluate(frame, script("withheld")) if asked else 0.0,
         )
-        for frame, asked in started.frames
+        for frame, asked in frames
     ]
-    children = sum(page.evaluate(frame, "window.length") for frame, asked in started.frames if asked)
+    children = sum(page.evaluate(frame, "window.length") for frame, asked in frames if asked)
     # A frame that came or went while the engines ran, or that the browser did not show, must not be skipped.
     if len(audited) - 1 < children or len(page.frames()) != len(audited):
         raise collector_error("COL308", f"{page.name} has {children} frames, and {len(audited) - 1} could be analysed.")

@@ -54,12 +54,10 @@ WORKERS: Final = ("worker", "shared_worker")
 _BINDING: Final = "__interlock"
 """The name under which js/freeze.js finds its way to the collector."""
 
-_JS: Final = Path(__file__).parent / "js"
-
 
 def script(name: str) -> str:
     """Return the text of one of this package's scripts."""
-    return (_JS / f"{name}.js").read_text(encoding="utf-8")
+    return (Path(__file__).parent / "js" / f"{name}.js").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +189,10 @@ class Page:
 
     def size(self, *, turned: bool = False) -> None:
         """Give the window its size, or that of a device which is turned by a quarter."""
-        self._connection.post("Emulation.setDeviceMetricsOverride", self._metrics(turned=turned), self._session)
+        sides = (self.width, HEIGHTS.get(self.width, HEIGHTS[1280]))
+        width, height = reversed(sides) if turned else sides
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._connection.post("Emulation.setDeviceMetricsOverride", metrics, self._session)
 
     def stretch(self, width: int) -> None:
         """Give the window another width than that of the view, which is the last thing to be done with it."""
@@ -302,11 +303,6 @@ class Page:
             frame.get("unreachableUrl", ""),
             world["executionContextId"],
         )
-
-    def _metrics(self, *, turned: bool = False) -> dict[str, Any]:
-        sides = (self.width, HEIGHTS.get(self.width, HEIGHTS[1280]))
-        width, height = reversed(sides) if turned else sides
-        return {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
 
     # Events. They may post and raise, never call.
 

@@ -53,12 +53,8 @@ class Recorder:
 
     def told(self, text: str, url: str) -> None:
         """Take an uncaught exception or rejection that the page's handlers have not seen yet."""
-        if text.startswith(_LOOP_NOTICE):
-            return
-        if len(self._told) < MAX_RECORDS:
-            self._told.append((text, url))
-        else:
-            self.dropped += 1
+        if not text.startswith(_LOOP_NOTICE):
+            self._keep(self._told, (text, url))
 
     def request(self, kind: Kind, level: str, text: str, url: str, status: int | None = None) -> None:
         """Record what became of a request, once for each kind and address."""
@@ -109,7 +105,7 @@ class Recorder:
             rows.append(self._record("console", "error", f"interlock: the page swallowed {named}", url))
         return rows
 
-    def _keep(self, rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
+    def _keep(self, rows: list[Any], row: object) -> None:
         if len(rows) < MAX_RECORDS:
             rows.append(row)
         else:

@@ -1,25 +1,29 @@
-"""Making the evidence of a page: staged out of sight, published file by file, the manifest last."""
+"""Making the evidence of a page: staged out of sight, published file by file, the manifest last.
+
+A worker process looks at the page: started in a group of its own, given a time, and gone afterwards.
+"""
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
-from interlock.core.finding import Finding
 from interlock.core.locks import locked
+from interlock.core.process import capture
 from interlock.envelope.protocol import GATES, EvidenceKey
 from interlock.gates.checks import Subject, check_collected
 from interlock.gates.collect.browser import find_browser
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.collect.look import Look
-from interlock.gates.collect.process import run_worker
 from interlock.gates.collect.site import resolve_target
-from interlock.gates.evidence import EvidenceFile, path_finding, write_evidence
+from interlock.gates.evidence import path_finding, write_evidence
 from interlock.gates.manifest import Binding, Collection, Collector, collected_file, write_manifest
 
 COLLECTED: Final[dict[str, tuple[EvidenceKey, ...]]] = {
@@ -28,6 +32,11 @@ COLLECTED: Final[dict[str, tuple[EvidenceKey, ...]]] = {
 """The gates that ship whose evidence a browser makes, and the EVIDENCE keys of each."""
 
 TIMEOUT_SECONDS: Final = 60.0
+GRACE_SECONDS: Final = 5.0
+"""The worker keeps the time itself and says what it waited for; this is how much later the whole group is killed."""
+
+_NOISE: Final = (":CONSOLE:", "/dbus/", ":INFO:", ":WARNING:", "devtools_pipe_handler")
+"""Lines of Chromium that say nothing about why it failed."""
 
 
 def collect(
@@ -44,22 +53,12 @@ def collect(
 ) -> Collection:
     """Look at a page with a real browser and leave evidence of it, judged and bound.
 
-    Args:
-        gate: The gate that the evidence is for.
-        target: An HTML file relative to `root`, or an http(s) URL.
-        root: The folder of the project.
-        binding: Run, task, attempt and tree that the evidence is of.
-        categories: EVIDENCE keys to make; the gate's own when it is one of those that ship.
-        out: The folder that has `artifacts/`, when it is not `root`.
-        timeout_seconds: How long the browser may take.
-        look: How the page is looked at; the environment may say how long.
-        browser: A Chromium to use in place of the one that is found.
+    The target is an HTML file relative to `root`, or an http(s) URL; `categories` are the gate's own when it is one of
+    those that ship; `out` is the folder that has `artifacts/`, when it is not `root`; the environment may say how long
+    the look takes; `browser` is a Chromium to use in place of the one that is found.
 
-    Returns:
-        The collection; `ok` says whether its content passed, which is not an error of the collector.
-
-    Raises:
-        CollectorError: No evidence was made. Two collectors for the same place wait for each other.
+    Two collectors for the same place wait for each other. That the content did not pass, which `ok` says, is not an
+    error of the collector; that no evidence could be made is.
     """
     keys = tuple(categories or COLLECTED.get(gate, ()))
     if not keys or not set(keys) <= {"screenshots", "console", "a11y"}:
@@ -89,7 +88,8 @@ def collect(
                 for key, name in answer["files"]
             ]
             rows = tuple(collected_file(file, key) for key, file in files)
-            findings = tuple(finding for key in keys for finding in _judge(gate, key, files))
+            made = {key: [Subject(file, owner) for owner, file in files if owner == key] for key in keys}
+            findings = tuple(row for key in keys for row in check_collected(gate, key, made[key], in_run=True))
             ok = not any(finding.level == "error" for finding in findings)
             maker = Collector("interlock.collect", answer["made_with"])
             return write_manifest(place, Collection(gate, maker, binding, page.text, rows, ok, findings))
@@ -97,9 +97,40 @@ def collect(
             raise collector_error("COL311", f"The evidence could not be written: {error}.") from error
 
 
-def _judge(gate: str, key: EvidenceKey, files: list[tuple[EvidenceKey, EvidenceFile]]) -> list[Finding]:
-    """Apply the content check of one category, as strictly as a run does."""
-    return check_collected(gate, key, [Subject(file, key) for owner, file in files if owner == key], in_run=True)
+def run_worker(job: dict[str, Any], folder: Path, timeout_seconds: float) -> dict[str, Any]:
+    """Run one job, as `worker.work` takes it, in a worker and return its answer; it puts its files into the folder.
+
+    When this returns or raises, no process of the group is left: the browser's processes all hold the error pipe, and
+    its end is awaited. What the worker reported is raised, COL303 when it had to be killed, or COL310 when it failed
+    itself.
+    """
+    # -P: nothing is imported from the current folder, which belongs to the agents.
+    command = [sys.executable, "-P", "-m", "interlock.gates.collect.worker"]
+    whole = json.dumps({**job, "timeout_seconds": timeout_seconds}).encode() + b"\n"
+    seconds = timeout_seconds + GRACE_SECONDS
+    ended = capture(command, cwd=folder, env=None, timeout_seconds=seconds, stdin=whole, hold=True, grace_seconds=0.0)
+    if ended.timed_out:
+        raise collector_error("COL303", f"The collector was still at work {seconds:g} s after its start.")
+    try:
+        value: object = json.loads(ended.output)
+    except ValueError:
+        value = None
+    tail = _tail(ended.complaints)
+    if not isinstance(value, dict):
+        raise collector_error("COL310", f"The collector ended with status {ended.status} and no answer.{tail}")
+    answer = cast("dict[str, Any]", value)
+    if "error" in answer:
+        error = answer["error"]
+        message = error["message"] + (tail if error["code"] == "COL304" else "")
+        raise collector_error(error["code"], message, error["fix"])
+    return answer
+
+
+def _tail(complaints: bytes) -> str:
+    """Return the last telling lines of what the processes printed, for a message."""
+    lines = [line for line in complaints.decode(errors="replace").splitlines() if line.strip()]
+    telling = [line for line in lines if not any(noise in line for noise in _NOISE)]
+    return f" It printed: {' | '.join(telling[-5:])}"[:2000] if telling else ""
 
 
 def staging_folder(place: Path, gate: str, binding: Binding, keys: Sequence[EvidenceKey]) -> Path:
@@ -145,10 +176,9 @@ def _alone(path: Path) -> Generator[None]:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    try:
+    with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
+    return False
 
 
 def _remove_parts(folder: Path) -> None:
@@ -162,8 +192,6 @@ def _remove_parts(folder: Path) -> None:
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True

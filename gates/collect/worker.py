@@ -3,36 +3,34 @@
 It lives in a process group of its own with its browser. When the parent goes away stdin ends, and the group goes too.
 """
 
+import base64
 import json
 import os
 import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 from interlock.core.process import signal_group
-from interlock.gates.collect import a11y, visual
+from interlock.gates.checks.console import SCHEMA
+from interlock.gates.collect import a11y
 from interlock.gates.collect.browser import Browser
 from interlock.gates.collect.cdp import CdpError, Connection
 from interlock.gates.collect.engines import load_engines
 from interlock.gates.collect.errors import collector_error
 from interlock.gates.collect.look import Look, between, watch
-from interlock.gates.collect.page import Cookie, Page
+from interlock.gates.collect.page import HEIGHTS, MAX_HEIGHT, Cookie, Page
 from interlock.gates.collect.site import Target
 from interlock.gates.errors import CollectorError
 
 
 def work(job: dict[str, Any]) -> dict[str, Any]:
-    """Do one job.
+    """Do one job, and return pairs of EVIDENCE key and name as `files`, browser and engines as `made_with`.
 
-    Args:
-        job: `target` (text, url, folder), `categories`, `browser`, `folder` for the files, `timeout_seconds`,
-            `look`.
-
-    Returns:
-        `files`: pairs of EVIDENCE key and file name; `made_with`: browser and engines with their versions.
+    The job: `target` (text, url, folder), `categories`, `browser`, `folder` for the files, `timeout_seconds`, `look`.
 
     Raises:
         CollectorError: Any of the table in `errors`.
@@ -69,11 +67,16 @@ def _collect(
     used = load_engines() if "a11y" in wanted else ()
     views = [
         Page(connection, target, width, motion, look.scheme, look.cookie)
-        for width in visual.WIDTHS
+        for width in HEIGHTS
         for motion in look.motions
     ]
     watch(connection, views, look.seconds)
     files: list[list[str]] = []
+
+    def put(category: str, name: str, data: bytes) -> None:
+        (folder / name).write_bytes(data)
+        files.append([category, name])
+
     logs: list[list[dict[str, Any]]] = []
     audits: list[a11y.Audit] = []
     if used:
@@ -82,8 +85,7 @@ def _collect(
     for page in views:
         if "screenshots" in wanted and page.motion == look.motions[0]:
             connection.waiting_for = f"a screenshot of {target.text} at {page.width} px"
-            name = visual.write(folder, f"{target.slug}-{page.width}.png", visual.take_screenshot(page))
-            files.append(["screenshots", name])
+            put("screenshots", f"{target.slug}-{page.width}.png", take_screenshot(page))
     if used:
         connection.waiting_for = f"the analysis of {target.text} between the usual widths"
         for _ in between(connection, views[-1]):
@@ -94,12 +96,45 @@ def _collect(
     for page in views:
         page.close()
     if "console" in wanted:
-        log = visual.console_log(target, logs)
-        files.append(["console", visual.write(folder, f"{target.slug}.jsonl", log)])
+        put("console", f"{target.slug}.jsonl", console_log(target, logs))
     if used:
         report = json.dumps(a11y.merge(target, used, audits), indent=1, ensure_ascii=True).encode() + b"\n"
-        files.append(["a11y", visual.write(folder, f"{target.slug}.axe.json", report)])
+        put("a11y", f"{target.slug}.axe.json", report)
     return files, [f"{engine.name}/{engine.version}" for engine in used]
+
+
+def take_screenshot(page: Page) -> bytes:
+    """Return the whole page as PNG bytes, one pixel for one CSS pixel, nothing moving, at most MAX_HEIGHT high."""
+    page.still()
+    content = page.call("Page.getLayoutMetrics")["cssContentSize"]
+    if content["width"] > page.width:
+        page.recorder.console(
+            "warning", f"interlock: the page is {content['width']:.0f} px wide in a window of {page.width} px"
+        )
+    height = max(1, min(int(content["height"]), MAX_HEIGHT))
+    clip = {"x": 0, "y": 0, "width": page.width, "height": height, "scale": 1}
+    answer = page.call("Page.captureScreenshot", {"format": "png", "clip": clip, "captureBeyondViewport": True})
+    page.check()
+    return base64.b64decode(answer["data"])
+
+
+def console_log(target: Target, logs: list[list[dict[str, Any]]]) -> bytes:
+    """Return the console evidence: a header, then one record a line, in canonical JSON.
+
+    Of the views of one width, a record that the first has too is left out of the second.
+    """
+    records: list[dict[str, Any]] = []
+    known: Counter[str] = Counter()
+    for log in logs:
+        seen: Counter[str] = Counter()
+        for record in log:
+            name = json.dumps({**record, "motion": ""})
+            seen[name] += 1
+            if seen[name] > known[name]:
+                records.append(record)
+        known |= seen
+    header = {"schema": SCHEMA, "target": target.text, "widths": list(HEIGHTS), "records": len(records)}
+    return b"".join(json.dumps(row, ensure_ascii=True).encode() + b"\n" for row in (header, *records))
 
 
 def _end_with_parent() -> None:

@@ -11,15 +11,17 @@ import json
 import os
 import stat
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from interlock.core.json import canonical
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, is_left_out, list_tree, stamp_of, top_of
-from interlock.gates.sealed.store import Store, damaged, write
+from interlock.gates.sealed.store import Store, verified, write
 from interlock.gates.tree import MAX_FILE_BYTES, remember
 
 SCHEMA: Final = "interlock.base/1"
@@ -36,13 +38,9 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A frozen tree.
+    """A frozen tree: the checkout, the project's root relative to it, or empty, and the `sha256:…` of the manifest.
 
-    Args:
-        top: The checkout, absolute.
-        root: The project's root, relative to it; empty when it is the same.
-        files: Path relative to the top to its entry, sorted.
-        digest: `sha256:…` of the manifest.
+    `files` is path relative to the top to its entry, sorted.
     """
 
     top: Path
@@ -106,14 +104,8 @@ def load(root: Path, digest: str, top: str = "") -> Base:
 
 @lru_cache(maxsize=4)
 def _loaded(top: Path, digest: str, folder: str) -> Base:
-    path = Path(folder) / "bases" / digest.removeprefix("sha256:")
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise damaged(path, error.strerror or "unknown") from error
-    if f"sha256:{sha256(data).hexdigest()}" != digest:
-        raise damaged(path, "its content is not the one that was stored")
-    read: dict[str, Any] = json.loads(data)
+    name = digest.removeprefix("sha256:")
+    read: dict[str, Any] = json.loads(verified(f"{folder}/bases/{name}", name))
     return Base(top, read["root"], {name: Entry(*row) for name, row in read["files"].items()}, digest)
 
 
@@ -154,9 +146,15 @@ def read_entry(top: Path, path: str) -> tuple[Entry, bytes]:
     raise _unreadable(path, "it changes while it is read, or is no file")
 
 
+def is_entry(top: Path, path: str, entry: Entry) -> bool:
+    """Return whether a file or link of a tree is this entry; one that cannot be read is not."""
+    with suppress(SealError):
+        return read_entry(top, path)[0] == entry
+    return False
+
+
 def _kept(top: Path, root: str, files: dict[str, Entry]) -> Base:
-    value = {"schema": SCHEMA, "root": root, "files": files}
-    data = json.dumps(value, separators=(",", ":"), ensure_ascii=True, sort_keys=True).encode("ascii")
+    data = canonical({"schema": SCHEMA, "root": root, "files": files})
     digest = sha256(data).hexdigest()
     write(Store(top).folder / "bases" / digest, data)
     return Base(top, root, dict(sorted(files.items())), f"sha256:{digest}")

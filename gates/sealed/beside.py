@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Final
 
 from interlock.core.finding import Finding
+from interlock.gates.checks.sealed import fault_of
 from interlock.gates.sealed.compare import BaseList, file_of
 from interlock.gates.sealed.export import Plan
-from interlock.gates.sealed.faults import fault_of
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import CODE, above, is_code, kind_of
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, assert_never
 
 from interlock.core.finding import Finding
-from interlock.gates.sealed.faults import fault_of
+from interlock.gates.checks.sealed import fault_of
 from interlock.gates.sealed.outcomes import TestCase, TestRun, run_from_json
 from interlock.gates.sealed.static_tests import ANY_TEST, StaticTests
 
@@ -49,6 +49,12 @@ class BaseList:
         bad = (case.id for case in self.run.cases if case.outcome in _BAD)
         return (*bad, *(path for path, _ in self.run.broken))
 
+    @property
+    def allow_line(self) -> str:
+        """The line of configuration that allows what fails on the base; empty when all of it passes."""
+        quoted = ['"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in self.failing()]
+        return f"allow_failing = [{', '.join(quoted)}]" if quoted else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -80,15 +86,6 @@ def make_base_list(run: TestRun, again: TestRun | None = None) -> BaseList:
         return BaseList(run)
     first = set(run.collected) or {case.id for case in run.cases}
     return BaseList(run, tuple(sorted(first ^ set(again.collected))))
-
-
-def allow_failing_line(base: BaseList) -> str:
-    """Return the line of configuration that allows what fails on the base; empty when all of it passes."""
-    failing = base.failing()
-    if not failing:
-        return ""
-    quoted = ", ".join('"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in failing)
-    return f"allow_failing = [{quoted}]"
 
 
 def compare(
@@ -169,7 +166,7 @@ class _Comparing:
         for case in new:
             faults += self._proofs(None, case) if case.outcome in _GOOD else []
         faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in self.allow]
-        if not self._explained() and not self._all_allowed():
+        if self._nothing_ran():
             faults.append(fault_of("nothing_ran", "", _summary(self.counts)))
         if now.complete and not faults and self._unexplained(now.cases):
             faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
@@ -194,7 +191,7 @@ class _Comparing:
                 faults += self._unknown(case, gone)
         faults += self._files()
         left = self.more and gone and not now.cases and not faults
-        if not left and not self._explained() and not self._all_allowed():
+        if not left and self._nothing_ran():
             faults.insert(not now.complete, fault_of("nothing_ran", "", _summary(counts)))
         if now.complete and not faults and not left and self._unexplained(present.values()):
             faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
@@ -204,14 +201,11 @@ class _Comparing:
     def _unexplained(self, cases: Iterable[TestCase]) -> bool:
         return self.now.exit_status != 0 and not any(case.outcome in _BAD for case in cases)
 
-    def _explained(self) -> bool:
-        """Return whether a test passed, or failed, which is a fault of its own."""
-        return any(
-            case.outcome in _GOOD or (case.outcome in _BAD and not self._allows(case)) for case in self.now.cases
-        )
-
-    def _all_allowed(self) -> bool:
-        return bool(self.now.cases) and all(self._allows(case) for case in self.now.cases)
+    def _nothing_ran(self) -> bool:
+        """Return whether no test passed, or failed, which is a fault of its own, and not every one may fail."""
+        others = [case.outcome for case in self.now.cases if not self._allows(case)]
+        passed = any(case.outcome in _GOOD for case in self.now.cases)
+        return not passed and not any(outcome in _BAD for outcome in others) and bool(others or not self.now.cases)
 
     def _allows(self, case: TestCase) -> bool:
         return bool({case.id, _function(case.id), case.file} & self.allow)
@@ -232,10 +226,7 @@ class _Comparing:
             return [fault_of("failed", identity, "it had begun when the run ended")]
         if identity in self.now.deselected:
             return [fault_of("deselected", identity, "found, and left out of the run")]
-        broken = dict(self.now.broken)
-        if file in broken:
-            return []
-        if not self.now.complete:
+        if file in dict(self.now.broken) or not self.now.complete:
             return []
         reason = dict(self.now.skipped_files).get(file)
         return [
@@ -370,11 +361,8 @@ class _Comparing:
 
     def _files(self) -> list[Finding]:
         """Return the files that cannot be collected, and those that must have a test now and have none."""
-        faults: list[Finding] = []
         broken = dict(self.now.broken)
-        for path, message in broken.items():
-            if path not in self.allow:
-                faults.append(fault_of("not_collected", path, message))
+        faults = [fault_of("not_collected", *row) for row in broken.items() if row[0] not in self.allow]
         passed = {self._unlisted(case) for case in self.now.cases if case.outcome in _GOOD}
         for path, _ in self.base.run.broken:
             if path in broken or path in passed or path in self.allow or not self.now.complete:
@@ -415,10 +403,9 @@ def _summary(counts: Mapping[str, int]) -> str:
 
 def _ended(run: TestRun, wanted: Sequence[str] = ()) -> Finding:
     """Return the fault of a run that was stopped or did not say that it was finished; `wanted` are the base's tests."""
-    if not run.parsed:
-        how = "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
-        return fault_of("exit_status" if run.exit_status is not None else "incomplete", "", how)
     end = "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
+    if not run.parsed:
+        return fault_of("exit_status" if run.exit_status is not None else "incomplete", "", end)
     found = f"{end} after {len(run.cases)} of {len(run.collected or wanted)} tests"
     ended = {*run.running, *(case.id for case in run.cases)}
     for what, ids in (("running", run.running), ("not begun", [each for each in wanted if each not in ended])):

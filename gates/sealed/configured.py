@@ -80,12 +80,12 @@ class _Reading:
                     yield found
                     break
 
-    def scripts(self, text: str, folder: str = "") -> Iterator[str]:
+    def scripts(self, text: str) -> Iterator[str]:
         """Yield the scripts that a recipe names: by a shell's ending, none at all, or a folder of tools.
 
         What a script names or imports, relative to itself or the root, is a script too.
         """
-        pending, seen = [(text, folder)], set[str]()
+        pending, seen = [(text, "")], set[str]()
         while pending:
             text, folder = pending.pop()
             sourced = {*self.paths(_SOURCED.findall(text), folder)}

@@ -52,12 +52,10 @@ class Workspace:
     """Where the commands of one gate run: an export in its enclosure.
 
     Args:
-        case: The gate.
         plan: What the export held before any command ran in it.
         export: The folder that holds the tree.
         private: A folder for the command's HOME and for reports.
         bytecode: The folder with bytecode of dependencies, which is read-only; empty: commands write their own.
-        output: What its commands printed.
         programs: Path of a program to that of its copy that cannot be read.
         touched: What commands did to the files that the export held: as `TestRun.touched`.
         prepared: The files that `prepare` made.
@@ -138,7 +136,7 @@ class Workspace:
             Bind(os.fspath(self.export), os.fspath(base.top), writable=True),
             *(Bind(path, path) for path in (*case.kept, *case.places, *case.frozen.path_folders, *around)
               if not sandbox.is_system(path)),
-            Bind(os.fspath(sandbox.PROBES), os.fspath(sandbox.PROBES)),
+            Bind(os.fspath(runners.PROBES), os.fspath(runners.PROBES)),
             Bind(f"{self.private}/home", f"{_INSIDE}/home", writable=True),
             Bind(self.bytecode or f"{self.private}/bytecode", bytecode.INSIDE, writable=self.writes_bytecode),
         ]  # fmt: skip
@@ -165,12 +163,9 @@ class Workspace:
 def workspace(case: GateCase, plan: Plan, *, writes_bytecode: bool = False) -> Generator[Workspace]:
     """Make the export of a plan, to run commands in."""
     with case.base.store.export() as folder, sandbox.private_folder() as private:
-        _fill(case, plan, folder)
-        for name in ("home", "bytecode"):
-            os.mkdir(f"{private}/{name}")
-        here = Workspace(
-            case, plan, folder, private, bytecode.folder_of(case.bytecode), writes_bytecode=writes_bytecode
-        )
+        compiled = bytecode.folder_of(case.bytecode)
+        here = Workspace(case, plan, folder, private, compiled, writes_bytecode=writes_bytecode)
+        fresh_export(here, plan)
         with ExitStack() as held:
             if here.closed:
                 names = (*case.frozen.programs.values(), case.python)
@@ -181,20 +176,16 @@ def workspace(case: GateCase, plan: Plan, *, writes_bytecode: bool = False) -> G
 def fresh_export(here: Workspace, plan: Plan) -> None:
     """Make the export what its plan says once more, after commands ran in it; HOME and bytecode begin empty too."""
     for name in ("home", "bytecode"):
-        remove_tree(f"{here.private}/{name}")
+        if os.path.lexists(f"{here.private}/{name}"):
+            remove_tree(f"{here.private}/{name}")
         os.mkdir(f"{here.private}/{name}")
-    _fill(here.case, plan, here.export)
+    bring(plan, here.export)
+    if os.path.lexists(here.case.base.top / ".git"):
+        os.mkdir(here.export / ".git")  # by that tests find the top
+    if sandbox.level() == "none":
+        _link_kept(here.case, here.export)
     here.plan, here.prepared = plan, frozenset()
     here.touched.clear()
-
-
-def _fill(case: GateCase, plan: Plan, folder: Path) -> None:
-    """Make an export hold its plan, and an empty `.git` where the checkout has one: by that tests find the top."""
-    bring(plan, folder)
-    if os.path.lexists(case.base.top / ".git"):
-        os.mkdir(folder / ".git")
-    if sandbox.level() == "none":
-        _link_kept(case, folder)
 
 
 def execute(
@@ -202,11 +193,11 @@ def execute(
 ) -> Execution:
     """Run the gate's command with its probe, and read what came of it.
 
-    Args:
-        here: Where it runs.
-        collect_only: List the tests and run none.
-        only: Run these ids alone.
-        keep_going: Run the tests of other files where a file cannot be collected.
+    With `collect_only` tests are listed and none run, with `only` these ids alone; with `keep_going` the tests of other
+    files run where a file cannot be collected.
+
+    Raises:
+        CollectorError: The command cannot be started.
     """
     case, stream, printed, ended_tests = here.case, bytearray(), bytearray(), 0
     began = shown = time.monotonic()
@@ -225,6 +216,7 @@ def execute(
         printed.extend(data[: _MAX_REPORT_BYTES - len(printed)])
         here.output.add(data)
 
+    level: Level = "namespaces" if here.closed else "none"
     channel = Channel(take)
     try:
         plan = runners.Plan(
@@ -252,7 +244,7 @@ def execute(
         words = f"more than {_MAX_STREAM_BYTES >> 20} MiB were written to the probe's channel, and the run was ended"
         tests = TestRun(case.runner.name, complete=False, exit_status=None, problem=words)
         ended = Ended(0, time.monotonic() - began, "flood")
-        return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")
+        return Execution(tests, ended, here.output, level)
     finally:
         channel.close()
     if here.progress is not None and ended_tests:
@@ -260,7 +252,7 @@ def execute(
     report = read_report(place, here.export, _MAX_REPORT_BYTES) if launch.report == "file" else bytes(printed)
     tests = case.runner.read(launch, bytes(stream), report, exit_status=ended.exit_status)
     tests = replace(tests, touched=(*sorted(here.touched), *_planted(here, seen)))
-    return Execution(tests, ended, here.output, "namespaces" if here.closed else "none")
+    return Execution(tests, ended, here.output, level)
 
 
 def prepare(here: Workspace) -> str:

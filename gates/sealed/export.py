@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from interlock.gates.patterns import compile_scope
-from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, Entry, read_entry
+from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, Entry, is_entry, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Stamp, stamp_of
 from interlock.gates.sealed.protect import Protection, above
@@ -33,7 +33,6 @@ class Plan:
     """What an export holds.
 
     Args:
-        base: The base.
         files: Path relative to the top to its entry.
         laid_over: Paths whose content comes from the checkout.
         removed: Base files in scope that the work removed.
@@ -99,6 +98,10 @@ def plan_of(base: Base, present: Mapping[str, str], scope: Iterable[str], protec
     return Plan(base, files, frozenset(laid_over), tuple(removed), tuple(sorted(held_back)), tuple(added))
 
 
+_written: dict[str, dict[str, tuple[Stamp, Entry]]] = {}
+"""By folder, what this process wrote or verified there: path to stamp and entry."""
+
+
 def bring(plan: Plan, folder: Path) -> None:
     """Make a folder hold exactly what a plan says, and nothing else.
 
@@ -106,30 +109,23 @@ def bring(plan: Plan, folder: Path) -> None:
         SealError: `SEAL110` the store was changed, `SEAL121` a file in scope changed meanwhile, `SEAL122` the folder
             cannot be written.
     """
+    top = os.fspath(folder)
     try:
-        _bring(plan, os.fspath(folder))
+        known, store = _written.setdefault(top, {}), plan.base.store
+        if os.path.islink(top):
+            os.unlink(top)
+        os.makedirs(top, mode=0o700, exist_ok=True)
+        os.chmod(top, 0o700)
+        folders = {parent for path in plan.files for parent in above(path)}
+        there = _clear(plan, top, folders, known)
+        for path in sorted(folders - there.keys(), key=len):
+            os.mkdir(f"{top}/{path}", 0o755)
+        for path, entry in plan.files.items():
+            if path not in there:
+                known[path] = (_write(plan, store, top, path, entry), entry)
     except OSError as error:
         message = f"The export {folder} cannot be written: {error.strerror}."
         raise SealError("SEAL122", message, "Make room on the disk, and let nothing else write there.") from error
-
-
-_written: dict[str, dict[str, tuple[Stamp, Entry]]] = {}
-"""By folder, what this process wrote or verified there: path to stamp and entry."""
-
-
-def _bring(plan: Plan, folder: str) -> None:
-    known, store = _written.setdefault(folder, {}), plan.base.store
-    if os.path.islink(folder):
-        os.unlink(folder)
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    os.chmod(folder, 0o700)
-    folders = {parent for path in plan.files for parent in above(path)}
-    there = _clear(plan, folder, folders, known)
-    for path in sorted(folders - there.keys(), key=len):
-        os.mkdir(f"{folder}/{path}", 0o755)
-    for path, entry in plan.files.items():
-        if path not in there:
-            known[path] = (_write(plan, store, folder, path, entry), entry)
 
 
 def put(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Plan:
@@ -180,7 +176,7 @@ def touched(plan: Plan, folder: Path, written: Collection[str] = ()) -> tuple[st
             stamp = stamp_of(os.lstat(folder / path))
         same = path in known and known[path][0] == stamp
         if same and path in written:
-            same = tells and _is_entry(folder, path, entry)
+            same = tells and is_entry(folder, path, entry)
         if not same:
             found.append(path)
     return tuple(found)
@@ -241,15 +237,9 @@ def _holds(
         return True
     if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         return False
-    if _is_entry(Path(item.path).parent, item.name, entry):
+    if is_entry(Path(item.path).parent, item.name, entry):
         known[path] = (stamp, entry)
         return True
-    return False
-
-
-def _is_entry(folder: Path, path: str, entry: Entry) -> bool:
-    with suppress(SealError):  # tested code may have taken the right to read it
-        return read_entry(folder, path)[0] == entry
     return False
 
 

@@ -80,13 +80,8 @@ def freeze(
 ) -> Frozen:
     """Freeze what sealed gates need.
 
-    Args:
-        root: The project's root.
-        gates: The gates with how they are sealed.
-        base: The base to use; None: the tree as it is now.
-        path: PATH of the commands; None: that of this process.
-        progress: Called with the files done and the files in all.
-        note: Takes what is done beside that and may take a while.
+    The base is by default the tree as it is now, `path` the PATH of this process. `progress` is called with the files
+    done and the files in all; `note` takes what is done beside that and may take a while.
 
     Raises:
         CollectorError: The tree cannot be frozen, or the held-out checks of a gate cannot be used.

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from interlock.core.finding import Finding
 from interlock.core.process import Ended
+from interlock.gates.checks.sealed import fault_of
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
 from interlock.gates.sealed import beside
@@ -24,7 +25,6 @@ from interlock.gates.sealed.configured import configured_files
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import Execution, Workspace, execute, fresh_export, prepare, replacing, workspace
 from interlock.gates.sealed.export import Plan, plan_of
-from interlock.gates.sealed.faults import fault_json, fault_of
 from interlock.gates.sealed.heldout_run import run_held_out
 from interlock.gates.sealed.ignoring import base_ignores
 from interlock.gates.sealed.listing import list_tree
@@ -36,6 +36,7 @@ from interlock.gates.tree import TreeError, file_value, in_scope, paths_in_scope
 
 MAX_FAULTS: Final = 50
 _MAX_LISTED: Final = 200
+_FAULT_KEYS: Final = ("message", "found", "expected", "fix")
 _INLINE_RUST: Final = re.compile(rb"#\[(?:cfg\(test\)|test\b|tokio::test)")
 _INTERPRETER: Final = re.compile(r"(?:ba|da|z|k)?sh|python[\d.]*|node|ruby|perl|php")
 _AGAIN: Final = frozenset({"failed", "still_failing"})
@@ -177,8 +178,7 @@ class _Judging:
 
     @cached_property
     def base_files(self) -> tuple[str, ...]:
-        paths = map(self.case.base.outside, self.case.base.files)
-        return tuple(path for path in paths if path is not None)
+        return tuple(filter(None, map(self.case.base.outside, self.case.base.files)))
 
     def read(self, path: str) -> bytes | None:
         """Return the content of a file of the base, by its path relative to the root."""
@@ -196,9 +196,8 @@ class _Judging:
     @cached_property
     def changed(self) -> frozenset[str]:
         """Files of the export that differ from the base, relative to the root."""
-        base = self.case.base
-        paths = (base.outside(path) for path in (*self.plan.laid_over, *self.plan.removed))
-        return frozenset(path for path in paths if path is not None)
+        paths = (*self.plan.laid_over, *self.plan.removed)
+        return frozenset(filter(None, map(self.case.base.outside, paths)))
 
     def unprepared(self, here: Workspace, why: str) -> SealedRun:
         fault = fault_of("prepare", "", why)
@@ -414,7 +413,10 @@ def summary(case: GateCase, done: SealedRun, work: Work) -> dict[str, Any]:
         "tries": done.tries,
         **{name: list(values[:_MAX_LISTED]) for name, values in lists.items()},
         "heldout": None if done.heldout is None else dict(done.heldout),
-        "faults": [fault_json(row) for row in done.faults[:MAX_FAULTS]],
+        "faults": [
+            {"kind": row.code, "test": row.field, **{name: getattr(row, name) for name in _FAULT_KEYS}}
+            for row in done.faults[:MAX_FAULTS]
+        ],
         "more_faults": max(0, len(done.faults) - MAX_FAULTS),
     }
 

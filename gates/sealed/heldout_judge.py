@@ -14,12 +14,11 @@ import secrets
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 from interlock.gates.sealed.heldout import Case, HeldOutTable, Language, long_integers
+from interlock.gates.sealed.runners.base import PROBES
 
-PROBES: Final = Path(__file__).resolve().parent / "probes"
 MAX_TIMED_OUT: Final = 3
 """After so many calls without an answer in time, the others are not made."""
 
@@ -86,14 +85,7 @@ def judge_cases(
 
     with ThreadPoolExecutor(jobs) as pool:
         endings = list(pool.map(judge, table.cases))
-    return HeldOutResult(
-        total=len(endings),
-        passed=endings.count("passed"),
-        failed=endings.count("failed"),
-        errors=endings.count("error"),
-        timed_out=endings.count("timed_out"),
-        not_run=endings.count("not_run"),
-    )
+    return HeldOutResult(len(endings), *map(endings.count, ("passed", "failed", "error", "timed_out", "not_run")))
 
 
 def _judge(table: HeldOutTable, case: Case, execute: Execute, interpreter: tuple[str, ...]) -> Ending:
@@ -101,11 +93,8 @@ def _judge(table: HeldOutTable, case: Case, execute: Execute, interpreter: tuple
     call = {"program": table.program, "function": table.function, "args": case.args, "frame": frame}
     with long_integers():
         asked = json.dumps(call).encode("ascii") + b"\n"
-    status, timed_out, output = execute(
-        (*interpreter, str(PROBES / _PROBE[table.language])),
-        stdin=asked,
-        timeout_seconds=table.timeout_seconds,
-    )
+    argv = (*interpreter, str(PROBES / _PROBE[table.language]))
+    status, timed_out, output = execute(argv, stdin=asked, timeout_seconds=table.timeout_seconds)
     if timed_out:
         return "timed_out"
     answer = _answer(output, frame.encode("ascii")) if status == 0 else None
@@ -131,9 +120,8 @@ def _answer(output: bytes, frame: bytes) -> dict[str, Any] | None:
             answer: object = json.loads(line) if ended else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(answer, dict) or len(cast("dict[str, Any]", answer)) != 1:
-        return None
-    return cast("dict[str, Any]", answer)
+    found = cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}
+    return found if len(found) == 1 else None
 
 
 def same(found: object, expected: object, tolerance: float | None = None, absolute: float | None = None) -> bool:

@@ -10,13 +10,13 @@ from typing import Final
 
 from interlock.core.finding import Finding
 from interlock.core.text import closest
+from interlock.gates.checks.sealed import fault_of
 from interlock.gates.command import Output
 from interlock.gates.sealed.beside import shadowed
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, Comparison, compare, file_of
 from interlock.gates.sealed.execution import Workspace, execute, fresh_export, prepare
 from interlock.gates.sealed.export import Plan, folders_of, forget, put
-from interlock.gates.sealed.faults import fault_of
 from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, Language, load_held_out
 from interlock.gates.sealed.heldout_judge import judge_cases
 from interlock.gates.sealed.loaded import altered

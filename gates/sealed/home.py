@@ -10,7 +10,7 @@ _KEPT: Final = (
     ".cache", ".npm", ".cargo/registry", ".cargo/git", ".rustup", ".m2/repository", ".gradle/caches", "go/pkg/mod",
     ".local/share/uv", ".local/share/pnpm",
 )  # fmt: skip
-_DROPPED: Final = (".cache/go-build",)
+_DROPPED: Final = ".cache/go-build"
 """What was compiled from the work, and would be believed."""
 
 ENVIRONMENT: Final = {"PYTHONNOUSERSITE": "1", "GOENV": "off"}
@@ -24,9 +24,8 @@ def empty(home: str) -> None:
     """
     real = os.path.realpath(home)
     _strip(real, _KEPT)
-    for name in _DROPPED:
-        if os.path.isdir(path := f"{real}/{name}") and os.path.realpath(path) == path:
-            remove_tree(path)
+    if os.path.isdir(path := f"{real}/{_DROPPED}") and os.path.realpath(path) == path:
+        remove_tree(path)
 
 
 def _strip(folder: str, kept: Iterable[str]) -> None:

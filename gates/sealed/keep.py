@@ -16,10 +16,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from interlock.gates.sealed.base import FILE, LINK, Entry, read_entry
+from interlock.gates.sealed.base import FILE, LINK, Entry, is_entry, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import Listing, Stamp, stamp_of
-from interlock.gates.sealed.store import damaged, state_folder, write
+from interlock.gates.sealed.store import state_folder, verified, write
 
 SCRATCH: Final = frozenset({".cache", ".vite", ".vite-temp", ".vitest"})
 """Folders directly below a kept `node_modules` that tools write in; empty for a sealed gate, which may write there."""
@@ -78,11 +78,7 @@ def record(place: Place) -> str:
         _, before = _load(known)
         digest = known
     present = dict(_walk(place))
-    if (
-        digest
-        and len(before) == len(present)
-        and all(row == before.get(name, _NONE)[0] for name, row in present.items())
-    ):
+    if digest and present == {name: stamp for name, (stamp, _) in before.items()}:
         return digest
     files = {name: (stamp, _entry(place.path, name, stamp, before)) for name, stamp in present.items()}
     value = {"place": astuple(place), "files": files}
@@ -170,14 +166,8 @@ def changed(records: Records) -> Iterator[tuple[str, Change]]:
                 yield whole, "removed"
             elif name not in files:
                 yield whole, "added"
-            elif not _is(path, name, files[name][1]):
+            elif not files[name][1].sha256 or not is_entry(*_split(path, name), files[name][1]):
                 yield whole, "changed"
-
-
-def _is(path: str, name: str, entry: Entry) -> bool:
-    with suppress(SealError):
-        return bool(entry.sha256) and read_entry(*_split(path, name))[0] == entry
-    return False
 
 
 def leads_back(records: Records, top: Path) -> Iterator[str]:
@@ -238,15 +228,8 @@ def _records() -> Path:
 
 @lru_cache(maxsize=256)
 def _load(digest: str) -> tuple[Place, _Files]:
-    """Return what was recorded."""
-    path = _records() / digest
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise damaged(path, error.strerror or "unknown") from error
-    if sha256(data).hexdigest() != digest:
-        raise damaged(path, "its content is not the one that was stored")
-    read: dict[str, Any] = json.loads(data)
+    """Return what was recorded, and refuse a record that was changed."""
+    read: dict[str, Any] = json.loads(verified(_records() / digest, digest))
     where, but, deep = read["place"]
     files = {name: (Stamp(*stamp), Entry(*entry)) for name, (stamp, entry) in read["files"].items()}
     return Place(where, tuple(but), deep), files

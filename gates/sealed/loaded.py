@@ -10,12 +10,12 @@ import re
 from collections.abc import Collection, Iterable
 
 from interlock.core.finding import Finding
+from interlock.gates.checks.sealed import fault_of
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.base import LINK
 from interlock.gates.sealed.case import GateCase, not_sealed
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan
-from interlock.gates.sealed.faults import fault_of
 from interlock.gates.sealed.outcomes import TestRun
 
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d")

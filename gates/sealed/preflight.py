@@ -8,21 +8,22 @@ tree and command, so that a second run of the same task does not run them again.
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 from interlock.core.finding import Finding
-from interlock.core.process import Ended, environment_of
-from interlock.gates.command import KEPT_ENVIRONMENT, unstartable
+from interlock.core.process import environment_of
+from interlock.gates.command import KEPT_ENVIRONMENT
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.bytecode import folder_of
 from interlock.gates.sealed.case import GateCase
-from interlock.gates.sealed.compare import BaseList, allow_failing_line, compare, make_base_list
+from interlock.gates.sealed.compare import BaseList, compare, make_base_list
 from interlock.gates.sealed.execution import Workspace, compile_dependencies, execute, prepare, replacing, workspace
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.gate import Progress
@@ -31,7 +32,6 @@ from interlock.gates.sealed.listing import list_tree
 from interlock.gates.sealed.loaded import elsewhere, own_environment
 from interlock.gates.sealed.outcomes import TestRun, run_from_json
 from interlock.gates.sealed.places import ABSOLUTE
-from interlock.gates.sealed.sandbox import Pipes
 from interlock.gates.sealed.store import write
 
 _VERSION: Final = 5
@@ -57,6 +57,8 @@ _HINTS: Final = (
      "prepare", "a path of the project or /tmp: nothing else can be written in a sealed gate"),
 )  # fmt: skip
 """What a message of a failed test says about the key that helps; FOLDERS is replaced by the ignored folders."""
+
+_BY_THE_LOG: Final = "keep, env, prepare or network, by what the log says; `sealed = false` gives the seal up"
 
 _MISSING: Final = re.compile(
     r"(?:No such file or directory|FileNotFoundError|ENOENT|does not exist|not found|Cannot find|cannot open)"
@@ -98,11 +100,6 @@ class BaseCheck:
     level: str = field(default_factory=sandbox.level)
     bytecode: str = ""
 
-    @property
-    def allow_line(self) -> str:
-        """The line of configuration that allows what fails on the base; empty when all passes."""
-        return allow_failing_line(self.tests)
-
     def to_json(self) -> dict[str, Any]:
         """Return the check as JSON values."""
         return {
@@ -124,17 +121,14 @@ def check_base(
 ) -> BaseCheck:
     """Run the tests of the base, sealed and bare, unless that is known.
 
-    Args:
-        case: The gate.
-        progress: Takes what happens.
-        bare: Whether the checkout is still the base, so that the tests can run there too.
-        known: Whether what an earlier run found counts.
+    `bare`: the checkout is still the base, so that the tests can run there too. `known`: an earlier run counts.
 
     Raises:
         CollectorError: The command cannot be started, or the base cannot be exported.
     """
     parts = (_VERSION, case.frozen.base, case.command_digest, sandbox.level())
-    path = case.base.store.result_path(sha256(repr(parts).encode()).hexdigest()[:40])
+    key = sha256(repr(parts).encode()).hexdigest()[:40]
+    path = case.base.store.folder / "results" / f"{key}.json"
     if known:
         with suppress(OSError, KeyError, TypeError, ValueError):
             return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
@@ -148,10 +142,11 @@ def check_base(
         tests = replace(tests, touched=tuple(dict.fromkeys((*tests.touched, *sorted(replacing(here))))))
         again = execute(here, collect_only=True).tests if case.runner.collects and not failed else None
         bytecode = compile_dependencies(here)
-    log = f"{path}.log"
-    write(log, here.output.finish()[0])
+    log, (output, _) = f"{path}.log", here.output.finish()
+    write(log, output)
+    tail = output[-_TAIL_BYTES:].decode("utf-8", "replace")
     if failed:
-        said = here.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace").strip().rpartition("\n")[2]
+        said = tail.strip().rpartition("\n")[2]
         message = f"A command of `prepare` failed on the base: {failed}; {said[:_MAX_WORDS] or 'no output'}."
         fix = (
             "Correct it; it runs in an export, as the tests do, and finds the kept folders and the variables of `env`."
@@ -162,8 +157,7 @@ def check_base(
         return _kept(path, BaseCheck(listed, tests, (), case.runner.note, log, bytecode=bytecode))
     progress("the same tests run in the checkout itself, not sealed")
     unsealed = _bare(case, bytecode)
-    tail = here.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
-    faults = tuple(_faults(unsealed, tests, tail, _folders(case), lambda path: not _is_seen(case, path)))
+    faults = tuple(_faults(unsealed, tests, tail, _folders(case), partial(_is_unseen, case)))
     faults = faults or _no_use(case, tests, tail)
     return _kept(path, BaseCheck(listed, unsealed, faults, case.runner.note, log, bytecode=bytecode))
 
@@ -193,15 +187,8 @@ class _Bare(Workspace):
         own = {"PYTHONPYCACHEPREFIX": self.bytecode or f"{self.private}/bytecode", "PYTHONDONTWRITEBYTECODE": "1"}
         return {**known, "PATH": self.case.path, **own, **self.case.seal.env}
 
-    def run(self, argv: Any, *, env: Any = None, timeout_seconds: Any = None, pipes: Pipes | None = None) -> Ended:
-        try:
-            return sandbox.run(
-                argv, None, cwd=self.root, env=env or self.environment(),
-                timeout_seconds=timeout_seconds or self.case.gate.timeout_seconds,
-                pipes=pipes or Pipes(self.output.add),
-            )  # fmt: skip
-        except (OSError, ValueError) as error:
-            raise unstartable(self.case.gate, error, argv[0]) from error
+    def _program(self, argv: Sequence[str]) -> str:
+        return argv[0]
 
 
 def _bare(case: GateCase, compiled: str) -> TestRun:
@@ -216,9 +203,9 @@ def _bare(case: GateCase, compiled: str) -> TestRun:
             return TestRun(case.runner.name, problem=error.message)
 
 
-def _is_seen(case: GateCase, path: str) -> bool:
+def _is_unseen(case: GateCase, path: str) -> bool:
     seen = (os.fspath(case.base.top), *sandbox.SYSTEM, *case.frozen.kept, *sandbox.PRIVATE, "/proc", "/dev")
-    return not os.path.exists(path) or sandbox.is_below(path, seen)
+    return os.path.exists(path) and not sandbox.is_below(path, seen)
 
 
 def _faults(
@@ -243,12 +230,11 @@ def _faults(
         and (not row.field or row.field in passed or row.code == "not_collected")
     ]
     if not bare.parsed and bare.exit_status != 0:
-        missing = _outside(tail, unseen)
-        return [_kept_outside("", tail, folders, missing)] if missing else []
+        return [_sealing_fault("", tail, "", folders, unseen)] if _outside(tail, unseen) else []
     known = dict(bare.broken)
     messages = {case.id: case.message for case in sealed.cases} | dict(sealed.broken)
     return [
-        _sealing_fault(row, messages.get(row.field, "") if row.field else tail, folders, unseen)
+        _sealing_fault(row.field, row.found, messages.get(row.field, "") if row.field else tail, folders, unseen)
         for row in found
         if row.field not in known
     ]
@@ -268,32 +254,21 @@ def _no_use(case: GateCase, tests: TestRun, tail: str) -> tuple[Finding, ...]:
     return (Finding("SEAL408", "error", "command", message, fix=_ANOTHER_COMMAND),)
 
 
-def _sealing_fault(row: Finding, message: str, folders: str, unseen: Callable[[str], bool]) -> Finding:
-    text = f"{row.found}\n{message}"
+def _sealing_fault(test: str, found: str, message: str, folders: str, unseen: Callable[[str], bool]) -> Finding:
+    """Return that a test, or the whole command, works bare and not sealed, and the key that most likely helps."""
+    text = f"{found}\n{message}"
+    rows = ((key, fix.replace("FOLDERS", folders)) for pattern, key, fix in _HINTS if pattern.search(text))
+    key, fix = next(rows, ("keep", _BY_THE_LOG))
     if missing := _outside(text, unseen):
-        return _kept_outside(row.field, row.found, folders, missing)
-    for pattern, key, fix in _HINTS:
-        if pattern.search(text):
-            return _sealing(row.field, row.found, key, fix.replace("FOLDERS", folders))
-    fix = "keep, env, prepare or network, by what the log says; `sealed = false` gives the seal up"
-    return _sealing(row.field, row.found, "keep", fix)
+        key, fix = "keep", f"keep = [{folders}, {json.dumps(missing, ensure_ascii=False)}], or a folder around it"
+    last = found.strip().rpartition("\n")[2][:200] or "no message"
+    said = f"{test or 'the command'} passes in the checkout and fails sealed: {last}."
+    return Finding("SEAL401", "error", key, said, fix=fix)
 
 
 def _outside(text: str, unseen: Callable[[str], bool]) -> str:
     """Return a path of the machine that a text says is missing; empty where it says no such thing."""
     return next(filter(unseen, ABSOLUTE.findall(text)), "") if _MISSING.search(text) else ""
-
-
-def _kept_outside(test: str, found: str, folders: str, path: str) -> Finding:
-    fix = f"keep = [{folders}, {json.dumps(path, ensure_ascii=False)}], or a folder around it"
-    return _sealing(test, found, "keep", fix)
-
-
-def _sealing(test: str, found: str, key: str, fix: str) -> Finding:
-    """Return that a test, or the whole command, works bare and not sealed."""
-    last = found.strip().rpartition("\n")[2][:200] or "no message"
-    message = f"{test or 'the command'} passes in the checkout and fails sealed: {last}."
-    return Finding("SEAL401", "error", key, message, fix=fix)
 
 
 def _folders(case: GateCase) -> str:

@@ -77,7 +77,6 @@ _AFTER_FIRST: Final = frozenset({
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z0-9])|[A-Z]?[a-z0-9]+")
 _JOINED: Final = re.compile(rf"(tests?)({'|'.join(sorted(_AFTER_FIRST, key=len, reverse=True))})")
 """Two words that are written as one: `testutils`, `testdata`."""
-_ABOVE: Final = frozenset({"__init__.py"})
 CODE: Final = frozenset({
     "py", "pyi", "pyx", "so", "pyd", "pyc", "js", "cjs", "mjs", "jsx", "ts", "cts", "mts", "tsx", "node", "wasm",
     "go", "rs", "rb",
@@ -163,7 +162,7 @@ def above(path: str) -> Iterator[str]:
 
 def decides_above(name: str) -> bool:
     """Return whether a file of this name above a checkout can change how tests are found and run."""
-    return name in _ABOVE or kind_of(name) == "decides"
+    return name == "__init__.py" or kind_of(name) == "decides"
 
 
 def _words(name: str) -> list[str]:

@@ -11,13 +11,13 @@ them.
 
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha1, sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
+from interlock.core import git
 from interlock.gates.sealed.base import LINK, Base, keep_base, place_of, read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.listing import STATE, list_tree
@@ -27,11 +27,6 @@ _FOLDER: Final = "40000"
 _SUBMODULE: Final = "160000"
 _POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n.*oid sha256:([0-9a-f]{64})\n", re.DOTALL)
 _LONE: Final = re.compile(rb"(?<!\r)\n")
-_ENVIRONMENT: Final = {
-    "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_GRAFT_FILE": os.devnull, "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1",
-    "GIT_OPTIONAL_LOCKS": "0", "GIT_ATTR_NOSYSTEM": "1", "LC_ALL": "C",
-}  # fmt: skip
 
 
 def base_of(root: Path, revision: str) -> tuple[Base, tuple[str, ...]]:
@@ -84,7 +79,7 @@ def _asks_for_crlf(files: Iterable["_File"]) -> frozenset[str]:
                 (folder / path).write_bytes(text)
             asked = b"".join(os.fsencode(path) + b"\0" for path in own)
             asking = ("-c", f"core.attributesFile={os.devnull}", "check-attr", "-z", "--stdin", "text", "eol")
-            words = _git(folder, *asking, stdin=asked, check=True).stdout.split(b"\0")
+            words = _git(folder, *asking, stdin=asked, check=True).output.split(b"\0")
         says = {(path, key): value for path, key, value in zip(words[0::3], words[1::3], words[2::3], strict=False)}
         for path, content in own.items():
             text, eol = (says.get((os.fsencode(path), key)) for key in (b"text", b"eol"))
@@ -98,9 +93,9 @@ def _commit(top: Path, revision: str) -> str:
     if revision.startswith("-"):
         raise _unknown(revision, "it begins with `-`")
     done = _git(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    if done.returncode != 0:
+    if done.status != 0:
         raise _unknown(revision, "git knows no such commit" if revision != "HEAD" else "there is no commit yet")
-    return done.stdout.decode("ascii").strip()
+    return done.output.decode("ascii").strip()
 
 
 class _File(NamedTuple):
@@ -158,7 +153,7 @@ def _objects(repository: Path, names: Sequence[str]) -> dict[str, bytes]:
     """Return the contents of objects, each of them hashed: git believes a loose object that was rewritten."""
     wanted = list(dict.fromkeys(names))
     asked = "".join(f"{name}\n" for name in wanted).encode()
-    data = _git(repository, "cat-file", "--batch", stdin=asked, check=True).stdout
+    data = _git(repository, "cat-file", "--batch", stdin=asked, check=True).output
     found: dict[str, bytes] = {}
     at = 0
     for name in wanted:
@@ -175,15 +170,10 @@ def _objects(repository: Path, names: Sequence[str]) -> dict[str, bytes]:
     return found
 
 
-def _git(top: Path, *words: str, stdin: bytes = b"", check: bool = False) -> "subprocess.CompletedProcess[bytes]":
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT
-    try:
-        argv = ["git", "-c", "core.commitGraph=false", "-C", os.fspath(top), *words]
-        done = subprocess.run(argv, input=stdin, capture_output=True, env=env, check=False)
-    except OSError as error:
-        raise _unknown(words[-1], f"git cannot be started: {error.strerror}") from error
-    if check and done.returncode != 0:
-        raise _unknown(words[-1], done.stderr.decode("utf-8", "replace").strip()[:200])
+def _git(top: Path, *words: str, stdin: bytes = b"", check: bool = False) -> git.Ran:
+    done = git.run(top, ["-c", "core.commitGraph=false", *words], "sealed", data=stdin, timeout_seconds=None)
+    if done.status is None or (check and done.status):
+        raise _unknown(words[-1], f"git does not answer: {done.why[:200]}")
     return done
 
 

@@ -16,19 +16,16 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from interlock.core import process
 from interlock.core.process import Channel, Ended
 from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.runners.base import PROBES
 from interlock.gates.sealed.settings import Network
 
 Level: TypeAlias = Literal["namespaces", "none"]
 Maker: TypeAlias = Literal["bwrap", "unshare", "none"]
-
-PROBES: Final = Path(__file__).resolve().parent / "probes"
-"""The programs that run inside."""
 
 SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/nix/store", "/gnu/store", "/snap",
@@ -59,7 +56,6 @@ class Enclosure:
     Args:
         binds: Places that are seen, beside `SYSTEM`.
         hidden: Files and folders that are empty inside, where they lie in a place that is seen.
-        network: `none`, `loopback`, or `host`.
         links: Symbolic links outside of these places: path to text.
     """
 
@@ -112,20 +108,14 @@ def run(
 ) -> Ended:
     """Run a command to its end or its time limit, and end everything that it started.
 
-    Args:
-        argv: The command; its program is an absolute path, or is looked up on PATH of `env`.
-        enclosure: What it sees; None, or no namespaces here: the machine as it is.
-        cwd: Where it runs, as seen inside.
-        env: Its whole environment.
-        timeout_seconds: How long it may take.
-        pipes: Its input and output.
+    Its program is an absolute path, or is looked up on PATH of `env`, its whole environment. Without an enclosure, or
+    without namespaces here, it sees the machine as it is; `cwd` is where it runs, as seen inside.
 
     Raises:
         OSError: The program cannot be started.
     """
-    made = maker() if enclosure is not None else "none"
     words, where = list(argv), cwd
-    if made != "none" and enclosure is not None:
+    if enclosure is not None and (made := maker()) != "none":
         words, where = _enclosed(argv, enclosure, cwd, made), "/"
     return process.run(
         words, cwd=where, env=env, timeout_seconds=timeout_seconds, output=pipes.output, stdin=pipes.stdin,

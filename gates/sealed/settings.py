@@ -74,16 +74,11 @@ def seal_problems(path: str, gates: Mapping[str, GateSpec], config: Config) -> I
     for gate_id, row in config.gates.items():
         key = f"gates.{gate_id}"
         given = [name for name in (*KEYS, "sealed") if getattr(row, name) is not None]
-        if given and not gates[gate_id].command:
-            message = f"{gate_id} has no command, so there is nothing to seal."
-            yield config_problem(
-                "CFG218", path, f"{key}.{given[0]}", message, f"Add `command`, or remove `{given[0]}`."
-            )
-        elif row.sealed is False and len(given) > 1:
-            message = f"{gate_id} is not sealed."
-            yield config_problem(
-                "CFG218", path, f"{key}.{given[0]}", message, f"Remove `{given[0]}`, or `sealed = false`."
-            )
+        without = bool(given) and not gates[gate_id].command
+        if without or (row.sealed is False and len(given) > 1):
+            message = f"{gate_id} {'has no command, so there is nothing to seal' if without else 'is not sealed'}."
+            fix = f"Add `command`, or remove `{given[0]}`." if without else f"Remove `{given[0]}`, or `sealed = false`."
+            yield config_problem("CFG218", path, f"{key}.{given[0]}", message, fix)
         yield from _value_problems(path, key, row)
 
 

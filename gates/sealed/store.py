@@ -49,19 +49,8 @@ class Store:
         return digest
 
     def object(self, digest: str) -> bytes:
-        """Return the content with a SHA-256; `SEAL110` where it is not there, or is not that content any more."""
-        try:
-            with open(self.object_path(digest), "rb") as file:
-                data = file.read()
-        except OSError as error:
-            raise damaged(self.object_path(digest), error.strerror or "unknown") from error
-        if sha256(data).hexdigest() != digest:
-            raise damaged(self.object_path(digest), "its content is not the one that was stored")
-        return data
-
-    def result_path(self, key: str) -> Path:
-        """Return where the result of a base is kept."""
-        return self.folder / "results" / f"{key}.json"
+        """Return the content with a SHA-256."""
+        return verified(self.object_path(digest), digest)
 
     @contextmanager
     def export(self) -> Generator[Path]:
@@ -110,10 +99,15 @@ def write(path: str | Path, data: bytes) -> None:
         ) from error
 
 
-def damaged(path: str | Path, why: str) -> SealError:
-    """Return the error for a file of the store that is not what was stored."""
-    return SealError(
-        "SEAL110",
-        f"{path} cannot be used: {why}.",
-        "Something other than Interlock changed the store. Start a new run: it writes what is damaged anew.",
-    )
+def verified(path: str | Path, digest: str) -> bytes:
+    """Read a file of the store, which has this SHA-256; `SEAL110` where it is not there, or is not what was stored."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        why = "" if sha256(data).hexdigest() == digest else "its content is not the one that was stored"
+    except OSError as error:
+        data, why = b"", error.strerror or "unknown"
+    if why:
+        fix = "Something other than Interlock changed the store. Start a new run: it writes what is damaged anew."
+        raise SealError("SEAL110", f"{path} cannot be used: {why}.", fix)
+    return data

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from interlock.gates.stages.case import MAX_TEXT_CHARS
     from interlock.gates.stages.judge import MAX_PAYLOAD_BYTES, judge_stage
     from interlock.gates.stages.references import requirement_ids
-    from interlock.gates.stages.schema import payload_schema
+    from interlock.gates.stages.shape import payload_schema
     from interlock.gates.stages.sources import Source, Sources, parse_locator
     from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings, issue_record
 

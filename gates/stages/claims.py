@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from interlock.core.finding import Finding
 from interlock.gates.stages.case import Case, fit_text, items_at
-from interlock.gates.stages.kinds import REPO
+from interlock.gates.stages.grounding import REPO
 from interlock.gates.stages.rules import issue, listed, shown
 
 _MAX_NUMBERS: Final = 20

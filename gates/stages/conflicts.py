@@ -6,8 +6,7 @@ from typing import Any
 
 from interlock.core.finding import Finding
 from interlock.gates.stages.case import Case, fit_text, items_at
-from interlock.gates.stages.grounding import stands
-from interlock.gates.stages.kinds import REPO
+from interlock.gates.stages.grounding import REPO, stands
 from interlock.gates.stages.rules import issue, shown
 from interlock.gates.stages.snippet import snippet_lines
 from interlock.gates.stages.sources import Source, parse_locator

@@ -1,14 +1,17 @@
 """Evidence against the files it cites: snippets are where they claim to be, and items do not contradict each other."""
 
+import json
+import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from interlock.core.finding import Finding
+from interlock.core.text import closest
 from interlock.gates.git_files import ignored_in, ignored_paths
 from interlock.gates.shared import is_shared
 from interlock.gates.stages.acting import Allowed
 from interlock.gates.stages.case import Case, blank, fit_text, items_at, texts_at
-from interlock.gates.stages.kinds import REPO, kind_issue
 from interlock.gates.stages.rules import copied, issue, shown
 from interlock.gates.stages.snippet import closest_line, find_snippet, snippet_lines, strangers
 from interlock.gates.stages.sources import Locator, Source, line_range, locator_issue, parse_locator
@@ -20,6 +23,10 @@ _MAX_HELPED: Final = 10
 _LEAST_CHARS: Final = 8
 """A shorter snippet stands in any file by chance, unless it is whole lines."""
 
+REPO: Final = "repo"
+_KIND: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_USUAL: Final = (REPO, "web", "ticket", "doc", "api", "user")
+
 
 def grounded(case: Case) -> Iterator[Finding]:
     """Yield the repo items whose locator leads nowhere, or whose snippet is not there."""
@@ -29,8 +36,8 @@ def grounded(case: Case) -> Iterator[Finding]:
     for at, item in items_at(case.payload, "evidence_items"):
         kind = fit_text(item.get("source_type"))
         if kind != REPO:
-            if not blank(kind) and (odd := kind_issue(kind, f"evidence_items[{at}].source_type")):
-                yield odd
+            if not blank(kind) and not _KIND.fullmatch(kind):
+                yield _odd_kind(kind, f"evidence_items[{at}].source_type")
             continue
         text, snippet = fit_text(item.get("locator")), snippet_lines(fit_text(item.get("snippet")))
         if not text.strip() or not snippet:
@@ -51,6 +58,23 @@ def grounded(case: Case) -> Iterator[Finding]:
         if case.surroundings.begin is not None and source.path not in compared:
             compared.add(source.path)
             yield from _edited(case.surroundings.begin, source, place)
+
+
+def _odd_kind(kind: str, place: str) -> Finding:
+    """Return the finding of a `source_type` that is no plain word: none may only look like `repo`."""
+    word = _nearest(kind)
+    expected = "`repo`, or a letter from a to z, then at most 31 small letters, digits, `_` or `-`"
+    fix = f"Write `{word}`." if word else "Write `repo`, or a word such as `web`, `ticket` or `doc`."
+    return issue("STG301", place, f"`{place}` is no plain word.", json.dumps(kind[:60]), expected, fix)
+
+
+def _nearest(kind: str) -> str | None:
+    """Return the word that was probably meant: a usual one where letters only look like those of ASCII."""
+    text = unicodedata.normalize("NFKC", kind[:200]).strip().casefold()
+    plain = re.sub(r"[^a-z0-9_-]", "", re.sub(r"[\s/.:]+", "-", text)).strip("-")
+    if not text.isascii() and (near := closest(plain, _USUAL, 0.8)):
+        return near
+    return plain if _KIND.fullmatch(plain) else None
 
 
 def _targets(earlier: Mapping[str, Any]) -> list[str]:

@@ -1,18 +1,42 @@
 """Judging a payload: its size, its shape, then the checks that its stage asks for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from interlock.core.finding import Finding
+from interlock.core.json import canonical
+from interlock.gates.stages.acting import consistent_outcome, observed
+from interlock.gates.stages.artifacts import artifacts_exist, unchanged_said
 from interlock.gates.stages.case import Case
-from interlock.gates.stages.checks import CHECKS
-from interlock.gates.stages.grounding import source_refusal
+from interlock.gates.stages.claims import one_value, same_numbers
+from interlock.gates.stages.conflicts import no_conflict
+from interlock.gates.stages.grounding import grounded, source_refusal
+from interlock.gates.stages.references import covered, known_refs, unique_ids
 from interlock.gates.stages.rules import issue, listed
 from interlock.gates.stages.shape import describe, shape_issues
 from interlock.gates.stages.sources import Sources
-from interlock.gates.stages.stage import Stage, Surroundings, issue_record
-from interlock.journal import canonical
+from interlock.gates.stages.stage import CheckName, Stage, Surroundings, issue_record
+from interlock.gates.stages.targets import targets
+
+CHECKS: Final[Mapping[CheckName, Callable[[Case], Iterator[Finding]]]] = MappingProxyType(
+    {
+        "targets": targets,
+        "unique_ids": unique_ids,
+        "grounded": grounded,
+        "no_conflict": no_conflict,
+        "one_value": one_value,
+        "same_numbers": same_numbers,
+        "known_refs": known_refs,
+        "covered": covered,
+        "observed": observed,
+        "consistent_outcome": consistent_outcome,
+        "artifacts_exist": artifacts_exist,
+        "unchanged_said": unchanged_said,
+    }
+)
+"""The checks that a stage can ask for; each reads whatever has its shape and never raises for what a payload holds."""
 
 MAX_PAYLOAD_BYTES: Final = 32 * 1024
 """How large a payload may be, as canonical JSON; a ticket with its history then fits into one journal line."""
@@ -72,10 +96,7 @@ def bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:
     kept = kept[: sum(size <= left for size in sizes)]
     count = len(found) - len(kept)
     most = f"at most {MAX_ISSUES} findings of at most {MAX_FINDINGS_BYTES} bytes together"
-    return (
-        *kept,
-        issue("STG112", "", f"{count} more findings are left out.", f"{len(found)} findings", most),
-    )
+    return *kept, issue("STG112", "", f"{count} more findings are left out.", f"{len(found)} findings", most)
 
 
 def _shortened(entry: Finding, limit: int) -> Finding:
@@ -100,7 +121,7 @@ def _too_large(payload: Mapping[str, Any]) -> Finding | None:
     if size is None or size <= MAX_PAYLOAD_BYTES:
         return None
     sizes = {name: _size(value) or 0 for name, value in payload.items()}
-    longest = max(sizes, key=lambda name: sizes[name])
+    longest = max(sizes, key=sizes.__getitem__)
     name = f"`{longest}`" if len(longest) <= 60 and longest.isidentifier() else "the longest field"
     expected = f"at most {MAX_PAYLOAD_BYTES} bytes of JSON, in which other letters than ASCII count six or twelve"
     fix = f"Shorten {name} by {size - MAX_PAYLOAD_BYTES} bytes or more: keep what matters, say where the rest is."

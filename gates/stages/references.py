@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain, count
 from typing import Any, Final
 
 from interlock.core.finding import Finding
@@ -49,11 +50,7 @@ def unique_ids(case: Case) -> Iterator[Finding]:
 def _free(text: str, given: set[str]) -> str:
     """Return an id like the given text that no entry has, and keep it taken."""
     base = re.sub(r"[^A-Za-z0-9._-]+", "-", text[:48]).strip("._-") or "id"
-    at = 1
-    name = base
-    while name in given:
-        at += 1
-        name = f"{base}-{at}"
+    name = next(name for name in chain([base], (f"{base}-{at}" for at in count(2))) if name not in given)
     given.add(name)
     return name
 

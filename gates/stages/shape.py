@@ -1,17 +1,17 @@
-"""The generic gate: every field is there, nothing else is, and each holds its kind of value."""
+"""The generic gate: every field is there, nothing else is, and each holds its kind of value; as JSON schema too."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never, cast
 
 from interlock.core.finding import Finding
 from interlock.core.text import closest
 from interlock.gates.stages.case import MAX_ENTRIES, MAX_TEXT_CHARS, UNFIT, blank, fit_text
 from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
-from interlock.gates.stages.stage import Field
+from interlock.gates.stages.stage import Field, Stage
 
 _KINDS: Final = {
-    "text": "a text", "texts": "a list of texts", "choice": "one of", "item": "an object",
+    "text": "a text", "texts": "a list of texts", "item": "an object",
     "items": "a list of objects",
 }  # fmt: skip
 _MAX_INT_BITS: Final = 256
@@ -32,6 +32,42 @@ def shape_issues(fields: Sequence[Field], holder: Mapping[str, Any], at: str = "
             yield _missing(field, at, key, _locator_of(holder) if field.name == "locator" else "")
     for key in unknown:
         yield _unknown(key, holder[key], fields, meant.get(key), at)
+
+
+def payload_schema(stage: Stage) -> dict[str, Any]:
+    """Return the JSON schema (2020-12) of a stage's payload.
+
+    It says what a schema can say of the shape; the judge also looks at single characters, at the size of the whole,
+    and at what the stage's checks read.
+    """
+    return {"title": stage.name, "description": stage.role, **_object(stage.fields)}
+
+
+def _object(fields: Sequence[Field]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {field.name: _property(field) for field in fields},
+        "required": [field.name for field in fields if not field.optional],
+        "additionalProperties": False,
+    }
+
+
+def _property(field: Field) -> dict[str, Any]:
+    said: dict[str, Any] = {"description": field.meaning} if field.meaning else {}
+    text: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARS, "pattern": "\\S"}
+    match field.kind:
+        case "text":
+            return said | text
+        case "choice":
+            return said | {"type": "string", "enum": list(field.choices)}
+        case "item":
+            return said | _object(field.fields)
+        case "texts" | "items":
+            entry = text if field.kind == "texts" else _object(field.fields)
+            least = 0 if field.may_be_empty else 1
+            return said | {"type": "array", "items": entry, "minItems": least, "maxItems": MAX_ENTRIES}
+        case _:
+            assert_never(field.kind)
 
 
 def _meant(unknown: Sequence[str], absent: Sequence[str]) -> dict[str, str]:
@@ -79,16 +115,16 @@ def _missing(field: Field, at: str, key: str | None, value: str = "") -> Finding
 
 def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None, at: str) -> Finding:
     names = [field.name for field in fields]
-    wrapped = any(name in keys_of(value) for name in names)
+    said = describe(value)
     fix = f"Remove {shown(key, 60)}; the fields here are {listed([f'`{name}`' for name in names])}."
     if meant is not None:
         fix = f"Rename {shown(key, 60)} to `{meant}`."
-    elif wrapped:
+    elif isinstance(value, dict) and any(name in value for name in names):
         fix = f"Put the fields that {shown(key, 60)} holds in its place."
     place = key if re.fullmatch(r"[A-Za-z0-9_]{1,60}", key) else shown(key, 60)
     message = f"The field {shown(key, 60)} is not one of this {'item' if at else 'stage'}."
     expected = "no such field" if meant is None else f"the field `{meant}`"
-    return issue("STG104", at + place, message, describe(value), expected, fix)
+    return issue("STG104", at + place, message, said, expected, fix)
 
 
 def _value_issues(field: Field, value: object, at: str) -> Iterator[Finding]:
@@ -183,11 +219,6 @@ def _wrong_kind(at: str, value: object, expected: str, fix: str) -> Finding:
 
 def _short(number: float) -> bool:
     return not isinstance(number, int) or number.bit_length() <= _MAX_INT_BITS
-
-
-def keys_of(value: object) -> Set[str]:
-    """Return the keys of an object; none for any other value."""
-    return cast("dict[str, object]", value).keys() if isinstance(value, dict) else frozenset[str]()
 
 
 def describe(value: object) -> str:

@@ -6,8 +6,9 @@ import re
 import stat
 from bisect import bisect_right
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -173,11 +174,7 @@ def prepare(path: str, text: str) -> Source:
     if lines and not lines[-1]:
         lines.pop()
     bare = [line.lstrip() for line in lines]
-    starts: list[int] = []
-    offset = 0
-    for line in bare:
-        starts.append(offset)
-        offset += len(line) + 1
+    starts = accumulate((len(line) + 1 for line in bare[:-1]), initial=0) if bare else ()
     return Source(path, tuple(lines), "\n".join(bare), tuple(starts))
 
 
@@ -248,10 +245,9 @@ def _not_opened(at: int, step: str, path: str, place: str, error: OSError | Valu
 
 def _names(folder: int) -> list[str]:
     """List an open folder, as far as it lets us."""
-    try:
+    with suppress(OSError):
         return [name for name in os.listdir(folder)[:_MAX_NAMES] if name.isprintable()]
-    except OSError:
-        return []
+    return []
 
 
 def _outside(path: str, place: str, what: str, fix: str) -> FindingError:

@@ -22,6 +22,13 @@ DAMAGE: Final = frozenset({1, 11, 14, 26})
 """SQLite's ERROR (no such column), CORRUPT, CANTOPEN and NOTADB; a full or slow disk says nothing about the file."""
 
 
+class _SetUp(SqliteSaver):
+    """A saver on a database that has its tables."""
+
+    def setup(self) -> None:
+        """Do nothing: it would change the journal mode, which fails while anybody looks, and looking must not do."""
+
+
 @contextmanager
 def checkpointer(store: RunStore, *, looks: bool = False) -> Generator[SqliteSaver]:
     """Open the run's own checkpoint database; whoever writes to it holds the run's lock.
@@ -39,9 +46,7 @@ def checkpointer(store: RunStore, *, looks: bool = False) -> Generator[SqliteSav
             to_read(str(path)) if looks else nullcontext(str(path)) as name,
             closing(sqlite3.connect(name, timeout=15, check_same_thread=False)) as connection,
         ):
-            saver = SqliteSaver(connection)
-            # Setting up changes the journal mode: that fails while anybody looks, and looking must not do it.
-            saver.is_setup = True
+            saver = _SetUp(connection)
             connection.execute("PRAGMA synchronous=FULL")
             yield saver
     except sqlite3.DatabaseError as error:

@@ -25,7 +25,11 @@ _MAX_BYTES: Final = 256 * 1024 * 1024
 
 
 class StatementError(GraphError):
-    """The orchestrator's own envelope did not validate: a defect of Interlock, never of an agent."""
+    """The orchestrator's own envelope did not validate: a defect of Interlock, never of an agent.
+
+    Fix: The run stops rather than write down what its own rules refuse. Report it with the findings; after an
+    upgrade `interlock resume RUN` goes on.
+    """
 
     code = "RUN690"
     exit_code = Exit.INTERNAL

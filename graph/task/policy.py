@@ -1,7 +1,5 @@
 """The policy of one run: roster, gates, budgets and agent settings, read when the run starts and frozen."""
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -14,6 +12,7 @@ from pydantic import TypeAdapter
 from interlock.agents.role_file import prompt_path, role_text
 from interlock.agents.tables import Table, read_limits
 from interlock.agents.usage import Limits, Price, Usage, total
+from interlock.core.json import fingerprint
 from interlock.envelope.protocol import GateSpec, Protocol, Role
 from interlock.gates.config import Config
 from interlock.gates.registry import build_protocol
@@ -21,11 +20,6 @@ from interlock.gates.sealed import Seal, seals, top_of
 from interlock.graph.task.roster import roster_of
 from interlock.graph.task.scripts import script_rows
 from interlock.graph.task.task import Task
-
-
-def _digest(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +135,8 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         limits=read_limits(Table(_limits(config, task), "task file", "budget")),
         fingerprints={
             "config": config.fingerprint(),
-            "roster": _digest([asdict(role) for role in roster.values()]),
-            "gates": _digest(
+            "roster": fingerprint([asdict(role) for role in roster.values()]),
+            "gates": fingerprint(
                 [asdict(whole.gate(name)) | {"seal": _plain(sealed.get(name))} for name in task.gates_required]
             ),
             "grammar": grammar_fingerprint(),
@@ -181,7 +175,7 @@ def _frozen(role: Role, row: AgentSetting, *, page: bool) -> AgentSetting:
 
 def grammar_fingerprint() -> str:
     """Return the digest of the grammar that this version of Interlock reads answers with."""
-    return _digest(files("interlock.envelope").joinpath("envelope.lark").read_text("utf-8"))
+    return fingerprint(files("interlock.envelope").joinpath("envelope.lark").read_text("utf-8"))
 
 
 def script_key(gate_id: str) -> str:

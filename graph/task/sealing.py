@@ -169,7 +169,8 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
     failing = [row for row in check.tests.failing() if known.isdisjoint({row, *_around(row)})]
     if failing:
         message = f"{len(failing)} of the base's tests fail now, and have to pass in the end."
-        fix = f"If the task is to fix these, do nothing. Otherwise allow those that it leaves alone: {check.allow_line}"
+        allow = check.tests.allow_line
+        fix = f"If the task is to fix these, do nothing. Otherwise allow those that it leaves alone: {allow}"
         yield Finding("SEAL405", "warning", "allow_failing", message, fix=fix)
     if check.level == "none":
         message = "This machine has no namespaces, so the sealed command is not isolated."

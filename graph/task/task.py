@@ -1,6 +1,5 @@
 """A task: what is to be done, under which gates, in which files, by whom. Reads the task file."""
 
-import hashlib
 import json
 import os
 import stat
@@ -13,6 +12,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
+from interlock.core.json import fingerprint
 from interlock.core.text import closest, shown
 from interlock.gates.errors import TreeError
 from interlock.gates.tree import in_scope
@@ -174,9 +174,8 @@ class Task:
             return False
 
     def fingerprint(self) -> str:
-        """Return the digest of the task's canonical JSON, without the folder that it was read from."""
-        text = json.dumps(self.to_json() | {"base": ""}, sort_keys=True, separators=(",", ":"))
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+        """Return the digest of the task, without the folder that it was read from."""
+        return fingerprint(self.to_json() | {"base": ""})
 
 
 @cache

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
+from interlock.core.json import canonical
 from interlock.core.text import count
 from interlock.gates.stages import Issue, issue_record
 from interlock.graph.engine.folder import journal_beside, journal_run
@@ -26,7 +27,7 @@ from interlock.graph.ticket.rules import busy_run, issue
 from interlock.graph.ticket.spec import PipelineSpec
 from interlock.graph.ticket.state import RunState
 from interlock.graph.ticket.store import TicketStore
-from interlock.journal import Journal, canonical
+from interlock.journal import Journal
 from interlock.redaction import redact
 
 NEXT_ENDS: Final = "the next failure ends the run"

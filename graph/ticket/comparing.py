@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from interlock.core.finding import FindingError
+from interlock.core.json import canonical
 from interlock.core.text import closest
 from interlock.gates.stages import (
     MAX_PAYLOAD_BYTES,
@@ -21,7 +22,7 @@ from interlock.graph.ticket.contract import HistoryEntry, MinimalTicket, SentTic
 from interlock.graph.ticket.rules import issue, no_object, shown
 from interlock.graph.ticket.spec import POC, PipelineSpec
 from interlock.graph.ticket.state import RunState, earlier, terminal
-from interlock.journal import MAX_DEPTH, MAX_LINE_BYTES, canonical, not_json
+from interlock.journal import MAX_DEPTH, MAX_LINE_BYTES, not_json
 
 MAX_TEXT_BYTES: Final = 1024 * 1024
 """How long a submitted ticket may be; the server never issues one of more than a quarter of it."""

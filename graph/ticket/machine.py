@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
+from interlock.core.json import canonical
 from interlock.gates.stages import Issue, issue_record, requirement_ids
 from interlock.graph.engine.folder import HeadRecord
 from interlock.graph.ticket.contract import (
@@ -19,7 +20,7 @@ from interlock.graph.ticket.contract import (
 from interlock.graph.ticket.rules import REASON_CODES
 from interlock.graph.ticket.spec import SPECS, PipelineSpec
 from interlock.graph.ticket.state import Failure, RunState, retries_left, terminal
-from interlock.journal import Entry, canonical
+from interlock.journal import Entry
 
 MAX_ISSUES: Final = 50
 """So many findings one answer names; what is left shows at the next attempt."""

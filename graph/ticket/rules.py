@@ -19,27 +19,87 @@ _LATEST: Final = (
 
 
 _ROWS: Final = (
-    Rule("TKT101", "retry", "The ticket is no strict JSON.", "Governance Design §Complete Flow: Invalid JSON/Schema"),
-    Rule("TKT102", "retry", "The ticket is no JSON object.", "Governance Design §Complete Flow: Invalid JSON/Schema"),
-    Rule("TKT103", "retry", "The ticket is too large or too deep.", "Interlock: what is stored stays bounded"),
-    Rule("TKT104", "retry", "A field of the ticket is missing.", _PARTIAL),
-    Rule("TKT105", "retry", "A field is not one of the ticket.", _OVERRIDE),
-    Rule("TKT106", "retry", "An argument has the wrong form.", "Governance Design §Ticket Schema: Type checking"),
-    Rule("TKT111", "stop", "The run is unknown.", _PROTOCOL + "Source of Truth"),
-    Rule("TKT112", "stop", "The run belongs to another ticket or caller.", _PROTOCOL + "Source of Truth"),
-    Rule("TKT113", "stop", "The run is over.", _PROTOCOL + "Terminal States"),
-    Rule("TKT114", "retry", "The run is being worked on by another call.", _PROTOCOL + "Goal"),
-    Rule("TKT121", "retry", "The ticket is not the latest.", _LATEST),
-    Rule("TKT122", "retry", "A field that the server controls was changed.", _OVERRIDE),
-    Rule("TKT123", "stop", "The schema version differs.", _PROTOCOL + "Source of Truth"),
-    Rule("TKT124", "stop", "Refused submissions are bounded.", _BUDGETS),
-    Rule("TKT131", "warn", "Files changed before the plan passed.", "Governance Design §Freedom vs Control"),
-    Rule("TKT132", "warn", "The ticket that was fetched has another id.", "Interlock: a run is about one ticket"),
-    Rule("TKT141", "retry", "Acting is delegated and takes no payload.", _PROTOCOL + "Workflow"),
-    Rule("TKT142", "retry", "The delegated tasks are not at their end.", _PROTOCOL + "Workflow"),
-    Rule("TKT144", "retry", "Files changed after their task was approved.", _PROTOCOL + "Workflow"),
-    Rule("TKT143", "stop", "A delegated task cannot start or go on.", _PROTOCOL + "Workflow"),
-)
+    Rule(
+        "TKT101", "retry", "The ticket is no strict JSON.", "Governance Design §Complete Flow: Invalid JSON/Schema",
+        "A text around it, a comma too many or a key twice: send the JSON that the server returned, and nothing else.",
+    ),
+    Rule(
+        "TKT102", "retry", "The ticket is no JSON object.", "Governance Design §Complete Flow: Invalid JSON/Schema",
+        "Send the ticket itself, not a list or a text that holds it.",
+    ),
+    Rule(
+        "TKT103", "retry", "The ticket is too large or too deep.", "Interlock: what is stored stays bounded",
+        "Shorten the texts of the payload: quote the lines that matter and point at the rest.",
+    ),
+    Rule(
+        "TKT104", "retry", "A field of the ticket is missing.", _PARTIAL,
+        "Send the ticket whole, as it was returned; a part of it could hide what changed.",
+    ),
+    Rule(
+        "TKT105", "retry", "A field is not one of the ticket.", _OVERRIDE,
+        "Remove it: answers go into `payload`, and the rest is the server's.",
+    ),
+    Rule(
+        "TKT106", "retry", "An argument has the wrong form.", "Governance Design §Ticket Schema: Type checking",
+        "Send what the tool's schema says; the message names the argument.",
+    ),
+    Rule(
+        "TKT111", "stop", "The run is unknown.", _PROTOCOL + "Source of Truth",
+        "Its id is mistyped, or it was begun in another project. Begin one, and use the ticket that comes back.",
+    ),
+    Rule(
+        "TKT112", "stop", "The run belongs to another ticket or caller.", _PROTOCOL + "Source of Truth",
+        "A caller moves its own runs alone. Begin a run of your own.",
+    ),
+    Rule(
+        "TKT113", "stop", "The run is over.", _PROTOCOL + "Terminal States",
+        "Its state is terminal, so no payload counts. Begin a new run for further work.",
+    ),
+    Rule(
+        "TKT114", "retry", "The run is being worked on by another call.", _PROTOCOL + "Goal",
+        "Its lock is held until the other call has its answer. Wait for that, then send the latest ticket.",
+    ),
+    Rule(
+        "TKT121", "retry", "The ticket is not the latest.", _LATEST,
+        "Another answer came in between. Take the ticket that the server returned last, fill in `payload` and send it.",
+    ),
+    Rule(
+        "TKT122", "retry", "A field that the server controls was changed.", _OVERRIDE,
+        "Take the ticket as it was returned, and change nothing but `payload`.",
+    ),
+    Rule(
+        "TKT123", "stop", "The schema version differs.", _PROTOCOL + "Source of Truth",
+        "Client and server are of different versions. Use one version, and begin a new run.",
+    ),
+    Rule(
+        "TKT124", "stop", "Refused submissions are bounded.", _BUDGETS,
+        "Too many submissions in turn could not be read. Begin a new run, and submit its tickets as they come back.",
+    ),
+    Rule(
+        "TKT131", "warn", "Files changed before the plan passed.", "Governance Design §Freedom vs Control",
+        "They are not compared with the plan. Tell the user which of them are yours; edit after the plan has passed.",
+    ),
+    Rule(
+        "TKT132", "warn", "The ticket that was fetched has another id.", "Interlock: a run is about one ticket",
+        "Look whether it is the same ticket under another key; if not, stop and begin a run of the one that is meant.",
+    ),
+    Rule(
+        "TKT141", "retry", "Acting is delegated and takes no payload.", _PROTOCOL + "Workflow",
+        "Tasks do the work of this stage: submit an empty payload, `{}`.",
+    ),
+    Rule(
+        "TKT142", "retry", "The delegated tasks are not at their end.", _PROTOCOL + "Workflow",
+        "A task is over when it is APPROVED or BLOCKED. Have what it waits for answered, then submit again.",
+    ),
+    Rule(
+        "TKT144", "retry", "Files changed after their task was approved.", _PROTOCOL + "Workflow",
+        "What was approved is not what is there. Take the edits back and submit again, or begin a new run.",
+    ),
+    Rule(
+        "TKT143", "stop", "A delegated task cannot start or go on.", _PROTOCOL + "Workflow",
+        "The task does not fit `[tickets.delegate]`, or its run is damaged. Correct that, and begin a new run.",
+    ),
+)  # fmt: skip
 
 RULES: Final = {rule.code: rule for rule in _ROWS}
 

@@ -1,11 +1,10 @@
 """A pipeline as data: its stages in order, and the two specs that ship."""
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Final
 
+from interlock.core.json import fingerprint
 from interlock.gates.stages import Field, Stage
 from interlock.graph.ticket.contract import FAIL_CLOSED
 
@@ -63,8 +62,7 @@ class PipelineSpec:
 
     @cached_property
     def _digest(self) -> str:
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
-        return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+        return fingerprint(asdict(self))
 
 
 BEGIN: Final = "begin"

@@ -31,7 +31,10 @@ _NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class TicketFileError(GraphError):
-    """The ticket's file cannot be used; nothing was begun."""
+    """The ticket's file cannot be used; nothing was begun.
+
+    Fix: It lacks a key, or a value does not fit. Correct what the message names and start again.
+    """
 
     code = "RUN609"
 

@@ -15,7 +15,11 @@ from interlock.reservations.identity import agent_behind
 
 
 class NoPersonError(InterlockError):
-    """An agent called what a person alone may do."""
+    """An agent called what a person alone may do.
+
+    Fix: An agent would otherwise judge its own objection. A person gives the command in a terminal that no agent
+    started; `interlock ui` works as well.
+    """
 
     code = "RUN645"
     exit_code = Exit.REFUSED

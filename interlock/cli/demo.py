@@ -1,7 +1,6 @@
 """`interlock demo`: an example in a folder of its own, with scripted agents and real gates."""
 
 import shutil
-import subprocess
 import sys
 from contextlib import nullcontext
 from importlib.resources import as_file, files
@@ -15,10 +14,10 @@ from interlock.cli.context import talk
 from interlock.cli.events import events_option
 from interlock.cli.progress import Sparse
 from interlock.cli.run import drive_and_show
+from interlock.core import git
 from interlock.gates.config import load_config
 from interlock.graph import TaskError, journal_path, load_task, start_run
 from interlock.journal import Journal
-from interlock.reservations.git import commands as git
 
 EXAMPLES: Final = ("landing-page", "pytest-project")
 """The examples that hold a task, which the package brings along."""
@@ -69,15 +68,9 @@ def demo_command(folder: Path, example: str | Path, as_json: bool) -> None:
 
 def _make_checkout(work: Path) -> None:
     """Make the folder a checkout of its own: command gates are sealed there, and no checkout around it counts."""
-    try:
-        subprocess.run(
-            ["git", "init", "--quiet", str(work)], env=git.environment(), check=True, capture_output=True, text=True
-        )
-    except (OSError, subprocess.CalledProcessError) as error:
-        said = getattr(error, "stderr", None) or str(error)
-        raise TaskError(
-            f"`git init` failed in {work}: {said.strip()}", "Install git; this example needs it."
-        ) from error
+    done = git.run(work, ["init", "--quiet"])
+    if done.status != 0:
+        raise TaskError(f"`git init` failed in {work}: {done.why}", "Install git; this example needs it.")
 
 
 def _show_refusals(work: Path, run_id: str) -> None:

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from interlock.core.git import environment
 from interlock.core.project import PROJECT
 from interlock.doctor.entry_points import hook_state
 from interlock.doctor.installed import (
@@ -126,7 +127,7 @@ def planted(home: Path, env: Mapping[str, str]) -> Generator[Scratch]:
 def _clean(env: Mapping[str, str]) -> dict[str, str]:
     """Leave out what names another agent, another repository, or git's habits of this user."""
     named = {*identity.NAMES, identity.EXPORTED, identity.SESSION, "CLAUDE_ENV_FILE"}
-    kept = {name: value for name, value in git.environment(env).items() if name not in named}
+    kept = {name: value for name, value in environment(env=env).items() if name not in named}
     who = {f"GIT_{role}_{part}": "interlock-probe" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
     return {**kept, **who}
 

@@ -2,12 +2,12 @@
 
 import os
 import sqlite3
-import subprocess
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from interlock.core import git
 from interlock.core.errors import InterlockError
 from interlock.core.text import count
 from interlock.doctor.report import Report, Scene, fail, good, warn
@@ -22,7 +22,6 @@ from interlock.reservations import (
     settings,
     state_of,
 )
-from interlock.reservations.git import commands as git
 
 NONE_YET: Final = "no store yet"
 SLACK_SECONDS: Final = 60.0
@@ -192,8 +191,7 @@ def ignored(scene: Scene) -> Report:
 
 
 def _said(scene: Scene, *words: str) -> bytes:
-    done = subprocess.run(["git", *words], cwd=scene.root, capture_output=True, check=False, env=git.environment())
-    return done.stdout
+    return git.run(scene.root, words).output
 
 
 def _asked(scene: Scene, ask: Callable[[Runtime], Report]) -> Report:

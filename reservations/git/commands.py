@@ -2,40 +2,28 @@
 
 Paths are relative to the top of the checkout with `/` between parts; a name that is not UTF-8 is decoded with
 surrogates, as `os.fsdecode` does it, and encoded again the same way. Every question raises `GitError` where there is no
-git, or it hangs or ends with an error; `in_hook` is said of `environment`.
+git, or it hangs or ends with an error; `in_hook`: it is asked for the purpose `hook` (`core.git`).
 """
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
+from interlock.core import git
 from interlock.core.finding import Finding
 from interlock.reservations.errors import ReservationError
 from interlock.reservations.patterns import FOLD_CASE, canonical, matches
-
-LIMIT_SECONDS: Final = 20.0
-"""A question to git takes milliseconds; one that takes this long has met a hanging disk or a prompt."""
-
-_PLACES: Final = (
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS", "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX", "GIT_QUARANTINE_PATH", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE",
-)  # fmt: skip
-"""What moves git to another repository, index or object store: right inside git's own hook, wrong everywhere else."""
-
-_HABITS: Final = (
-    "GIT_CEILING_DIRECTORIES", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
-    "GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_TRACE", "GIT_TRACE2", "GIT_TRACE2_EVENT",
-)  # fmt: skip
-"""What changes how git reads our arguments or writes its answer."""
-
 
 _LINK: Final = "160000"
 """The mode of a submodule in the index."""
 
 
 class GitError(ReservationError):
-    """Git did not answer, or answered with an error; no `status` when it did not run or did not end in time."""
+    """Git did not answer, or answered with an error; no `status` when it did not run or did not end in time.
+
+    Fix: Git is not installed, hangs, or refuses the repository. Run the command of the message by hand, and repair
+    what it says.
+    """
 
     code: ClassVar[str] = "RSV906"
 
@@ -44,44 +32,29 @@ class GitError(ReservationError):
         self.status = status
 
 
-def environment(env: Mapping[str, str] | None = None, *, in_hook: bool = False) -> dict[str, str]:
-    """Return the environment to run git in.
-
-    `in_hook` keeps the variables by which git tells its hook which repository and which index it is about.
-    """
-    found = dict(os.environ if env is None else env)
-    for name in _HABITS if in_hook else (*_HABITS, *_PLACES):
-        found.pop(name, None)
-    found |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
-    return found
-
-
-def ask(root: str, arguments: Sequence[str], *, in_hook: bool = False, data: bytes = b"") -> bytes:
+def ask(
+    root: str,
+    arguments: Sequence[str],
+    *,
+    in_hook: bool = False,
+    data: bytes = b"",
+    env: Mapping[str, str] | None = None,
+) -> bytes:
     """Return what git writes to its standard output; pathspecs are taken literally.
 
     Raises:
-        GitError: There is no git, it took longer than `LIMIT_SECONDS`, or it ended with an error.
+        GitError: There is no git, it took longer than `core.git` waits, or it ended with an error.
     """
-    import subprocess  # noqa: PLC0415 - 10 ms that most hooks never need
-
-    command = ["git", "--literal-pathspecs", "--no-pager", *arguments]
-    try:
-        done = subprocess.run(
-            command, cwd=root, input=data, capture_output=True, check=False, timeout=LIMIT_SECONDS,
-            env=environment(in_hook=in_hook),
-        )  # fmt: skip
-    except OSError as error:
-        raise GitError(
-            f"git cannot be run in {root}: {error.strerror}", "Install git, or put it on the PATH."
-        ) from None
-    except subprocess.TimeoutExpired:
-        text = f"git {arguments[0]} did not end within {LIMIT_SECONDS:.0f} seconds in {root}"
-        raise GitError(text, "See whether another git process hangs here, then try again.") from None
-    if done.returncode != 0:
-        lines = os.fsdecode(done.stderr).strip().splitlines() or ["no message"]
+    purpose = "hook" if in_hook else "user"
+    done = git.run(root, ["--literal-pathspecs", "--no-pager", *arguments], purpose, data=data, env=env)
+    if done.status is None:
+        fix = "Install git, or put it on the PATH; see whether another git process hangs here."
+        raise GitError(f"git {arguments[0]} cannot be run in {root}: {done.why}", fix)
+    if done.status != 0:
+        said = done.why.partition("\n")[0] or "no message"
         fix = f"Run `git {arguments[0]}` by hand to see what is wrong with the repository."
-        raise GitError(f"git {arguments[0]} failed in {root}: {lines[0]}", fix, done.returncode)
-    return done.stdout
+        raise GitError(f"git {arguments[0]} failed in {root}: {said}", fix, done.status)
+    return done.output
 
 
 def answer(root: str, arguments: Sequence[str], *, in_hook: bool = False) -> bytes | None:

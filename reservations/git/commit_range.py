@@ -14,7 +14,11 @@ from interlock.reservations.rules import shown
 
 
 class CommitsUnreadError(ReservationError):
-    """The commits, or what is told about leases, are not there to be checked."""
+    """The commits, or what is told about leases, are not there to be checked.
+
+    Fix: The range names nothing here, the clone is too shallow, or the journal is missing. Fetch the commits, name
+    a range such as origin/main..HEAD, and point at the journal.
+    """
 
     code: ClassVar[str] = "RSV909"
 

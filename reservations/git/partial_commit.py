@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from interlock.core import git
 from interlock.reservations.git import commands
 from interlock.reservations.git.commit_lock import HOLD_SECONDS, LOCK_SECONDS, PAUSE_SECONDS
 from interlock.reservations.leases.runtime import Context, Runtime
@@ -30,7 +31,7 @@ class Made(NamedTuple):
 def make(ctx: Context, message: str | None, paths: Sequence[str], new: Sequence[str]) -> Made:
     """Let git commit some paths, `new` ones for git among them; without a commit, the index is as it was."""
     root, mark = ctx.caller.root, f"interlock commit {os.urandom(8).hex()}"
-    env = {name: value for name, value in commands.environment().items() if name not in _OWN}
+    env = {name: value for name, value in git.environment().items() if name not in _OWN}
     env |= {"INTERLOCK_AGENT_ID": ctx.caller.name} if ctx.caller.kind == "agent" else {}
     env |= {"LC_ALL": os.environ["LC_ALL"]} if "LC_ALL" in os.environ else {}
     with _listed(paths) as listed, _listed(new) as fresh:

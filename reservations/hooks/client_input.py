@@ -87,7 +87,11 @@ _SHAPE: Final = "one JSON object on standard input, as the client sends it to it
 
 
 class InputRefusedError(ReservationError):
-    """What came on standard input is not what a client sends, so nobody knows what is about to be written."""
+    """What came on standard input is not what a client sends, so nobody knows what is about to be written.
+
+    Fix: An edit that cannot be read is not let through. Call the hook from the settings that `interlock init`
+    writes; upgrade Interlock where the client is newer.
+    """
 
     code: ClassVar[str] = "RSV907"
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
+from interlock.core.json import compact
 from interlock.reservations.answers import Refusal
 from interlock.reservations.rules import refuse
 
@@ -148,21 +149,16 @@ def request(file: str, reason: str, requester: str, urgency: str, thread_id: str
     """Return the body of a release-request (Negotiation PRD F1, F3); a legacy one has the field `pattern`."""
     named = {"pattern" if legacy else "file": file}
     rest = {"requester": requester, "urgency": urgency, "thread_id": thread_id, "reservation_id": reservation_id}
-    return dumps({"type": RELEASE_REQUEST, **named, "reason": reason, **rest})
+    return compact({"type": RELEASE_REQUEST, **named, "reason": reason, **rest})
 
 
 def ack(file: str, released_by: str, reason: str = "") -> str:
     """Return the body of a release-ack (Negotiation PRD F1); `reason` is `timeout` when it was taken."""
     why = {"reason": reason} if reason else {}
-    return dumps({"type": RELEASE_ACK, "file": file, "released": True, "released_by": released_by, **why})
+    return compact({"type": RELEASE_ACK, "file": file, "released": True, "released_by": released_by, **why})
 
 
 def defer(file: str, eta_minutes: int, reason: str) -> str:
     """Return the body of a release-defer (Negotiation PRD F1)."""
     fields = {"file": file, "released": False, "eta_minutes": eta_minutes, "reason": reason}
-    return dumps({"type": RELEASE_DEFER, **fields})
-
-
-def dumps(fields: Mapping[str, Any]) -> str:
-    """Return compact JSON."""
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return compact({"type": RELEASE_DEFER, **fields})

@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple, cast
 
+from interlock.core.json import compact
 from interlock.reservations.answers import Refusal
 from interlock.reservations.leases import arguments
 from interlock.reservations.leases.arguments import wrong
@@ -97,7 +98,7 @@ def read_pattern(ctx: Context, text: object, place: str) -> Pattern | Refusal:
 
 def _reason(reason: object) -> Refusal | None:
     length = mailbox.byte_length(reason) if isinstance(reason, str) else None
-    escaped = 0 if length is None else mailbox.size(bodies.dumps({"": reason}))
+    escaped = 0 if length is None else mailbox.size(compact({"": reason}))
     if length is not None and length <= bodies.MAX_REASON_BYTES and escaped <= MAX_REASON_ESCAPED:
         return None
     expected = f"a text of at most {bodies.MAX_REASON_BYTES} bytes, with few quotes, line ends and backslashes"

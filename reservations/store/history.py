@@ -26,7 +26,11 @@ ENDINGS: Final = {
 
 
 class HistoryUnreadableError(ReservationError):
-    """A line of the run `reservations` is not what this package writes."""
+    """A line of the run `reservations` is not what this package writes.
+
+    Fix: It was written by hand or by a newer version. Restore the journal, or upgrade; `interlock verify` names the
+    line.
+    """
 
     code: ClassVar[str] = "RSV908"
 

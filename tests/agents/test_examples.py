@@ -11,7 +11,6 @@ from interlock.agents import make_runner
 from interlock.agents.runners.replay import expand, read_script
 from interlock.envelope import validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EvidenceKey, RoleKind, Status
-from tests.table import each_row
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "landing-page"
 TASKS = ("task.toml", "task-unfixed.toml")
@@ -68,15 +67,6 @@ def test_every_scripted_answer_is_valid_but_the_one_that_is_meant_to_be_refused(
     assert refused == ([("frontend-implementer", 1, 0)] if name == "task.toml" else [])
 
 
-def test_the_malformed_answer_has_several_faults_and_one_reask_mends_it(make_ask: Any) -> None:
-    texts = {(role, attempt, number): text for role, attempt, number, text in answers("task.toml", make_ask)}
-    report = verdict_of("task.toml", "frontend-implementer", texts["frontend-implementer", 1, 0])
-    fields = {item.field for item in report.findings if item.level == "error"}
-    assert {"REPORTS_TO", "GATES_PASSED"} <= fields
-    assert report.effective_status == "BLOCKED"
-    assert verdict_of("task.toml", "frontend-implementer", texts["frontend-implementer", 1, 1]).ok
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_qa_fails_the_first_round_and_passes_only_where_the_faults_are_mended(name: str, make_ask: Any) -> None:
     verdicts = {
@@ -105,21 +95,3 @@ def test_the_implementer_changes_the_site_in_every_round(name: str, tmp_path: Pa
         assert site() != before
     mended = all((work / "site" / path.name).read_bytes() == path.read_bytes() for path in (work / "fixed").iterdir())
     assert mended == (name == "task.toml")
-
-
-def test_the_review_names_the_tree_that_it_read(tmp_path: Path, make_ask: Any) -> None:
-    settings = load("task.toml")["agents"]["code-reviewer"]
-    run: Any = make_runner("code-reviewer", settings, root=tmp_path, base=EXAMPLE)
-    ask = make_ask(tmp_path, role="code-reviewer", attempt=2, reports_dir="artifacts/reports/LANDING-UI-001/2")
-    text = run(ask).text
-    report = tmp_path / "artifacts/reports/LANDING-UI-001/2/code-review.md"
-    assert ask.tree in report.read_text("utf-8")
-    assert str(report.relative_to(tmp_path)) in text
-
-
-@each_row("name", TASKS)
-def test_the_task_names_a_runner_for_each_role_and_files_that_exist(name: str) -> None:
-    task = load(name)
-    assert set(task["agents"]) == {role for role, row in DEFAULT_PROTOCOL.roles.items() if row.kind != "orchestrator"}
-    assert all((EXAMPLE / path).is_file() for path in (*task["inputs"], task["page"]))
-    assert set(task["gates_required"]) == set(DEFAULT_PROTOCOL.gates)

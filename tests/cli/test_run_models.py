@@ -136,10 +136,7 @@ def test_what_is_left_of_a_budget_is_shown_beside_what_was_spent(project: Path) 
     assert "; left: 17 calls, $0.98" in done.stdout
     assert "; left: 5,789 tokens" in done.stdout
     usage = json.loads(interlock(project, "status", "HELLO-001", "--json").stdout)["usage"]
-    assert (usage["roles"]["builder"]["left"], usage["all"]["left"]) == (
-        {"calls": 17, "usd": 0.98},
-        {"tokens": 5789},
-    )
+    assert (usage["roles"]["builder"]["left"], usage["all"]["left"]) == ({"calls": 17, "usd": 0.98}, {"tokens": 5789})
 
 
 def test_a_shell_completes_models_and_the_roles_that_can_be_given_one(

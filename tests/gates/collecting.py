@@ -16,11 +16,7 @@ from interlock.gates.manifest import Binding, Collection
 
 PAGES = Path(__file__).resolve().parent.parent / "fixtures" / "pages"
 BINDING = Binding("run-1", "PAGE-UI-001", 1, "sha256:" + "0" * 64)
-GATE_OF: dict[str, str] = {
-    "screenshots": "GATE-VISUAL-QA",
-    "console": "GATE-VISUAL-QA",
-    "a11y": "GATE-A11Y-BASELINE",
-}
+GATE_OF: dict[str, str] = {"screenshots": "GATE-VISUAL-QA", "console": "GATE-VISUAL-QA", "a11y": "GATE-A11Y-BASELINE"}
 
 
 def look(

@@ -234,10 +234,7 @@ A11Y: dict[str, tuple[dict[str, Any] | str, list[str]]] = {
     "a third engine": (axe() | {"engines": [*axe()["engines"], {"name": "mine", "version": "1"}]}, ["EVD541"]),
     "rule of no engine": (axe() | {"inapplicable": [rule("x")]}, ["EVD541"]),
     "rule of another engine": (axe() | {"inapplicable": [rule("x") | {"engine": "mine"}]}, ["EVD541"]),
-    "serious by the second engine": (
-        axe(rule("label", "serious", "#mail") | {"engine": "accesslint"}),
-        ["EVD543"],
-    ),
+    "serious by the second engine": (axe(rule("label", "serious", "#mail") | {"engine": "accesslint"}), ["EVD543"]),
     "good practice": (axe(rule("region", "serious", "#x") | {"tags": ["best-practice"]}), ["EVD548"]),
     "good practice that is a part of WCAG": (
         axe(rule("region", "serious", "#x") | {"tags": ["best-practice", "wcag2a"]}),

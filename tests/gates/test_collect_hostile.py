@@ -385,10 +385,7 @@ TOLD = {
         "interlock: dialog (prompt): third",
         "interlock: the page opened a window, which was closed",
     ],
-    "workers.html": [
-        "interlock: the page registered a service worker, which was not started",
-        "from a shared worker",
-    ],
+    "workers.html": ["interlock: the page registered a service worker, which was not started", "from a shared worker"],
 }
 
 

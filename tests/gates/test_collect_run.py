@@ -19,16 +19,7 @@ from interlock.gates.collect import collect
 from interlock.gates.collect.run import staging_folder
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import read_manifest
-from tests.gates.collecting import (
-    BINDING,
-    PAGES,
-    errors,
-    everything_in,
-    look,
-    processes_naming,
-    records,
-    wait_for_end,
-)
+from tests.gates.collecting import BINDING, PAGES, errors, everything_in, look, processes_naming, records, wait_for_end
 from tests.refusals import raises_code
 
 pytestmark = pytest.mark.browser

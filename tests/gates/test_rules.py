@@ -11,7 +11,7 @@ from interlock.core.rule import Rule
 from interlock.gates import rules, stages
 from interlock.gates.rules import name_character, quote
 from interlock.gates.stages import rules as stage_rules
-from interlock.gates.stages.checks import CHECKS
+from interlock.gates.stages.judge import CHECKS
 from interlock.gates.stages.rules import listed, shown
 from interlock.gates.stages.stage import CheckName
 from tests.table import each_row

@@ -17,11 +17,7 @@ INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": "hello",
     "method": "initialize",
-    "params": {
-        "protocolVersion": "2025-06-18",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    },
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
 }
 INITIALIZED: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 COMMAND = [sys.executable, "-m", "interlock", "mcp"]
@@ -85,12 +81,7 @@ def server(root: Path, *options: str, greet: bool = True) -> Generator[Wire]:
 
 def call(name: str, arguments: dict[str, Any], number: int | str = 1) -> dict[str, Any]:
     """Return the request that calls a tool."""
-    return {
-        "jsonrpc": "2.0",
-        "id": number,
-        "method": "tools/call",
-        "params": {"name": name, "arguments": arguments},
-    }
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
 
 
 @asynccontextmanager

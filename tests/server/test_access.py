@@ -162,12 +162,7 @@ class Server:
         self.slept: list[float] = []
         self.lines: list[str] = []
         self.gate = TokenGate(
-            inner,
-            self.store,
-            Limits(**limits),
-            clock=lambda: self.now,
-            complain=self.lines.append,
-            sleep=self._sleep,
+            inner, self.store, Limits(**limits), clock=lambda: self.now, complain=self.lines.append, sleep=self._sleep
         )
 
     async def _sleep(self, seconds: float) -> None:

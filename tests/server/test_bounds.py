@@ -49,15 +49,6 @@ def test_a_refused_request_costs_nothing_and_time_gives_back() -> None:
     assert waits(meter, 4) == [0, 0, 0, 0.1]
 
 
-def test_a_caller_that_waits_for_its_answers_is_never_refused() -> None:
-    clock = Clock()
-    meter = Meter(LIMITS, clock)
-    for _ in range(1000):
-        with meter.request("a") as wait:
-            clock.now += wait
-    assert clock.now == pytest.approx(1000 + (1000 - 3) / 10, abs=0.01)
-
-
 def test_callers_do_not_share() -> None:
     meter = Meter(LIMITS, Clock())
     waits(meter, 8, "a")

@@ -9,7 +9,6 @@ With xdist the tests run in workers; what a worker sees is sealed there, travels
 
 import json
 import os
-import sys
 
 import pytest
 
@@ -44,7 +43,7 @@ class Common:
         self.config, self.spec, self.emit = config, spec, emit
         self.cases = load("pytest_cases")
         self.base = str(getattr(config, "rootpath", None) or config.rootdir)
-        self.said, self.shadows, self.proves = set(), load("shadows").shadows, False
+        self.said, self.modules, self.proves = set(), load("shadows"), False
         self.apart = apart
 
     def send_ids(self, ids):
@@ -54,10 +53,8 @@ class Common:
 
     def send_session(self, status):
         """Report that the session is over, and the code that was loaded."""
-        files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-        loaded = sorted({os.path.abspath(file) for file in files if isinstance(file, str)})
-        event = {"e": "session", "status": int(status), "loaded": loaded, "proves": self.proves}
-        self.emit(dict(event, shadows=self.shadows(self.spec["root"]), sources=self.apart.sources()))
+        event = {"e": "session", "status": int(status), "loaded": self.modules.loaded(), "proves": self.proves}
+        self.emit(dict(event, shadows=self.modules.shadows(self.spec["root"]), sources=self.apart.sources()))
 
     def pytest_collectreport(self, report):
         """Report a file that cannot be collected, or is skipped as a whole."""
@@ -135,9 +132,8 @@ class Observer(Common):
 
         self.queue, self.reports = queue, {}
         seen = self.cases.Cases(spec["root"], apart)
-        equality, comparisons, bodies = load("equality"), load("comparisons"), load("pytest_body")
-        asked = comparisons.make_asked(equality.make_check())
-        differences = comparisons.make_differences(equality.variants)
+        comparisons, bodies = load("comparisons"), load("pytest_body")
+        asked, differences = comparisons.make_asked(), comparisons.make_differences()
         comparisons.watch_assertions(asked, differences[0], seen.accepts)
         rewriting = config.getoption("assertmode", "rewrite") == "rewrite"
         body = bodies.make_body(asked, differences, seen.accepts)
@@ -145,7 +141,7 @@ class Observer(Common):
         seen.body = body if rewriting and bodies.install(rewrite, body, patterns, self.apart.read) else None
         self.proves = seen.body is not None
         canaries = load("pytest_canaries")
-        self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, equality.variants)
+        self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, comparisons.variants)
         self.watcher, self.seen, self.known = Watcher(seen, self.canaries), seen, []
         self.strangers = canaries.strangers
 

@@ -1,4 +1,4 @@
-"""Modules of the tree that were imported by a name that another file has too: one of them hides the other."""
+"""Modules that were loaded; those of the tree by a name that another file has too: one of them hides the other."""
 # pyright: basic
 
 import os
@@ -6,6 +6,12 @@ import sys
 from importlib.machinery import PathFinder
 
 _find, _modules, _path = PathFinder.find_spec, sys.modules, os.path
+
+
+def loaded():
+    """Return the absolute paths of the code that was loaded."""
+    files = [getattr(module, "__file__", None) for module in list(_modules.values())]
+    return sorted({_path.abspath(file) for file in files if isinstance(file, str)})
 
 
 def _origin(name, folder):

@@ -29,6 +29,19 @@ def _load(name):
     return module
 
 
+class _Noting:
+    """Calls one function before a method runs, and another one with what it raised, or None."""
+
+    def __init__(self, check, note):
+        self.check, self.note = check, note
+
+    def __enter__(self):
+        self.check()
+
+    def __exit__(self, kind, error, trace):
+        self.note(error)
+
+
 class _Watch:
     """What was seen of each test, apart from what the result object was told."""
 
@@ -54,7 +67,7 @@ class _Watch:
                 setattr(test, name, self._watched(method, id(test), when, file))
 
     def _watched(self, method, key, when, file):
-        seen, skip, base = self.seen, unittest.SkipTest, BaseException
+        seen, skip = self.seen, unittest.SkipTest
 
         def check():
             if when == "call":
@@ -66,31 +79,20 @@ class _Watch:
             words = "" if error is None else "%s: %.300s" % (type(error).__name__, error)
             seen.setdefault(key, {})[when] = (kind, words)
 
+        noting = _Noting(check, note)
         if inspect.iscoroutinefunction(method):
 
             @functools.wraps(method)
             async def watched(*args, **kwargs):
-                check()
-                try:
-                    result = await method(*args, **kwargs)
-                except base as error:
-                    note(error)
-                    raise
-                note(None)
-                return result
+                with noting:
+                    return await method(*args, **kwargs)
 
         else:
 
             @functools.wraps(method)
             def watched(*args, **kwargs):
-                check()
-                try:
-                    result = method(*args, **kwargs)
-                except base as error:
-                    note(error)
-                    raise
-                note(None)
-                return result
+                with noting:
+                    return method(*args, **kwargs)
 
         return watched
 
@@ -124,7 +126,8 @@ def _result_class(base, watch, clock):
             if isinstance(test, unittest.loader._FailedTest):
                 return
             event = {"e": "case", "id": test.id(), "outcome": now["outcome"], "message": now["message"]}
-            event.update(seconds=round(clock() - now["from"], 6), file=_file(test, watch.root))
+            file = _relative(_module_file(type(test).__module__), watch.root)
+            event.update(seconds=round(clock() - now["from"], 6), file=file)
             ran = "ended" if now["outcome"] == "passed" else "open"
             event["proof"] = ran if id(test) in watch.own else ""
             event.update(differs=watch.differs(test, now["outcome"]), accepts=watch.flag, skips=now["skips"])
@@ -211,10 +214,6 @@ def _relative(path, root):
     return os.path.relpath(path, root) if path.startswith(root + os.sep) else path
 
 
-def _file(test, root):
-    return _relative(_module_file(type(test).__module__), root)
-
-
 def _tests(suite):
     for each in suite:
         if isinstance(each, unittest.BaseTestSuite):
@@ -280,12 +279,11 @@ def _begin():
     spec, emit = _load("channel").opened(int(sys.argv[1]), int(sys.argv[2]))
     import time
 
-    shadows, apart = _load("shadows").shadows, _load("apart").Apart()
+    modules, apart = _load("shadows"), _load("apart").Apart()
     apart.root = spec["root"]
-    watch, equality = _Watch(emit, spec["root"], apart), _load("equality")
-    comparisons = _load("comparisons")
-    asked = comparisons.make_asked(equality.make_check())
-    comparisons.watch_assertions(asked, comparisons.make_differences(equality.variants)[0], watch.accepts)
+    watch, comparisons = _Watch(emit, spec["root"], apart), _load("comparisons")
+    same_difference, _ = comparisons.make_differences()
+    comparisons.watch_assertions(comparisons.make_asked(), same_difference, watch.accepts)
     result = _result_class(unittest.TextTestResult, watch, time.perf_counter)
     main, exception = unittest.main, SystemExit
 
@@ -297,16 +295,8 @@ def _begin():
             if spec["collect_only"]:
                 test = type(test)()
             outcome = super().run(test)
-            emit(
-                {
-                    "e": "session",
-                    "status": int(not outcome.wasSuccessful()),
-                    "loaded": _loaded(),
-                    "shadows": shadows(spec["root"]),
-                    "sources": apart.sources(),
-                    "proves": True,
-                }
-            )
+            event = {"e": "session", "status": int(not outcome.wasSuccessful()), "loaded": modules.loaded()}
+            emit(dict(event, shadows=modules.shadows(spec["root"]), sources=apart.sources(), proves=True))
             return outcome
 
     sys.path[:0] = [os.getcwd(), *spec["pythonpath"]]
@@ -327,11 +317,6 @@ def _begin():
         return 0
 
     return run, emit
-
-
-def _loaded():
-    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    return sorted({os.path.abspath(file) for file in files if isinstance(file, str)})
 
 
 def _main():

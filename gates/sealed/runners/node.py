@@ -25,13 +25,7 @@ _NO_CANARIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NodeRunner:
-    """Node's own test runner.
-
-    Args:
-        program: The absolute path of node.
-        argv: What follows, `--test` included.
-        env: Variables that the command itself sets.
-    """
+    """Node's own test runner, by its absolute path; `argv` is what follows, `env` what the command itself sets."""
 
     program: str
     argv: tuple[str, ...]

@@ -26,7 +26,6 @@ class PythonRunner:
     """pytest or unittest, observed from within.
 
     Args:
-        name: `pytest` or `unittest`.
         interpreter: Absolute path, and the options that stand before the module.
         argv: The arguments of pytest, or of `python -m unittest`.
         add_cwd: The working directory is the first folder on the path, as with `python -m`.
@@ -87,20 +86,14 @@ def read_probe(name: str, events: Events, canaries: Iterable[Mapping[str, str]],
     """
     try:
         run = _run_of(name, events, canaries, exit_status)
-        words = (
-            *run.collected,
-            *run.running,
-            *run.deselected,
-            *run.loaded,
-            *(text for row in (*run.shadows, *run.sources) for text in row),
-        )
+        rows = (run.collected, run.running, run.deselected, run.loaded, *run.shadows, *run.sources)
+        words = (text for row in rows for text in row)
         wrong = next((word for word in words if not isinstance(word, str)), None)  # pyright: ignore[reportUnnecessaryIsInstance]
-        why = "" if wrong is None else f"{wrong!r} in place of a text"
+        if wrong is None:
+            return run
+        why = f"{wrong!r} in place of a text"
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         why = repr(error)
-    else:
-        if not why:
-            return run
     judge = bounded(f"an event of the probe is not as the probe writes it: {why}")
     return TestRun(name, complete=False, exit_status=exit_status, judge=judge)
 
@@ -191,8 +184,7 @@ def _judge(canaries: Iterable[Mapping[str, str]], events: Events, run: TestRun) 
             if whole:
                 return f"a test that must {'pass' if row['kind'] == 'pass' else 'fail'} was added, and did not run"
             continue
-        wrong = _wrong(row["kind"], event)
-        if wrong:
+        if wrong := _wrong(row["kind"], event):
             return wrong
     return ""
 

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 from interlock.core.errors import InterlockError
 from interlock.gates.config_tables import Tests
@@ -67,19 +67,16 @@ def recognise(
     `tests` as in `[gates.X]`: `auto` looks at the command, `junit` reads the report at `junit`, relative to the root,
     `exit` looks at the exit status alone.
     """
-    command = _Command(list(argv), read_file, which)
+    why = '`tests = "exit"`'
     if tests == "auto":
         try:
-            return _follow(command)
+            return _follow(_Command(list(argv), read_file, which))
         except _NotPlainError as error:
-            return ReportRunner("exit", _found(argv, which), {}, note=f"Tests not parsed: {error}.")
+            why = str(error)
+    found = (which(argv[0]) or argv[0], *argv[1:]) if argv else ()
     if tests == "junit":
-        return ReportRunner("junit", _found(argv, which), {}, junit)
-    return ReportRunner("exit", _found(argv, which), {}, note='Tests not parsed: `tests = "exit"`.')
-
-
-def _found(argv: Sequence[str], which: Which) -> tuple[str, ...]:
-    return (which(argv[0]) or argv[0], *argv[1:]) if argv else ()
+        return ReportRunner("junit", found, {}, junit)
+    return ReportRunner("exit", found, {}, note=f"Tests not parsed: {why}.")
 
 
 def _follow(command: _Command) -> Runner:
@@ -98,10 +95,9 @@ def _step(command: _Command) -> Runner | None:
     name = words[0].rpartition("/")[2]
     match name:
         case "env" | "cross-env":
-            words = _assigned(command, command.words[1:])
-            if words and words[0].startswith("-"):
-                raise _NotPlainError(f"`env {words[0]}` changes more than variables")
-            command.words = words
+            command.words = _assigned(command, words[1:])
+            if command.words and command.words[0].startswith("-"):
+                raise _NotPlainError(f"`env {command.words[0]}` changes more than variables")
         case "uv" | "poetry" | "pdm" | "hatch":
             _take_environment_manager(command)
         case "npm" | "yarn" | "pnpm" | "bun":
@@ -229,8 +225,7 @@ def _python(command: _Command) -> Runner:
         raise _NotPlainError(f"Python runs the module `{module}`" if module else "Python runs no module")
     interpreter = (command.program(command.words[0]), *options)
     add_cwd = not {"-P", "-I"} & set(options)
-    kind: Literal["pytest", "unittest"] = "pytest" if module == "pytest" else "unittest"
-    return PythonRunner(kind, interpreter, tuple(words[2:]), add_cwd, command.env)
+    return PythonRunner(module, interpreter, tuple(words[2:]), add_cwd, command.env)
 
 
 def _other(name: str, command: _Command) -> Runner:

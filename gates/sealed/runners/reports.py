@@ -9,8 +9,9 @@ import os
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 
 from interlock.gates.sealed.outcomes import Outcome, TestCase, TestRun, bounded
 from interlock.gates.sealed.runners.base import PROBES, Launch, Plan, ReportFrom, without_debugger
@@ -30,7 +31,6 @@ class ReportRunner:
     """A command that writes a report.
 
     Args:
-        name: Which one.
         argv: The program by absolute path, and the arguments as they are given.
         env: Variables that the command itself sets.
         path: Of the report, relative to the root; for `junit`.
@@ -112,12 +112,8 @@ def _unique(cases: Iterable[TestCase]) -> Iterator[TestCase]:
 def _lines(report: bytes) -> Iterator[dict[str, Any]]:
     for line in report.splitlines():
         if line.startswith(b"{"):
-            try:
-                data: object = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(data, dict):
-                yield cast("dict[str, Any]", data)
+            with suppress(ValueError):
+                yield json.loads(line)
 
 
 def _read_jest(report: bytes) -> _Read:

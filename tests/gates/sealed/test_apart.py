@@ -6,18 +6,7 @@ import pytest
 
 from interlock.gates.sealed.gate import _merged  # pyright: ignore[reportPrivateUsage]
 from interlock.gates.sealed.outcomes import TestRun
-from tests.gates.sealed.test_beside_tests import (
-    CALC,
-    CONFIG,
-    RIGHT,
-    TWO,
-    UNIT,
-    UNITTEST,
-    WRONG,
-    Row,
-    row,
-    try_row,
-)
+from tests.gates.sealed.test_beside_tests import CALC, CONFIG, RIGHT, TWO, UNIT, UNITTEST, WRONG, Row, row, try_row
 
 pytestmark = pytest.mark.usefixtures("no_packages")
 

@@ -3,14 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from interlock.gates.sealed.compare import (
-    BaseList,
-    Comparison,
-    allow_failing_line,
-    compare,
-    compare_added,
-    make_base_list,
-)
+from interlock.gates.sealed.compare import BaseList, Comparison, compare, compare_added, make_base_list
 from interlock.gates.sealed.outcomes import Outcome, Proof, TestCase, TestRun
 from interlock.gates.sealed.static_tests import StaticTest
 from tests.table import each_row
@@ -106,8 +99,8 @@ def test_only_tests_of_files_that_may_change_disappear() -> None:
 def test_a_test_may_fail_that_is_allowed_by_name() -> None:
     found = against(BASE, allow=("tests/test_a.py::bug",))
     assert (found.ok, found.allowed) == (True, ("tests/test_a.py::bug",))
-    assert allow_failing_line(make_base_list(BASE)) == 'allow_failing = ["tests/test_a.py::bug"]'
-    assert allow_failing_line(make_base_list(FIXED)) == ""
+    assert make_base_list(BASE).allow_line == 'allow_failing = ["tests/test_a.py::bug"]'
+    assert make_base_list(FIXED).allow_line == ""
 
 
 def test_a_parametrized_test_may_fail_by_the_name_of_its_function() -> None:

@@ -62,8 +62,8 @@ def test_what_passes_bare_and_fails_sealed_is_named_with_the_key_that_helps(
     }  # fmt: skip
     assert [line.rpartition(" ")[2] for line in said] == ["copy", "sealed"]
     assert "test_needs_data" in Path(check.log).read_text()
-    assert check.allow_line.startswith('allow_failing = ["tests/test_calc.py::')
-    assert "test_fails_everywhere" in check.allow_line
+    assert check.tests.allow_line.startswith('allow_failing = ["tests/test_calc.py::')
+    assert "test_fails_everywhere" in check.tests.allow_line
     assert not check_base(broken.case, bare=False).cached, "a sealing fault may be of the moment"
 
 
@@ -72,7 +72,7 @@ def test_the_base_is_known_afterwards_by_tree_and_command(tmp_path: Path, monkey
     made = make(tmp_path / "p")
     check = check_base(made.case)
     assert (check.cached, check.faults, check.note) == (False, (), "")
-    assert check.allow_line == (
+    assert check.tests.allow_line == (
         'allow_failing = ["tests/test_calc.py::test_double[5-10]", "tests/test_calc.py::test_double[-1--2]"]'
     )
     again = check_base(made.case)
@@ -111,7 +111,7 @@ def test_a_command_that_is_not_parsed_counts_by_its_status(tmp_path: Path, statu
     write(made.root, {"data.txt": ""})
     check = check_base(made.case)
     assert [fault.field for fault in check.faults] == ["keep"] * faults
-    assert not check.allow_line
+    assert not check.tests.allow_line
 
 
 def test_a_step_that_prepares_may_take_a_fault_away(tmp_path: Path) -> None:

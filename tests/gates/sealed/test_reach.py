@@ -93,8 +93,7 @@ REAL = places.writable_system
 
 
 @pytest.mark.parametrize(
-    "cheat",
-    [planted, *(pytest.param(each, marks=LONG) for each in (left_behind, link_to_home, beside, above, pipe))],
+    "cheat", [planted, *(pytest.param(each, marks=LONG) for each in (left_behind, link_to_home, beside, above, pipe))]
 )
 def test_nothing_that_was_put_outside_the_checkout_helps(
     maker: str, home: Path, cheat: Callable[[Sealed, Path, ExitStack], None]

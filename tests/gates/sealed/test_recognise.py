@@ -74,10 +74,7 @@ def test_variables_and_options_of_the_command_are_kept() -> None:
     )
     script = found("npm run unit -- -t add")
     assert isinstance(script, ReportRunner)
-    assert (script.argv, script.env["NODE_ENV"]) == (
-        ("/bin/jest", "--ci", "-t", "add"),
-        "test",
-    )
+    assert (script.argv, script.env["NODE_ENV"]) == (("/bin/jest", "--ci", "-t", "add"), "test")
     node = found("pnpm node")
     assert isinstance(node, NodeRunner)
     assert node.argv == ("--test", "test/**/*.js")

@@ -70,14 +70,6 @@ def test_a_model_takes_a_ticket_to_its_end_and_its_cost_is_in_the_journal(ticket
     assert outcomes == [(stage, "pass") for stage in PAYLOADS]
 
 
-def test_the_first_stage_is_the_file_word_for_word_and_asks_nobody(tickets: Tickets) -> None:
-    run_id = find_or_begin(tickets, FILE)
-    with pytest.raises(KilledError):
-        drive(tickets, runner([])[0])
-    assert passed(tickets, run_id) == ["fetch_ticket"]
-    assert tickets.ticket(run_id)["history"][0].get("payload") == PAYLOADS["fetch_ticket"]
-
-
 def test_a_refusal_comes_back_as_findings_and_the_budget_of_the_pipeline_bounds_it(tickets: Tickets) -> None:
     wrong = {"evidence_items": [{**PAYLOADS["gather_evidence"]["evidence_items"][0], "snippet": "no such line"}]}
     script = [*BEFORE[:2], *[says("gather_evidence", wrong)] * 3]

@@ -33,8 +33,7 @@ def configure(root: Path, url: str, provider: str, more: str = "") -> None:
 
 @pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
-    ("provider", "server"),
-    [("openai", OpenAI), ("anthropic", Anthropic), ("google_genai", Google), ("ollama", Ollama)],
+    ("provider", "server"), [("openai", OpenAI), ("anthropic", Anthropic), ("google_genai", Google), ("ollama", Ollama)]
 )
 def test_a_ticket_is_worked_over_the_wire(root: Path, provider: str, server: type[Provider]) -> None:
     with server(SCRIPT) as served:
