@@ -30,6 +30,7 @@ from interlock.gates.config_tables import (
 )
 from interlock.gates.errors import ConfigError, TreeError, config_problem
 from interlock.gates.patterns import compile_scope
+from interlock.notify.settings import faults as notify_faults
 from interlock.reservations.settings import faults
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Config:
         prices: What models cost, by `provider:model`.
         tickets: Budgets, scope and delegation of the ticket pipeline.
         reservations: As the file says it; `interlock.reservations.settings` knows the keys and the defaults.
+        notify: As the file says it; `interlock.notify.settings` knows the keys. Not part of the fingerprint, for it
+            judges nothing.
         path: The file it came from, relative to the root; empty for the defaults. Not part of the fingerprint.
     """
 
@@ -78,12 +81,13 @@ class Config:
     prices: Mapping[str, PriceConfig] = field(default_factory=dict[str, PriceConfig])
     tickets: TicketsConfig = field(default_factory=TicketsConfig)
     reservations: Plain = field(default_factory=_plain)
+    notify: Plain = field(default_factory=_plain)
     path: str = field(default="", init=False)
 
     def fingerprint(self) -> str:
-        """Return `sha256:…` over the canonical JSON of every value but `path`; equal exactly for equal policy."""
+        """Return `sha256:…` over the canonical JSON of every value but `path` and `notify`; equal for equal policy."""
         values = asdict(self)
-        del values["path"]
+        del values["path"], values["notify"]
         text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         return f"sha256:{sha256(text.encode('ascii')).hexdigest()}"
 
@@ -195,7 +199,8 @@ def _checked(table: Plain, path: str) -> Config:
         raise ConfigError(
             tuple(_problem(path, each["loc"], each["type"], each["msg"], each["input"]) for each in details)
         ) from error
-    settings = (fault._replace(path=path) for fault in faults(config.reservations))
+    others = (*faults(config.reservations), *notify_faults(config.notify))
+    settings = (fault._replace(path=path) for fault in others)
     if problems := (*_out_of_bounds(config, path), *_bad_patterns(config, path), *settings):
         raise ConfigError(problems)
     object.__setattr__(config, "path", path)

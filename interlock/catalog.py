@@ -38,10 +38,12 @@ def catalog() -> dict[str, Rule]:
     from interlock.graph import TICKET_RULES as TICKETS  # noqa: PLC0415
     from interlock.install.errors import CODES as INSTALL  # noqa: PLC0415
     from interlock.journal.errors import RULES as JOURNAL  # noqa: PLC0415
+    from interlock.notify import CODES as NOTIFY  # noqa: PLC0415
     from interlock.reservations.rules import RULES as RESERVATIONS  # noqa: PLC0415
     from interlock.server import rules as server  # noqa: PLC0415
 
-    tables = (GATES, QUESTIONS, TICKETS, INSTALL, JOURNAL, FILES, server.CODES, server.RULES, rules(RESERVATIONS))
+    ours = (GATES, QUESTIONS, TICKETS, INSTALL, JOURNAL, FILES, NOTIFY)
+    tables = (*ours, server.CODES, server.RULES, rules(RESERVATIONS))
     rows = (*_of_errors(), *ENVELOPE, *RUNS, *(row for table in tables for row in table.values()), UNREADABLE)
     return {row.code: row for row in sorted(rows, key=lambda row: row.code)}
 

@@ -23,6 +23,7 @@ SECTIONS: Final = {
         "init": ("interlock.cli.init", "Connect the coding agents of this project to the server."),
         "uninstall": ("interlock.cli.init", "Take back what init wrote."),
         "doctor": ("interlock.cli.doctor", "Check that everything works here; --prove plants a real conflict."),
+        "notify": ("interlock.cli.notify", "Show how people are told what happens; --test sends a test event."),
         "completion": ("interlock.cli.completion", "Print a shell completion script."),
     },
     "Share a checkout": {

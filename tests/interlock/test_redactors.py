@@ -12,7 +12,7 @@ from interlock.journal import Journal
 from interlock.redaction import redact, redactor_for
 
 HERE = Path(__file__).parents[2]
-PACKAGES = ("agents", "core", "envelope", "gates", "graph", "interlock", "journal", "reservations", "server")
+PACKAGES = ("agents", "core", "envelope", "gates", "graph", "interlock", "journal", "notify", "reservations", "server")
 VALUE = "ppq-7f3a91c2d4e5"
 
 
