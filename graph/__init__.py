@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from interlock.graph.ticket.ticket_file import TicketFile, read_ticket
     from interlock.graph.ticket.tickets import Tickets
     from interlock.graph.validation import judge
+    from interlock.graph.watch import Look, Watch
     from interlock.graph.verify import Verification, parse_head, runs_without_state, verify_journal
 
 # isort: on
@@ -73,20 +74,21 @@ __all__ = [
     "COMPLETE", "MINIMAL_FIELDS", "PLACEHOLDER", "POC", "QUESTION_RULES", "RUN_RULES", "SPECS", "TICKET",
     "TICKET_RULES", "UNANSWERED", "WAYS", "AgentOutcome", "AgentSetting", "AnswerError", "AnswerKind", "Answered",
     "ByModel", "CollectedEvidence", "Comment", "CommentError", "Drives", "End", "Event", "EvidenceCheck", "GraphError",
-    "HandOver", "LeftOut", "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile", "PersonsAnswer",
+    "HandOver", "LeftOut", "Look", "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile", "PersonsAnswer",
     "PipelineSpec", "PlayedRunner", "Policy", "Question", "QuestionError", "RecordingRunner", "RunBusyError",
     "RunDamagedError", "RunPhase", "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner", "Task", "TaskError",
     "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError", "Verification", "Wait",
-    "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question", "base_faults", "blocker_text",
-    "busy_answer", "case_of", "check_evidence", "comment", "comments", "comments_go_to", "drive", "earlier",
-    "ended_runs", "explain_run", "explain_ticket", "explanation_text", "find_or_begin", "find_run", "find_ticket_run",
-    "frozen_of", "give_up", "hand_overs", "in_git", "journal_path", "journal_run", "judge", "keep_files", "kept_answer",
-    "kept_file", "key_variables", "left_before", "list_runs", "load_task", "make_policy", "negotiate", "newest_run",
-    "no_task_run", "outcome_of", "parse_head", "pipeline_graph", "pipeline_mermaid", "policy_changes", "preflight",
-    "prepare", "present_path", "progress_since", "read_ticket", "rebuild", "remove", "route", "run_summary", "runs_of",
-    "runs_without_state", "snapshots_path", "staffed", "start_run", "state_dir", "status_mermaid", "status_text",
-    "summary_text", "task_from_mapping", "task_graph", "ticket_agent", "ticket_explanation_text", "ticket_summary",
-    "transition_table", "tree_after", "unapproved_bases", "vacant_roles", "verify_journal", "view_run",
+    "Watch", "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question", "base_faults",
+    "blocker_text", "busy_answer", "case_of", "check_evidence", "comment", "comments", "comments_go_to", "drive",
+    "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text", "find_or_begin", "find_run",
+    "find_ticket_run", "frozen_of", "give_up", "hand_overs", "in_git", "journal_path", "journal_run", "judge",
+    "keep_files", "kept_answer", "kept_file", "key_variables", "left_before", "list_runs", "load_task", "make_policy",
+    "negotiate", "newest_run", "no_task_run", "outcome_of", "parse_head", "pipeline_graph", "pipeline_mermaid",
+    "policy_changes", "preflight", "prepare", "present_path", "progress_since", "read_ticket", "rebuild", "remove",
+    "route", "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed", "start_run", "state_dir",
+    "status_mermaid", "status_text", "summary_text", "task_from_mapping", "task_graph", "ticket_agent",
+    "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after", "unapproved_bases", "vacant_roles",
+    "verify_journal", "view_run",
 ]
 # fmt: on
 

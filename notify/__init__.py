@@ -18,6 +18,6 @@ __all__ = [
     "history", "is_sending", "missing", "post", "start_sender", "waiting",
 ]  # fmt: skip
 
-PUBLIC_MODULES: Final = ()
+PUBLIC_MODULES: Final = ("queue", "settings")
 
 __getattr__ = lazy_exports(__name__, __file__)

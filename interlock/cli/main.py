@@ -46,6 +46,7 @@ SECTIONS: Final = {
         "run": ("interlock.cli.run", "Run a task file."),
         "resume": ("interlock.cli.run", "Continue a task run: after a crash, an answer, or a change."),
         "answer": ("interlock.cli.answer", "Decide what a run asks a person: an objection, or a gate to waive."),
+        "watch": ("interlock.cli.watch", "Watch runs, leases and what waits for you in the terminal, live."),
         "resolve": ("interlock.cli.run", "Work a ticket of a file with a model, stage by stage."),
         "abandon": ("interlock.cli.ending", "End a task run or a ticket for good."),
         "prune": ("interlock.cli.ending", "Remove the folders of runs that have ended."),
