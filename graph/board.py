@@ -109,9 +109,9 @@ class Board:
             return
         for row in held["negotiations"] if held is not None else ():
             if not row["resolved"]:
-                text = f"{row['requester']} asks {row['holder']} for {row['file']}"
-                thread = str(row["thread_id"])
-                yield Waiting(Wait("negotiation", thread, text, thread), str(row["created_at"]))
+                thread, file = str(row["thread_id"]), str(row["file"])
+                text = f"{row['requester']} asks {row['holder']} for {file}"
+                yield Waiting(Wait("negotiation", thread, text, thread, file=file), str(row["created_at"]))
 
     def standing(self, *, fresh: bool = False) -> StandingAnswer | None:
         """Return leases, wait queue and the negotiations of a day; None where nothing was reserved.

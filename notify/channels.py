@@ -129,7 +129,7 @@ def _webhook(settings: Settings, _root: str, body: bytes) -> None:
         again = error.code >= 500 or error.code in _AGAIN
         error.close()
         raise DeliveryError("NTF102", f"{host} answered {error.code}", again=again) from error
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:  # a name that no resolver takes is a ValueError
         why = shown(str(getattr(error, "reason", error)), 200)
         raise DeliveryError("NTF102", f"{host} cannot be reached: {why}", again=True) from error
 

@@ -45,12 +45,14 @@ class Notices:
     def __init__(self, root: Path, run_id: str) -> None:
         self._store = RunStore(root, run_id)
         self._table = self._store.load()[1].notify
-        self._refused: Counter[str] | None = None
+        self._refused = Counter[str]()
 
     def watching(self, notice: Notice | None) -> Notice | None:
         """Return what looks at each notice and passes it on."""
         if not self._table:
             return notice
+        with suppress(InterlockError):
+            self._refused = self._before()
 
         def watched(step: Mapping[str, Any]) -> None:
             with suppress(InterlockError, KeyError, TypeError):
@@ -72,8 +74,6 @@ class Notices:
             names, kind = [*dict.fromkeys(_gates(step["reasons"]))], "gate"
         else:
             return
-        if self._refused is None:
-            self._refused = self._before()
         for name in names:
             self._refused[name] += 1
             times = self._refused[name]

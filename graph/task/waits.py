@@ -28,6 +28,7 @@ class Wait(NamedTuple):
         text: What is to be done.
         key: What it is known by: the same for the same thing, whoever looks.
         role: Who is asked, of a review and an answer.
+        file: What is asked for, of a negotiation.
     """
 
     kind: WaitKind
@@ -35,6 +36,7 @@ class Wait(NamedTuple):
     text: str
     key: str
     role: str = ""
+    file: str = ""
 
     @property
     def command(self) -> str:

@@ -79,6 +79,7 @@ def test_each_event_of_a_run_is_told_with_its_reason(tmp_path: Path, monkeypatch
             {"builder": Scripted([build(f"{word}\n") for word in "abcd"])}, Project.run,
             [("refused", "gate"), ("waits", "blocked")],
         ),
+        "twice": ({"builder": Scripted(["no envelope", "no envelope", build()])}, Project.run, [("ended", "approved")]),
         "an agent": ({"builder": Scripted(["no envelope"])}, Project.run, [("refused", "agent"), ("waits", "blocked")]),
     }  # fmt: skip
     for name, (runners, act, told) in cases.items():

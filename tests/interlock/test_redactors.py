@@ -33,7 +33,7 @@ def test_redactors_are_made_in_one_place() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['api_key_env = "HOUSE_MODEL"', "api_key_env='HOUSE_MODEL'", '"api_key_env" = "HOUSE_MODEL"\n[[ no toml',
+    ['webhook_key_env = "HOUSE_MODEL"', "api_key_env='HOUSE_MODEL'", '"api_key_env" = "HOUSE_MODEL"\n[[ no toml',
      'agents.a = {api_key_env="HOUSE_MODEL"}'],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["interlock.toml", "pyproject.toml"])

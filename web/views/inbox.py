@@ -29,15 +29,11 @@ def waiting_items(site: Site) -> list[Item]:
     """Return what waits for a person, the newest first."""
     site.refresh()
     items = [
-        Item(wait.kind, project, _name(wait), wait.text, since, f"/{project.key}{_path(wait)}")
+        Item(wait.kind, project, wait.file or wait.run, wait.text, since, f"/{project.key}{_path(wait)}")
         for project in site.projects.values()
         for wait, since in project.waiting()
     ]
     return sorted(items, key=lambda item: item.since, reverse=True)
-
-
-def _name(wait: Wait) -> str:
-    return wait.text.rpartition(" for ")[2] if wait.kind == "negotiation" else wait.run
 
 
 def _path(wait: Wait) -> str:
