@@ -56,3 +56,9 @@ def nearest(word: str, choices: Iterable[str], count: int, cutoff: float = 0.6) 
     import difflib  # noqa: PLC0415 - only a refusal needs a guess
 
     return difflib.get_close_matches(word[:_MAX_CHARS], list(choices), count, cutoff)
+
+
+def whole(value: object, otherwise: int = 0) -> int:
+    """Return a whole number of up to nine digits, or `otherwise`."""
+    text = str(value) if type(value) in (int, str) else ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else otherwise

@@ -30,6 +30,7 @@ from interlock.gates.config_tables import (
 )
 from interlock.gates.errors import ConfigError, TreeError, config_problem
 from interlock.gates.patterns import compile_scope
+from interlock.notify.settings import faults as notify_faults
 from interlock.reservations.settings import faults
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Config(Table):
         prices: What models cost, by `provider:model`.
         tickets: Budgets, scope and delegation of the ticket pipeline.
         reservations: As the file says it; `interlock.reservations.settings` knows the keys and the defaults.
+        notify: As the file says it; `interlock.notify.settings` knows the keys. Not part of the fingerprint, for it
+            judges nothing.
         path: The file it came from, relative to the root; empty for the defaults. Not part of the fingerprint.
     """
 
@@ -72,12 +75,13 @@ class Config(Table):
     prices: Mapping[str, PriceConfig] = field(default_factory=dict[str, PriceConfig])
     tickets: TicketsConfig = field(default_factory=TicketsConfig)
     reservations: Plain = field(default_factory=dict[str, Any])
+    notify: Plain = field(default_factory=dict[str, Any])
     path: str = field(default="", init=False)
 
     def fingerprint(self) -> str:
-        """Return the digest of every value but `path`; equal exactly for equal policy."""
+        """Return the digest of every value but `path` and `notify`; equal for equal policy."""
         values = asdict(self)
-        del values["path"]
+        del values["path"], values["notify"]
         return fingerprint(values)
 
 
@@ -182,7 +186,8 @@ def _checked(table: Plain, path: str) -> Config:
         raise ConfigError(
             tuple(_problem(path, each["loc"], each["type"], each["msg"], each["input"]) for each in details)
         ) from error
-    settings = (fault._replace(path=path) for fault in faults(config.reservations))
+    others = (*faults(config.reservations), *notify_faults(config.notify))
+    settings = (fault._replace(path=path) for fault in others)
     if problems := (*_out_of_bounds(config, path), *_bad_patterns(config, path), *settings):
         raise ConfigError(problems)
     object.__setattr__(config, "path", path)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from interlock.graph.errors import (
         AnswerError, CommentError, GraphError, RunBusyError, RunDamagedError, TaskError, UnknownRunError,
     )
+    from interlock.graph.requests import negotiate
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.comments import Comment, comments, comments_go_to
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
     from interlock.graph.task.view import kept_answer, RunPhase
+    from interlock.graph.task.waits import Wait
     from interlock.graph.ticket.answers import busy_answer
     from interlock.graph.ticket.build import pipeline_graph
     from interlock.graph.ticket.by_model import ByModel, End, find_or_begin, newest_run
@@ -64,32 +66,34 @@ if TYPE_CHECKING:
     from interlock.graph.ticket.ticket_file import TicketFile, read_ticket
     from interlock.graph.ticket.tickets import Tickets
     from interlock.graph.validation import judge
+    from interlock.graph.watch import Look, Watch
     from interlock.graph.verify import Verification, parse_head, runs_without_state, verify_journal
 
 # isort: on
 __all__ = [
     "COMPLETE", "MINIMAL_FIELDS", "PLACEHOLDER", "POC", "QUESTION_RULES", "RUN_RULES", "SPECS", "TICKET",
     "TICKET_RULES", "UNANSWERED", "WAYS", "AgentOutcome", "AgentSetting", "AnswerError", "AnswerKind", "Answered",
-    "ByModel", "CollectedEvidence", "Comment", "CommentError", "Drives", "End", "Event", "EvidenceCheck",
-    "GraphError", "HandOver", "LeftOut", "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile",
-    "PersonsAnswer", "PipelineSpec", "PlayedRunner", "Policy", "Question", "QuestionError", "RecordingRunner",
-    "RunBusyError", "RunDamagedError", "RunPhase", "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner",
-    "Task", "TaskError", "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError",
-    "Verification", "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question", "base_faults",
+    "ByModel", "CollectedEvidence", "Comment", "CommentError", "Drives", "End", "Event", "EvidenceCheck", "GraphError",
+    "HandOver", "LeftOut", "Look", "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile", "PersonsAnswer",
+    "PipelineSpec", "PlayedRunner", "Policy", "Question", "QuestionError", "RecordingRunner", "RunBusyError",
+    "RunDamagedError", "RunPhase", "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner", "Task", "TaskError",
+    "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError", "Verification", "Wait",
+    "Watch", "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question", "base_faults",
     "blocker_text", "busy_answer", "case_of", "check_evidence", "comment", "comments", "comments_go_to", "drive",
     "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text", "find_or_begin", "find_run",
     "find_ticket_run", "frozen_of", "give_up", "hand_overs", "in_git", "journal_path", "journal_run", "judge",
     "keep_files", "kept_answer", "kept_file", "key_variables", "left_before", "list_runs", "load_task", "make_policy",
-    "newest_run", "no_task_run", "outcome_of", "parse_head", "pipeline_graph", "pipeline_mermaid", "policy_changes",
-    "preflight", "prepare", "present_path", "progress_since", "read_ticket", "rebuild", "remove", "route",
-    "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed", "start_run", "state_dir",
+    "negotiate", "newest_run", "no_task_run", "outcome_of", "parse_head", "pipeline_graph", "pipeline_mermaid",
+    "policy_changes", "preflight", "prepare", "present_path", "progress_since", "read_ticket", "rebuild", "remove",
+    "route", "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed", "start_run", "state_dir",
     "status_mermaid", "status_text", "summary_text", "task_from_mapping", "task_graph", "ticket_agent",
     "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after", "unapproved_bases", "vacant_roles",
     "verify_journal", "view_run",
 ]
 # fmt: on
 
-PUBLIC_MODULES: Final = ("app", "pipeline")
-"""What others import besides the names above: the graph of `langgraph.json`, and names of older versions."""
+PUBLIC_MODULES: Final = ("app", "board", "feed", "pipeline")
+"""What others import besides the names above: the graph of `langgraph.json`, what those read who show many runs, and
+names of older versions."""
 
 __getattr__ = lazy_exports(__name__, __file__)

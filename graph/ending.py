@@ -10,6 +10,7 @@ from typing import Final
 from interlock.core.files import write_atomically
 from interlock.graph.engine.folder import ABANDONED, journal_path, journal_run, list_runs
 from interlock.graph.errors import RunBusyError, RunDamagedError
+from interlock.graph.task.notices import Notices
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.runs import Graphs, view_run
 from interlock.graph.task.scope_leases import clear
@@ -17,6 +18,7 @@ from interlock.graph.task.store import RunStore, note_pruned
 from interlock.graph.ticket.store import TicketStore
 from interlock.graph.ticket.tickets import Tickets
 from interlock.journal import Journal
+from interlock.notify import forget
 
 _DAY_SECONDS: Final = 24 * 60 * 60
 
@@ -55,6 +57,8 @@ def abandon(root: Path, run_id: str) -> bool:
             write_atomically(store.folder / ABANDONED, b"")
         if view.policy.reserve:
             clear(root, run_id, view.task)
+    if open_before:
+        Notices(root, run_id).stands(view_run(run_id, root=root))
     return open_before
 
 
@@ -107,3 +111,4 @@ def remove(root: Path, run_id: str) -> None:
     with store.locked():
         note_pruned(root, run_id)
         shutil.rmtree(store.folder)
+    forget(root, run_id)

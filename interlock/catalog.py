@@ -39,10 +39,11 @@ def catalog() -> dict[str, Rule]:
     from interlock.graph import TICKET_RULES as TICKETS  # noqa: PLC0415
     from interlock.install.errors import CODES as INSTALL  # noqa: PLC0415
     from interlock.journal.errors import RULES as JOURNAL  # noqa: PLC0415
+    from interlock.notify import CODES as NOTIFY  # noqa: PLC0415
     from interlock.reservations import rules as reservations  # noqa: PLC0415
     from interlock.server import rules as server  # noqa: PLC0415
 
-    tables = (GATES, QUESTIONS, TICKETS, INSTALL, JOURNAL, FILES, server.CODES, server.RULES)
+    tables = (GATES, QUESTIONS, TICKETS, INSTALL, JOURNAL, FILES, NOTIFY, server.CODES, server.RULES)
     leases = {code: (title, reservations.REMEDIES[code]) for code, title in reservations.RULES.items()}
     tables += (rules(leases, reservations.SOURCE),)
     rows = (*_of_errors(), *ENVELOPE, *RUNS, *(row for table in tables for row in table.values()), UNREADABLE)

@@ -188,9 +188,9 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def redactor_for(path: str | os.PathLike[str] | None = None, also: Iterable[str] = ()) -> Redactor:
     """Return what takes the keys of a project out of texts; all entry points have it from here, and know the same.
 
-    Known are variables that look like keys, and those that `api_key_env` names in `interlock.toml` or `pyproject.toml`
-    in the folder or above it. What was learned of one project stays known in this process. The path is the project's
-    root or one in it; `also` names more variables that hold keys.
+    Known are variables that look like keys, and those that `api_key_env` and `webhook_key_env` name in `interlock.toml`
+    or `pyproject.toml` in the folder or above it. What was learned of one project stays known in this process. The path
+    is the project's root or one in it; `also` names more variables that hold keys.
     """
     _learn(path)
     return Redactor((*_learned, *also))
@@ -233,7 +233,7 @@ def redact(text: str) -> str:
 
 
 _CONFIGURATIONS: Final = ("interlock.toml", "pyproject.toml")
-_KEY_NAME: Final = re.compile(rb"""api_key_env["']?\s*=\s*["']+([^"'\n]+)""")
+_KEY_NAME: Final = re.compile(rb"""(?:api|webhook)_key_env["']?\s*=\s*["']+([^"'\n]+)""")
 _learned: Final[set[str]] = set()
 
 

@@ -22,6 +22,7 @@ from interlock.envelope.protocol import GATES, OTHER_GATE, ROLES, STATUS_MEANING
 from interlock.gates.config import BOUNDS, Config
 from interlock.gates.sealed.settings import Seal
 from interlock.graph import TICKET
+from interlock.notify import Settings as Notify
 from interlock.reservations.settings import Settings
 from interlock.server import ALL, make_server
 from interlock.validate_envelope import main as validate_envelope
@@ -39,6 +40,7 @@ PREFIXES: Final = {
     "KEY": "Keys in names",
     "MAN": "Manifests of evidence",
     "MCP": "MCP messages and calls",
+    "NTF": "Notifications",
     "RSV": "Reservations",
     "RUN": "Runs",
     "SEAL": "Sealed gates",
@@ -217,7 +219,7 @@ def _keys() -> str:
         "and the variables of the environment.\n"
     )
     limits = {key: f"at least {low:g}" if high > 10**6 else f"{low:g} to {high:g}" for key, low, high in BOUNDS}
-    return "\n".join([text, *_table_of_keys(Config, "", limits), _reservations()])
+    return "\n".join([text, *_table_of_keys(Config, "", limits), _reservations(), _notify()])
 
 
 def _table_of_keys(kind: Any, prefix: str, limits: Mapping[str, str]) -> Iterator[str]:
@@ -231,7 +233,7 @@ def _table_of_keys(kind: Any, prefix: str, limits: Mapping[str, str]) -> Iterato
         held = _class_in(hints[field.name])
         if held is not None:
             inner.append((held, f"{prefix}{field.name}."))
-        elif not field.init or field.name == "reservations":
+        elif not field.init or field.name in ("reservations", "notify"):
             continue
         else:
             bounds = limits.get(f"{prefix}{field.name}", "")
@@ -254,6 +256,19 @@ def _reservations() -> str:
     ]
     return (
         "## `[reservations]`\n\nHow long leases live, and what becomes of a request that nobody answers.\n\n"
+        f"{table(('key', 'holds', 'default', 'meaning'), rows)}"
+    )
+
+
+def _notify() -> str:
+    """Return the keys of `[notify]`."""
+    hints, meanings = get_type_hints(Notify), _arguments(Notify)
+    rows = [
+        [f"`{name}`", _words(hints[name]), f"`{str(value).lower()}`" if value is False else "", md(meanings[name])]
+        for name, value in Notify()._asdict().items()
+    ]
+    return (
+        "## `[notify]`\n\nHow people are told what happens; [notifications](../notifications.md) shows each.\n\n"
         f"{table(('key', 'holds', 'default', 'meaning'), rows)}"
     )
 

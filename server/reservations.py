@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, cast
 from anyio import to_thread
 from pydantic import Field
 
+from interlock import graph
 from interlock.core.json import compact
 from interlock.reservations import (
     Caller,
@@ -280,7 +281,7 @@ def register(server: InterlockServer) -> ReservationCalls:
     ) -> NegotiateAnswer:
         """Ask the holder of a file to release it. On `free` or `release` reserve it; on `pending` ask again later."""
         return await at_work(
-            lambda mine: mine.negotiate_release(file, reason, urgency, agent_name, wait_seconds),
+            lambda mine: graph.negotiate(mine, file, reason, urgency, agent_name, wait_seconds),
             wait_seconds=wait_seconds,
         )
 

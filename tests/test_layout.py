@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from tests.table import each_row
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("agents", "core", "envelope", "gates", "graph", "journal", "reservations", "server", "web")
+ROOMS = ("agents", "core", "envelope", "gates", "graph", "journal", "notify", "reservations", "server", "web")
 CODE = (*ROOMS, "interlock", "benchmarks", "examples", "scripts", "tests")
 MAX_LINES = 500
 

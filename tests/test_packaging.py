@@ -18,7 +18,19 @@ from packaging.requirements import Requirement
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parent.parent
-MAPPED = ("agents", "core", "envelope", "examples", "gates", "graph", "journal", "reservations", "server", "web")
+MAPPED = (
+    "agents",
+    "core",
+    "envelope",
+    "examples",
+    "gates",
+    "graph",
+    "journal",
+    "notify",
+    "reservations",
+    "server",
+    "web",
+)
 PROJECT = "interlock-orchestrator"
 
 

@@ -14,11 +14,10 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from interlock.core.text import visible
+from interlock.core.text import visible, whole
 from interlock.reservations import span
 from interlock.web.access import session_of
 from interlock.web.site import Site
-from interlock.web.words import whole
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"

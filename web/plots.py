@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from interlock.web.feed import Row, Wait
+from interlock.graph.feed import QueueWait, Row
 from interlock.web.pages import seconds_text, tokens_text, usd_text
 
 MAX_BARS: Final = 40
@@ -53,7 +53,7 @@ def of_run(row: Row) -> list[Plot]:
     return [*plots, *([_plot("Cost by role and attempt", "role and attempt", "cost", costs)] if costs else [])]
 
 
-def of_project(rows: Iterable[Row], waits: Iterable[Wait]) -> list[Plot]:
+def of_project(rows: Iterable[Row], waits: Iterable[QueueWait]) -> list[Plot]:
     """Return what failed over the runs, what they took, and how long files were waited for."""
     listed = list(rows)
     gates: Counter[str] = Counter()

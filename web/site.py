@@ -1,22 +1,20 @@
-"""What the pages work with: the projects that they show, and where each of their runs stands at the moment."""
+"""What the pages work with: the projects that they show."""
 
-import os
 import re
 import traceback
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jinja2 import UndefinedError
 
 from interlock import graph
 from interlock.core.errors import InterlockError
-from interlock.web.feed import Feed, Row
+from interlock.graph.board import Board
+from interlock.graph.feed import Row
 
-MAX_VIEWS: Final = 300
-"""So many runs that go on are remembered as they stand."""
 _NOT_IN_KEYS: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -49,42 +47,22 @@ def reading(run_id: str) -> Generator[None]:
         ) from error
 
 
-@dataclass(slots=True)
-class Project:
-    """One project: its root, the name that it has in addresses, and what its journal says.
+class Project(Board):
+    """One project, with the name that it has in addresses."""
 
-    `damaged` is why the journal cannot be read, or empty.
-    """
-
-    key: str
-    root: Path
-    feed: Feed
-    damaged: str = ""
-    _views: dict[str, tuple[tuple[int, ...], graph.RunView]] = field(
-        default_factory=dict[str, tuple[tuple[int, ...], graph.RunView]]
-    )
-    _graphs: Any = field(default_factory=dict[str, Any])
-    _drives: graph.Drives | None = None
+    def __init__(self, key: str, root: Path) -> None:
+        super().__init__(root)
+        self.key = key
 
     @property
     def title(self) -> str:
         """The folder's name."""
         return self.root.name or str(self.root)
 
-    @property
+    @cached_property
     def drives(self) -> graph.Drives:
         """The runs that this process drives."""
-        if self._drives is None:
-            self._drives = graph.Drives(self.root)
-        return self._drives
-
-    def refresh(self) -> None:
-        """Read what was written to the journal since the last look; one that is damaged keeps the rows it has."""
-        try:
-            self.feed.catch_up()
-            self.damaged = ""
-        except InterlockError as error:
-            self.damaged = f"{error.message} {error.fix}"
+        return graph.Drives(self.root)
 
     def row(self, run_id: str) -> Row:
         """Return the row of a task run.
@@ -97,36 +75,6 @@ class Project:
             raise NotHereError(f"there is no run {run_id} in {self.title}", "The board lists the runs.")
         return found
 
-    def view(self, run_id: str) -> graph.RunView:
-        """Return where a task run stands; the same until its files change.
-
-        Raises:
-            GraphError: It is not there any more, or cannot be read.
-        """
-        stamp = _stamp(self.root / ".interlock" / "runs" / run_id)
-        known = self._views.get(run_id)
-        if known is not None and known[0] == stamp:
-            return known[1]
-        view = graph.view_run(run_id, root=self.root, graphs=self._graphs)
-        self._views.pop(run_id, None)
-        self._views[run_id] = stamp, view
-        if len(self._views) > MAX_VIEWS:
-            self._views.pop(next(iter(self._views)), None)
-        return view
-
-
-def _stamp(folder: Path) -> tuple[int, ...]:
-    """Return what differs once something of a run has changed."""
-    found: list[int] = []
-    for name in ("checkpoints.sqlite", "checkpoints.sqlite-wal", "abandoned", "stopped.json", "answers", ""):
-        try:
-            seen = os.stat(folder / name)  # noqa: PTH116 - many
-        except OSError:
-            found += (0, 0)
-        else:
-            found += (seen.st_mtime_ns, seen.st_size)
-    return tuple(found)
-
 
 class Site:
     """The projects, by the names that they have in addresses."""
@@ -136,7 +84,7 @@ class Site:
         for root in roots:
             name = _NOT_IN_KEYS.sub("-", root.name.lower()).strip("-") or "project"
             key = name if name not in self.projects else f"{name}-{len(self.projects) + 1}"
-            self.projects[key] = Project(key, root, Feed(root))
+            self.projects[key] = Project(key, root)
 
     def refresh(self) -> None:
         """Read what was written to the journals since the last look."""

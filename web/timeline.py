@@ -11,8 +11,8 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final
 
+from interlock.core.text import whole
 from interlock.journal import Entry
-from interlock.web.words import whole
 
 WIDTH: Final = 1000.0
 _LEAST: Final = 2.0

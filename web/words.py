@@ -13,12 +13,6 @@ _OUTCOMES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 
-def whole(value: object, otherwise: int = 0) -> int:
-    """Return a whole number of up to nine digits, as an address, a form or a journal line has it, or `otherwise`."""
-    text = str(value) if type(value) in (int, str) else ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else otherwise
-
-
 @dataclass(frozen=True, slots=True)
 class Said:
     """A line of the log: when, what, and whether it is `good`, `bad`, `odd` or plain (empty)."""

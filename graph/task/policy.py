@@ -59,6 +59,7 @@ class Policy:
         commands: argv by name: what agents may have run.
         seals: How each sealed gate of the task is sealed, by gate id.
         sealing: What was frozen for them when the run was made; empty where nothing was.
+        notify: The `[notify]` table: how people are told of the run.
     """
 
     protocol: Protocol
@@ -76,6 +77,7 @@ class Policy:
     prices: Mapping[str, Price] = field(default_factory=dict[str, Price])
     seals: Mapping[str, Seal] = field(default_factory=dict[str, Seal])
     sealing: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    notify: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""
@@ -132,6 +134,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         seals=sealed,
         commands={**config.commands, **task.commands},
         prices={name: Price(row.input, row.output, row.cached_input) for name, row in config.prices.items()},
+        notify=config.notify,
         limits=read_limits(Table(_limits(config, task), "task file", "budget")),
         fingerprints={
             "config": config.fingerprint(),

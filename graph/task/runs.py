@@ -16,7 +16,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
-from interlock.agents.ask import REMOTE, Remote, Runner, RunnerError
+from interlock.agents.ask import REMOTE, AgentsError, Remote, Runner, RunnerError
 from interlock.agents.recording import Tape
 from interlock.core.finding import Finding
 from interlock.gates.sealed import Base, SealError
@@ -26,6 +26,7 @@ from interlock.graph.task.build import task_graph
 from interlock.graph.task.changes import left_changed
 from interlock.graph.task.checkpoints import checkpointer, has_checkpoints, read_state
 from interlock.graph.task.machine import QUESTIONS, RESUMED
+from interlock.graph.task.notices import Notices
 from interlock.graph.task.policy import Policy, key_variables
 from interlock.graph.task.preflight import admitted, preflight, prepare, refusal
 from interlock.graph.task.progress import Notice, Progress
@@ -145,10 +146,17 @@ def drive(
             nothing was done.
         ScopeHeldError, LeasesError: The files of the scope cannot be had; nothing was done.
     """
-    named: dict[str, Any] = {"runners": runners, "notice": notice, "queue_seconds": queue_seconds, "tape": tape}
-    view, answered = _drive(run_id, root, answers or {}, asks or {}, take_up=take_up, **named)
-    while answered:  # a person decided meanwhile; after a correction the graph is that of another task
-        view, answered = _drive(run_id, root, {}, {}, take_up=False, **named)
+    told = Notices(root, run_id)
+    named: dict[str, Any] = {"runners": runners, "queue_seconds": queue_seconds, "tape": tape}
+    named["notice"] = told.watching(notice)
+    try:
+        view, answered = _drive(run_id, root, answers or {}, asks or {}, take_up=take_up, **named)
+        while answered:  # a person decided meanwhile; after a correction the graph is that of another task
+            view, answered = _drive(run_id, root, {}, {}, take_up=False, **named)
+    except AgentsError:
+        told.stands(view_run(run_id, root=root))
+        raise
+    told.stands(view)
     return view
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import click
 
+from interlock import graph
 from interlock.cli.calls import (
     as_patterns,
     calls_of,
@@ -235,7 +236,7 @@ def negotiate_command(
     (name,) = as_patterns((file,), mine.caller.root)
 
     def ask(seconds: float) -> NegotiateAnswer:
-        return mine.negotiate_release(name, reason, urgency, agent_name, seconds)
+        return graph.negotiate(mine, name, reason, urgency, agent_name, seconds)
 
     with telling(mine, [name], wait_seconds):
         answer = in_pieces(mine, wait_seconds, ask)

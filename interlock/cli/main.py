@@ -23,6 +23,7 @@ SECTIONS: Final = {
         "init": ("interlock.cli.init", "Connect the coding agents of this project to the server."),
         "uninstall": ("interlock.cli.init", "Take back what init wrote."),
         "doctor": ("interlock.cli.doctor", "Check that everything works here; --prove plants a real conflict."),
+        "notify": ("interlock.cli.notify", "Show how people are told what happens; --test sends a test event."),
         "completion": ("interlock.cli.completion", "Print a shell completion script."),
     },
     "Share a checkout": {
@@ -45,6 +46,7 @@ SECTIONS: Final = {
         "run": ("interlock.cli.run", "Run a task file."),
         "resume": ("interlock.cli.run", "Continue a task run: after a crash, an answer, or a change."),
         "answer": ("interlock.cli.answer", "Decide what a run asks a person: an objection, or a gate to waive."),
+        "watch": ("interlock.cli.watch", "Watch runs, leases and what waits for you in the terminal, live."),
         "resolve": ("interlock.cli.run", "Work a ticket of a file with a model, stage by stage."),
         "abandon": ("interlock.cli.ending", "End a task run or a ticket for good."),
         "prune": ("interlock.cli.ending", "Remove the folders of runs that have ended."),

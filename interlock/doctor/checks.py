@@ -32,6 +32,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("leases", "nobody dead holds anything", "looks for the holders' processes", stored.leases),
     Check("outbox", "what happened reaches the journal", "counts what is queued", stored.outbox),
     Check("journal", "the journal is what was written", "verifies it", stored.journal),
+    Check("notify", "people can be told what happens", "looks at [notify] and what was sent", stored.notify),
     Check("ignored", "git leaves alone what runs write", "asks git", stored.ignored),
     Check("server", "a client starts the server", "reads the clients' files", entry_points.server),
     *entry_points.HOOK_CHECKS,

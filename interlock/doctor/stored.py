@@ -11,7 +11,9 @@ from interlock.core import git
 from interlock.core.errors import InterlockError
 from interlock.core.text import count
 from interlock.doctor.report import Report, Scene, fail, good, warn
+from interlock.gates import load_config
 from interlock.graph import journal_path
+from interlock.notify import build, history, is_sending, missing, waiting
 from interlock.reservations import (
     FIRST_SOUND_WAL,
     SCHEMA_STEPS,
@@ -204,6 +206,30 @@ def _asked(scene: Scene, ask: Callable[[Runtime], Report]) -> Report:
             return ask(Runtime(opened, settings.read(scene.place.root), is_running=process.is_running))
     except InterlockError as error:
         return fail(error.message, error.fix)
+
+
+def notify(scene: Scene) -> Report:
+    """Check that people can be told, and were."""
+    try:
+        settings_now = build(load_config(scene.root).notify)
+    except InterlockError:
+        return good("not known: the configuration is not valid")
+    root = str(scene.root)
+    try:
+        left, rows = waiting(root), history(root)
+    except sqlite3.Error as error:
+        return warn(f".interlock/notify.sqlite: {error}", "Remove it; what was sent is then forgotten.")
+    last = {row["channel"]: row for each in reversed(rows) for row in each["deliveries"]}
+    failed = [f"{name}: {row['error']}" for name, row in last.items() if row["state"] == "failed"]
+    if lacks := missing(settings_now, root, scene.env):
+        return warn(f"{lacks.message}, so nobody is told by it", lacks.fix)
+    if failed:
+        fix = "Correct that, and run `interlock notify --test`; `interlock notify` lists what was sent."
+        return warn(f"the last notification failed: {'; '.join(failed)}", fix)
+    if left and not is_sending(root):
+        return warn(f"{count(left, 'notification')} not sent, and nobody is at it", "Run `interlock notify`.")
+    ways = ", ".join(settings_now.channels)
+    return good(f"by {ways}; `interlock notify --test` tries it" if ways else "nobody is told; docs/notifications.md")
 
 
 def _looked(path: str, look: Callable[[sqlite3.Connection], Report]) -> Report:

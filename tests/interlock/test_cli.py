@@ -186,7 +186,7 @@ def completed(folder: Path, *words: str) -> list[str]:
 
 
 def test_a_shell_completes_the_runs_and_tokens_of_the_project(approved: Path, tmp_path: Path) -> None:
-    for command in ("status", "explain", "ask", "resume"):
+    for command in ("status", "explain", "ask", "resume", "watch"):
         assert completed(approved / "src", command, "HELLO") == ["HELLO-001.1"]
     assert completed(tmp_path, "status", "--root", str(approved), "HELLO") == ["HELLO-001.1"]
     assert completed(approved, "status", "NOPE") == completed(tmp_path, "status", "H") == []

@@ -12,7 +12,7 @@ from interlock.journal import Journal
 from interlock.redaction import redact, redactor_for
 
 HERE = Path(__file__).parents[2]
-PACKAGES = ("agents", "core", "envelope", "gates", "graph", "interlock", "journal", "reservations", "server")
+PACKAGES = ("agents", "core", "envelope", "gates", "graph", "interlock", "journal", "notify", "reservations", "server")
 VALUE = "ppq-7f3a91c2d4e5"
 
 
@@ -33,7 +33,7 @@ def test_redactors_are_made_in_one_place() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['api_key_env = "HOUSE_MODEL"', "api_key_env='HOUSE_MODEL'", '"api_key_env" = "HOUSE_MODEL"\n[[ no toml',
+    ['webhook_key_env = "HOUSE_MODEL"', "api_key_env='HOUSE_MODEL'", '"api_key_env" = "HOUSE_MODEL"\n[[ no toml',
      'agents.a = {api_key_env="HOUSE_MODEL"}'],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["interlock.toml", "pyproject.toml"])

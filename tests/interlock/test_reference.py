@@ -107,8 +107,8 @@ def test_every_finding_and_every_key_is_in_the_reference() -> None:
 
 
 ROWS = catalog()
-KINDS = "AGT|CFG|CLI|COL|ENV|EVD|HELD|INI|JRN|KEY|MAN|MCP|RSV|RUN|SEAL|STG|TKT|TOK|TREE|TSK|WEB"
-PACKAGES = ("agents", "core", "envelope", "gates", "graph", "interlock", "journal", "reservations", "server")
+KINDS = "AGT|CFG|CLI|COL|ENV|EVD|HELD|INI|JRN|KEY|MAN|MCP|NTF|RSV|RUN|SEAL|STG|TKT|TOK|TREE|TSK|WEB"
+PACKAGES = ("agents", "core", "envelope", "gates", "graph", "interlock", "journal", "notify", "reservations", "server")
 
 
 def test_every_code_in_the_source_has_a_row() -> None:

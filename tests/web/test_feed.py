@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from interlock.graph import Tickets, abandon
-from interlock.web.feed import Feed
+from interlock.graph.feed import Feed
 from tests.graph.conftest import Project, build, envelope
 from tests.web.conftest import World
 

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from interlock.core.errors import InterlockError
 from interlock.envelope.protocol import STATUSES
-from interlock.web.feed import Row
+from interlock.graph.feed import Row
 from interlock.web.pages import page, page_number, site_of
 from interlock.web.site import Project, Site
 

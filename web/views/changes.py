@@ -7,13 +7,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from interlock.core.text import whole
 from interlock import graph
 from interlock.web.access import session_of
 from interlock.web.differences import by_line, differing
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.site import Project
 from interlock.web.views.actions import allowed
-from interlock.web.words import whole
 
 
 def changes_values(project: Project, run_id: str, before: str = "", after: str = "") -> dict[str, Any]:

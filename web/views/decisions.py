@@ -9,14 +9,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock import graph
-from interlock.core.text import one_line
+from interlock.core.text import one_line, whole
 from interlock.graph import AnswerKind
 from interlock.web.access import session_of
 from interlock.web.answering import lines_of
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.views.actions import AnsweredError, NotAllowedError, allowed
 from interlock.web.views.evidence import Gate, evidence_values
-from interlock.web.words import whole
 
 FIELDS: Final = ("scope", "may_change", "inputs", "gates_required")
 """What a correction may change besides the text, one item a line."""

@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from interlock.core.text import whole
 from interlock.journal import Entry
 from interlock.web import evidence
 from interlock.web.evidence import Collected, Compared, File
 from interlock.web.pages import page, site_of
 from interlock.web.pictures import Difference, difference, kind_of
 from interlock.web.site import NotHereError, Project, reading
-from interlock.web.words import whole
 
 SHOWN_BYTES: Final = 256 * 1024
 """So much of a text is shown at once."""

@@ -10,8 +10,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from interlock import graph
+from interlock.graph.feed import Line
 from interlock.journal import canonical
-from interlock.web.feed import Line
 from interlock.web.pages import page, page_number, site_of
 from interlock.web.site import Project
 

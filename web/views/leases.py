@@ -7,13 +7,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from interlock.core.text import whole
 from interlock.core.errors import InterlockError
+from interlock.graph import negotiate
+from interlock.graph.board import calls
 from interlock.reservations import key_of
-from interlock.web import leases
+from interlock.web.leases import tree
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.site import Project
 from interlock.web.views.actions import allowed
-from interlock.web.words import whole
 
 
 class LeaseRefusedError(InterlockError):
@@ -23,18 +25,18 @@ class LeaseRefusedError(InterlockError):
 def show(request: Request) -> Response:
     """Show the leases of a project."""
     project = site_of(request).project(request.path_params["project"])
-    held = leases.look(project.root)
+    held = project.standing(fresh=True)
     me = ""
     if held is not None:
-        with leases.calls(project.root) as mine:
+        with calls(project.root) as mine:
             me = mine.caller.name
     rows: Mapping[str, Any] = held or {"leases": [], "waiters": [], "negotiations": []}
-    values = {"project": project, "held": rows, "tree": leases.tree(rows["leases"]), "me": key_of(me), "key_of": key_of}
+    values = {"project": project, "held": rows, "tree": tree(rows["leases"]), "me": key_of(me), "key_of": key_of}
     return page(request, "leases.html", values)
 
 
 def _done(request: Request, project: Project, answer: Mapping[str, Any]) -> Response:
-    leases.forget(project.root)
+    project.standing(fresh=True)
     errors: list[Mapping[str, Any]] = answer.get("errors") or []
     if errors:
         first = errors[0]
@@ -46,7 +48,7 @@ def release(request: Request) -> Response:
     """Release a lease of one's own."""
     allowed(request, "review")
     project = site_of(request).project(request.path_params["project"])
-    with leases.calls(project.root) as mine:
+    with calls(project.root) as mine:
         return _done(request, project, mine.release_files([request.scope["form"].get("lease", "")]))
 
 
@@ -56,7 +58,7 @@ def respond(request: Request) -> Response:
     project = site_of(request).project(request.path_params["project"])
     form = request.scope["form"]
     eta = form.get("eta_minutes", "")
-    with leases.calls(project.root) as mine:
+    with calls(project.root) as mine:
         return _done(
             request, project,
             mine.respond_to_release(
@@ -72,8 +74,8 @@ def ask(request: Request) -> Response:
     allowed(request, "review")
     project = site_of(request).project(request.path_params["project"])
     form = request.scope["form"]
-    with leases.calls(project.root) as mine:
-        return _done(request, project, mine.negotiate_release(form.get("file", ""), form.get("reason", ""), "normal"))
+    with calls(project.root) as mine:
+        return _done(request, project, negotiate(mine, form.get("file", ""), form.get("reason", ""), "normal"))
 
 
 ROUTES: Final = (

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from interlock import graph
 from interlock.core.errors import InterlockError
-from interlock.core.text import visible
+from interlock.core.text import visible, whole
 from interlock.journal import Entry
 from interlock.web.access import still_stands
 from interlock.web.live import message, stream
@@ -21,7 +21,7 @@ from interlock.web.pages import page, site_of
 from interlock.web.plots import of_run
 from interlock.web.site import NotHereError, Project, reading
 from interlock.web.timeline import timeline
-from interlock.web.words import Said, said, whole
+from interlock.web.words import Said, said
 
 LOG_LINES: Final = 200
 """So many lines of the log a page begins with; the rest is a link away."""

@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
-from interlock.graph import journal_path, journal_run
+from interlock.core.text import whole
+from interlock.graph.engine.folder import journal_path, journal_run
 from interlock.journal import Entry, Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
-from interlock.web.words import whole
 
 Kind: TypeAlias = Literal["task", "ticket"]
 
@@ -59,6 +59,7 @@ class Row:
         changed_at: Of the last line.
         gates: The required gates.
         failed: How often each gate was named as the reason of BLOCKED.
+        refused: How often each role gave an answer that was not valid.
         roles: The roles that were asked.
         spent: By attempt and role.
         reasons: Why it is BLOCKED, or failed closed.
@@ -81,6 +82,7 @@ class Row:
     changed_at: str = ""
     gates: tuple[str, ...] = ()
     failed: Counter[str] = field(default_factory=Counter[str])
+    refused: Counter[str] = field(default_factory=Counter[str])
     roles: dict[str, None] = field(default_factory=dict[str, None])
     spent: dict[tuple[int, str], Spent] = field(default_factory=dict[tuple[int, str], Spent])
     reasons: tuple[str, ...] = ()
@@ -134,6 +136,7 @@ def _status(row: Row, data: Mapping[str, Any]) -> None:
 def _answer(row: Row, data: Mapping[str, Any]) -> None:
     role, attempt = str(data.get("role", "agent")), whole(data.get("attempt"), row.attempt)
     row.roles[role] = None
+    row.refused[role] += data.get("outcome") == "invalid"
     row.spent.setdefault((attempt, role), Spent()).add(data.get("usage") or {})
 
 
@@ -192,7 +195,7 @@ class Line(NamedTuple):
     at: str
 
 
-class Wait(NamedTuple):
+class QueueWait(NamedTuple):
     """A wait in the queue for files, as far as it has ended: for the first of its patterns, in seconds."""
 
     agent: str
@@ -214,7 +217,7 @@ class Feed:
         self.rows: dict[str, Row] = {}
         self.lines: list[Line] = []
         self.lines_of: dict[str, list[Line]] = {}
-        self.waits: deque[Wait] = deque(maxlen=MAX_WAITS)
+        self.waits: deque[QueueWait] = deque(maxlen=MAX_WAITS)
         self.position = 0
         self._newest: list[Row] | None = None
         self._joined: dict[str, tuple[str, str, str]] = {}
@@ -279,4 +282,4 @@ class Feed:
         elif entry.type in ("waiter_granted", "waiter_left") and waiter in self._joined:
             agent, pattern, since = self._joined.pop(waiter)
             seconds = (datetime.fromisoformat(entry.at) - datetime.fromisoformat(since)).total_seconds()
-            self.waits.append(Wait(agent, pattern, since, seconds, entry.type == "waiter_granted"))
+            self.waits.append(QueueWait(agent, pattern, since, seconds, entry.type == "waiter_granted"))

@@ -1,0 +1,155 @@
+"""What those read who show many runs: the rows of a project, where each stands, who holds files, and what waits.
+
+It is kept up to date by reading on: the journal from where the last look ended, and a run again only once its files
+have changed. So a look at a thousand runs of which none moved costs next to nothing.
+"""
+
+import os
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from interlock.core.errors import InterlockError
+from interlock.graph.feed import Feed, Row
+from interlock.graph.task.runs import Graphs, view_run
+from interlock.graph.task.store import RunStore
+from interlock.graph.task.view import RunView
+from interlock.graph.task.waits import Wait, waits_of
+from interlock.reservations import Reservations, drain_events, open_reservations, place
+from interlock.reservations.answers import StandingAnswer
+
+LOOKED_AT: Final = 200
+"""So many runs that are not over are looked at for what waits, the ones that changed last."""
+MAX_VIEWS: Final = 300
+"""So many runs that go on are remembered as they stand."""
+_FRESH_SECONDS: Final = 1.0
+_SINCE_MINUTES: Final = 24 * 60.0
+
+
+class Waiting(NamedTuple):
+    """Something that waits, and since when: ISO 8601 in UTC."""
+
+    wait: Wait
+    since: str
+
+
+class Board:
+    """The runs and reservations of one project.
+
+    Args:
+        root: The project.
+
+    Attributes:
+        feed: What the journal says of each run.
+        damaged: Why the journal cannot be read, or empty.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.feed = Feed(root)
+        self.damaged = ""
+        self._views: dict[str, tuple[tuple[int, ...], RunView]] = {}
+        self._graphs: Graphs = {}
+        self._looked: tuple[float, StandingAnswer | None] | None = None
+
+    def refresh(self) -> None:
+        """Read what was written to the journal since the last look; one that is damaged keeps the rows it has."""
+        try:
+            self.feed.catch_up()
+            self.damaged = ""
+        except InterlockError as error:
+            self.damaged = f"{error.message} {error.fix}"
+
+    def view(self, run_id: str) -> RunView:
+        """Return where a task run stands; the same until its files change.
+
+        Raises:
+            GraphError: It is not there any more, or cannot be read.
+        """
+        stamp = _stamp(self.root / ".interlock" / "runs" / run_id)
+        known = self._views.get(run_id)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        view = view_run(run_id, root=self.root, graphs=self._graphs)
+        self._views.pop(run_id, None)
+        self._views[run_id] = stamp, view
+        if len(self._views) > MAX_VIEWS:
+            self._views.pop(next(iter(self._views)), None)
+        return view
+
+    def open_rows(self) -> list[Row]:
+        """Return the rows of task runs that may go on; a BLOCKED one only where it is its task's newest."""
+        seen: set[str] = set()
+        found: list[Row] = []
+        for row in self.feed.newest():
+            if row.kind == "task" and not row.over and not (row.state == "BLOCKED" and row.name in seen):
+                found.append(row)
+            seen.add(row.name)
+            if len(found) >= LOOKED_AT:
+                break
+        return found
+
+    def waiting(self) -> list[Waiting]:
+        """Return what waits for a person, the newest first."""
+        found = [*self._of_runs(), *self._of_requests()]
+        return sorted(found, key=lambda each: each.since, reverse=True)
+
+    def _of_runs(self) -> Iterator[Waiting]:
+        for row in self.open_rows():
+            with suppress(InterlockError):
+                for wait in waits_of(self.view(row.run), RunStore(self.root, row.run)):
+                    yield Waiting(wait, row.changed_at)
+
+    def _of_requests(self) -> Iterator[Waiting]:
+        try:
+            held = self.standing()
+        except InterlockError:  # the page of the leases, or the table, says what is wrong
+            return
+        for row in held["negotiations"] if held is not None else ():
+            if not row["resolved"]:
+                thread, file = str(row["thread_id"]), str(row["file"])
+                text = f"{row['requester']} asks {row['holder']} for {file}"
+                yield Waiting(Wait("negotiation", thread, text, thread, file=file), str(row["created_at"]))
+
+    def standing(self, *, fresh: bool = False) -> StandingAnswer | None:
+        """Return leases, wait queue and the negotiations of a day; None where nothing was reserved.
+
+        It is at most a second old, or `fresh`.
+
+        Raises:
+            ReservationError: The store cannot be read.
+        """
+        if fresh or self._looked is None or time.monotonic() - self._looked[0] >= _FRESH_SECONDS:
+            found = None
+            if os.path.exists(place.find(str(self.root)).store_path):  # noqa: PTH110 - a text, as in the whole package
+                with calls(self.root) as mine:
+                    found = mine.standing(_SINCE_MINUTES)
+            self._looked = time.monotonic(), found
+        return self._looked[1]
+
+
+@contextmanager
+def calls(root: Path) -> Generator[Reservations]:
+    """Open the reservations of a project for its person; afterwards, what happened is written into the journal."""
+    mine = open_reservations(str(root), "ui")
+    try:
+        yield mine
+    finally:
+        with suppress(InterlockError, OSError):  # it stays queued, and the next call tries again
+            drain_events(mine.runtime.store, mine.caller.root)
+        mine.runtime.store.close()
+
+
+def _stamp(folder: Path) -> tuple[int, ...]:
+    """Return what differs once something of a run has changed."""
+    found: list[int] = []
+    for name in ("checkpoints.sqlite", "checkpoints.sqlite-wal", "abandoned", "stopped.json", "answers", ""):
+        try:
+            seen = os.stat(folder / name)  # noqa: PTH116 - many
+        except OSError:
+            found += (0, 0)
+        else:
+            found += (seen.st_mtime_ns, seen.st_size)
+    return tuple(found)

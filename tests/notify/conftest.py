@@ -1,0 +1,72 @@
+"""A server that takes webhooks, and programs that keep what they were given."""
+
+import threading
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.notify import queue
+
+KEPT = """#!/bin/sh
+printf '%s\\0' "$@" >> "$0.args"
+cat >> "$0.input"
+"""
+
+
+@dataclass
+class Hook:
+    """A server on a port of this machine: what it got, and with what it answers, the last one again and again."""
+
+    url: str = ""
+    answers: list[int] = field(default_factory=lambda: [200])
+    got: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list[tuple[str, dict[str, str], bytes]])
+
+
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch) -> Generator[Hook]:
+    """Return a server that takes webhooks; no proxy of the environment leads to it."""
+    made = Hook()
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            made.got.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+            self.send_response(made.answers.pop(0) if len(made.answers) > 1 else made.answers[0])
+            self.send_header("Location", f"{made.url}/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST  # noqa: N815
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        made.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield made
+        server.shutdown()
+        thread.join()
+
+
+def unsent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no sender be started by itself."""
+
+    def nobody(_root: str) -> None:
+        pass
+
+    monkeypatch.setattr(queue, "start_sender", nobody)
+
+
+def program(path: Path, text: str = KEPT) -> Path:
+    """Write a program; by default one that keeps its arguments in `NAME.args` and its input in `NAME.input`."""
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return path
