@@ -30,7 +30,7 @@ class Event:
 
 
 def _before(*tools: str) -> str:
-    """Return the matcher of the edit hook: tools of a client, and those of MCP servers that write files or run commands.
+    """Return the matcher of the edit hook: its tools, and those of MCP servers that write files or run a command.
 
     All clients take a matcher that is no plain list for a regular expression, which need not match the whole name. No
     process is started for a tool that it leaves out.

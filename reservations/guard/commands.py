@@ -146,7 +146,8 @@ class Commands(Languages):
         files = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
         files += written(way, rest, spot.here or self.cwd) if rest else []
         self.files(spot, shown(name, rest), files, follow=way in FOLLOWING)
-        for made in files if way == "link" else ():
+        is_link = way == "link" or any(re.match(r"-\w*[sl]|--(?:sym|link)", word.text) for word in rest if name == "cp")
+        for made in files if is_link else ():
             is_soft = any(re.match(r"-\w*s|--sym", word.text) for word in rest)
             path = os.path.normpath(os.path.join(spot.here or self.cwd, made.text))
             self.links[path] = os.path.join(os.path.dirname(path) if is_soft else spot.here or self.cwd, plain(rest)[0])
@@ -155,7 +156,7 @@ class Commands(Languages):
 
     def _outputs(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge what an option names as a file that is written, in its own word or the next."""
-        found = [(option, re.match(OUTPUT, option), after) for option, after in pairwise([*rest, Word()])]
+        found = [(option, re.match(OUTPUT, option.text), after) for option, after in pairwise([*rest, Word()])]
         outputs = [Word(option[match.end() :]) or after for option, match, after in found if match]
         self.files(spot, name, [word for word in outputs if word.known], follow=True)
 

@@ -44,11 +44,11 @@ _FOLDERS: Final = (
 """What code says that goes through a folder."""
 _WRITING: Final = (
     r"""open(?:Sync)?\((?:(?:[^()]|\([^()]*\))*,\s*(?:mode\s*=\s*)?(?!['"](?:r[bt]?|<\W*|utf.*?)['"]|encoding|errors|newline)"""
-    r"""|\s*['"][rbt]*[wax+][bt+]*['"])|(?<!stdout\.)[wW]rite|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir|\()"""
+    r"""|\s*(?:mode\s*=\s*)?['"][rbt]*[wax+][bt+]*['"])|(?<!stdout\.)[wW]rite|unlink|[rR]emove|os\.replace|[rR]ename|rmtree|rm(?:Sync|dir|\()"""
     r"""|truncate|FileHandler|basicConfig|ZipFile|urlretrieve|extract|unpack|qx|put_contents|to_\w+\(|savefig|savetxt"""
     r"""|[cC]opy\w*\(|cp(?:Sync)?\(|move\b|[dD]elete|appendFile|touch|symlink|system|subprocess|[pP]open|spawn|exec|`"""
     r"""|open.*(?:['"]|q\W)[+>]|open\s+\S+\s+[wa]|\.dump\(|inplace|\$\^I|FileIO|os\.open|O_[WRTC]|\.save\(|shell\s|!"""
-    r"""|(?m:^\.[a-z]+ )|(?i:\binto\b|\battach\b)"""
+    r"""|(?m:^\.[a-z]+ )|(?i:\binto\b|\battach\b)|\.replace\([^,()]*\)|file\s+copy|logging file"""
 )
 """What code says that may write a file, or run a command."""
 

@@ -75,7 +75,7 @@ LANGUAGES: Final = re.compile(
 )
 """Programs that run code of another language."""
 OUTPUT: Final = (
-    r"-(?:(?:[oO]|MF|Map|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.-]*)(?:=|(?=\s|$))"
+    r"-(?:(?:[oO]|MF|Map|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.*-]*)(?:=|(?=\s|$))"
     r"|(?:o|MF)(?=\S))"
 )
 """An option that names a file which is written, of programs that are in no table."""

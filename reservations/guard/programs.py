@@ -18,7 +18,9 @@ _RUNNERS: Final = frozenset({
     ("npm", "exec"), ("mise", "exec"), ("pdm", "run"),
 })  # fmt: skip
 _RUNNER_VALUED: Final = names("--with --python -p --project --directory --extra --group")
-_CMAKE: Final = {"remove": "rm", "remove_directory": "rm", "rename": "mv", "create_symlink": "ln"}
+_CMAKE: Final = {
+    "remove": "rm", "remove_directory": "rm", "copy_directory": "rsync", "rename": "mv", "create_symlink": "ln",
+}  # fmt: skip
 """What `cmake -E` calls what another program does; beside these, `rm`, `copy…`, `env`, `time` and `tar`."""
 _TEXTS: Final = names("su runuser script sg npx npm")
 """Programs that are given a command line by `-c`."""
@@ -292,7 +294,7 @@ RUNS: Final = {
     "in place": r"(?:^|[;{\n\d])\s*e\s+([^\n]+)", "awk": r'(?:system\s*\(|\|&?)\s*"([^"]+)"|"([^"]+)"(?=\s*\|)',
     "tar": r"(?:exec|-command|-program)=(.+)|^([^-\s]\S*\s.+)$", "zip": r"^([^-\s]\S*\s.+)$",
     "ssh": r"(?i)^(?:-o)?\s*(?:proxy|local)command[\s=]+(.+)",
-    "sync": r"(?i)(?:command|--rsh)[\s=]+(.+)|^([^-\s]\S*\s.+)$",
+    "sync": r"(?i)^\S*?(?:command|--rsh)[\s=]+(.+)|^([^-\s]\S*\s.+)$",
 }  # fmt: skip
 """What it runs."""
 

@@ -39,8 +39,9 @@ _VERBS: Final = _either(
 )
 _NOUNS: Final = _either("files? documents? blocks? lines? symbol body regex content path patch editor edit_tool")
 SERVED: Final = (
-    rf"(?:.+[_-])?(?:(?:{_VERBS})(?:[A-Za-z0-9_-]*[_-])?(?:{_NOUNS})|(?:{_VERBS})[A-Za-z0-9_]*Files?|{_either('write edit move rename')}"
-    rf"|(?:{_either('delete remove move rename')})[_-]?(?:{_either('directory folder')})|[Tt]ext[_-]?[Ee]ditor)"
+    rf"(?:.+[_-])?(?:(?:{_VERBS})(?:(?:[A-Za-z0-9_-]*[_-])?(?:{_NOUNS})|[A-Za-z0-9_]*Files?)|"
+    rf"{_either('write edit move rename')}|(?:{_either('delete remove move rename')})[_-]?(?:[Dd]irectory|[Ff]older)|"
+    r"[Tt]ext[_-]?[Ee]ditor)"
 )
 """The names of tools of MCP servers that write files, as a regular expression, also for the clients' matchers.
 
