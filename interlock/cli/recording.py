@@ -105,7 +105,7 @@ def end_note(tape: Tape | None, taping: Taping, phase: RunPhase, *, begins: bool
     What an earlier command played of a recording is not known here: only a run that this one began is told of.
     """
     if phase == "waiting" and taping.record is not None:
-        return f"the answer is recorded when it is handed in with{taping.words}"
+        return f"the answer of an agent is recorded when it is handed in with{taping.words}"
     if begins and phase == "done" and isinstance(tape, RecordedRunner) and tape.unused:
         return f"the recording holds answers that this run did not ask for: {', '.join(tape.unused)}"
     return ""
