@@ -20,7 +20,7 @@ from typing import Any, Final, cast
 from interlock.core.errors import InterlockError
 from interlock.gates import ROLE_NAME
 from interlock.graph import state_dir
-from interlock.server.private_file import MAX_FILE_BYTES, PrivateFile
+from interlock.server.http.private_file import MAX_FILE_BYTES, PrivateFile
 
 SCHEMA: Final = "interlock.tokens/1"
 TOKEN_PREFIX: Final = "interlock_"  # noqa: S105 - how each begins, no token
