@@ -1,7 +1,8 @@
 """The ask: everything that an agent is given for one answer; the answer; and the runner between the two."""
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import sha256
 from typing import Any, Final, Literal, Protocol, TypeAlias
@@ -10,6 +11,7 @@ from interlock.agents.usage import Limits, Usage
 from interlock.core.errors import InterlockError
 from interlock.envelope.protocol import EvidenceKey
 from interlock.envelope.protocol import Protocol as EnvelopeProtocol
+from interlock.redaction import Redactor
 
 Step: TypeAlias = Literal["build", "qa", "review"]
 
@@ -215,3 +217,30 @@ class AgentConfigError(AgentsError):
     def __str__(self) -> str:
         """Return the place and the message on one line."""
         return f"{self.path}: {self.key}: {self.message}"
+
+
+def brought(runner: Runner, ask: Ask, redactor: Redactor, most_chars: int) -> Answer:
+    """Return what a runner brings, as `kept`, with its cost as it was measured here where the runner does not tell.
+
+    Raises:
+        RunnerError: It brings nothing; a key that the error quotes is taken out.
+    """
+    started = time.monotonic()
+    try:
+        answer = runner(ask)
+    except RunnerError as error:
+        message, fix = redactor.text(error.message), redactor.text(error.fix)
+        if (message, fix) == (error.message, error.fix):
+            raise
+        raise RunnerError(message, fix, error.spent) from None
+    if isinstance(answer, str):
+        answer = Answer(answer, Usage(calls=1, seconds=time.monotonic() - started, usd=None), told=False)
+    if not isinstance(answer, Answer):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
+        raise RunnerError(f"the runner of {ask.role} returned {type(answer).__name__}, not a text", "Return a str.")
+    return kept(answer, redactor, most_chars)
+
+
+def kept(answer: Answer, redactor: Redactor, most_chars: int) -> Answer:
+    """Return an answer as it is kept and judged: without keys, and cut where it is too large to be accepted."""
+    text, model, stopped = map(redactor.text, (answer.text, answer.model, answer.stopped))
+    return replace(answer, text=text[:most_chars], model=model, stopped=stopped)

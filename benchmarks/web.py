@@ -116,7 +116,7 @@ def served(root: Path) -> Any:
     """Serve a root's pages from a thread; gives the address and the cookie of a session."""
     import uvicorn  # noqa: PLC0415
 
-    from interlock.server.http import listen  # noqa: PLC0415
+    from interlock.server.http.serving import listen  # noqa: PLC0415
 
     bound = listen("127.0.0.1", 0)
     host = f"127.0.0.1:{bound.getsockname()[1]}"

@@ -21,7 +21,7 @@ from interlock.envelope.protocol import (
 from interlock.envelope.reask import skeleton
 from interlock.envelope.rules import RULES, RULES_BY_CODE
 from interlock.envelope.rules.items import input_path
-from interlock.envelope.validate import Reading, Report, Verdict, parse, validate
+from interlock.envelope.validation import Reading, Report, Verdict, parse, validate
 
 __all__ = [
     "DEFAULT_PROTOCOL", "EVIDENCE_KEYS", "GATE", "GATE_IN_TEXT", "LABELS", "MAX_BYTES", "RULES", "RULES_BY_CODE",

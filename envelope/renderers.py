@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from interlock.core.finding import Finding
     from interlock.core.rule import Rule
     from interlock.envelope.model import Envelope
-    from interlock.envelope.validate import Report
+    from interlock.envelope.validation import Report
 
 
 @dataclass(frozen=True, slots=True)

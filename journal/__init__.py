@@ -21,7 +21,7 @@ from interlock.journal.errors import (
 )
 from interlock.journal.line import MAX_DEPTH, MAX_LINE_BYTES, Entry, Head, canonical, not_json
 from interlock.journal.log import Journal
-from interlock.journal.verify import verify
+from interlock.journal.verification import verify
 
 __all__ = [
     "MAX_DEPTH", "MAX_LINE_BYTES", "RULES", "Entry", "Head", "Journal", "JournalConflict",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from interlock.server.app import InterlockServer
     from interlock.server.guard import inspect
-    from interlock.server.toolsets import ALL, make_server
+    from interlock.server.mcp.app import InterlockServer
+    from interlock.server.mcp.toolsets import ALL, make_server
 
 __all__ = ["ALL", "InterlockServer", "inspect", "make_server"]
 
-PUBLIC_MODULES: Final = ("access", "app", "http", "private_file", "rules", "tokens")
+PUBLIC_MODULES: Final = ("http.access", "http.private_file", "http.serving", "http.tokens", "mcp.app", "rules")
 """What others import besides the names above."""
 
 __getattr__ = lazy_exports(__name__, __file__)

@@ -139,6 +139,16 @@ def test_a_room_is_linked_and_mapped_into_the_wheel(room: str) -> None:
     assert not link.exists() or link.readlink() == Path("..", room)
 
 
+def test_a_contract_lets_others_import_the_public_modules_of_each_package_alone() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    facades = {row["name"].rpartition(" ")[2]: row for row in contracts if row["type"] == "protected"}
+    for name in ("agents", "envelope", "gates", "graph", "journal", "reservations", "server", "web"):
+        public: tuple[str, ...] = getattr(import_module(f"interlock.{name}"), "PUBLIC_MODULES", ())
+        listed = [f"interlock.** -> interlock.{name}.{module}" for module in public]
+        assert sorted(facades[name].get("ignore_imports", [])) == sorted(listed)
+        assert (facades[name]["protected_modules"], facades[name]["as_packages"]) == ([f"interlock.{name}.**"], False)
+
+
 def test_no_link_is_forgotten() -> None:
     """Archives drop links: what is reached through one must be mapped."""
     linked = {path.name for path in (ROOT / "interlock").iterdir() if path.is_symlink()}
@@ -242,12 +252,12 @@ def test_the_lock_holds_every_package_that_the_project_asks_for() -> None:
 
 PRIVATE = {
     # The tool manager, the low-level server, the subscriptions and a request's connection.
-    "mcp": ("server/app.py", "._tool_manager", "tests/server/test_app.py"),
-    "mcp-types": ("server/sessions.py", "mcp_types.version", "tests/server/test_sessions.py"),
+    "mcp": ("server/mcp/app.py", "._tool_manager", "tests/server/test_app.py"),
+    "mcp-types": ("server/http/sessions.py", "mcp_types.version", "tests/server/test_sessions.py"),
     # The form of its expressions, and the class of a pattern.
     "pathspec": ("gates/sealed/listing.py", "pathspec.patterns.gitignore.spec", "tests/gates/sealed/test_listing.py"),
     # Its protocol over h11, and when that calls what.
-    "uvicorn": ("server/http.py", "uvicorn.protocols.http.h11_impl", "tests/server/test_http_bounds.py"),
+    "uvicorn": ("server/http/serving.py", "uvicorn.protocols.http.h11_impl", "tests/server/test_http_bounds.py"),
 }
 """Of which dependencies a part is used that is not public: where, by what text, and where that is tested."""
 

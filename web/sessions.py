@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
 
 from interlock.core.errors import InterlockError
 from interlock.graph import state_dir
-from interlock.server.private_file import MAX_FILE_BYTES, PrivateFile
+from interlock.server.http.private_file import MAX_FILE_BYTES, PrivateFile
 
 Rights: TypeAlias = Literal["read", "review", "decide"]
 """What a session may do: look; answer, comment and take runs on; and also decide about objections and waivers."""

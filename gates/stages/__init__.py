@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_PAYLOAD_BYTES", "MAX_TEXT_CHARS", "Allowed", "Field", "Issue", "Observed", "Source", "Sources", "Stage",
-    "Surroundings", "artifact_records", "issue_record", "judge_stage", "parse_locator", "payload_schema", "requirement_ids",
+    "Surroundings", "artifact_records", "issue_record", "judge_stage", "parse_locator", "payload_schema",
+    "requirement_ids",
 ]  # fmt: skip
 
 __getattr__ = lazy_exports(__name__, __file__)

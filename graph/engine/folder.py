@@ -4,7 +4,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeAlias, TypedDict, cast
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias, TypedDict, cast
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
+from interlock.journal import Entry
 
 MAX_RUN_ID_CHARS: Final = 128
 RUN_ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_RUN_ID_CHARS - 1}}}", re.ASCII)
@@ -160,6 +161,11 @@ class Pin(TypedDict):
     snapshots: HeadRecord
 
 
+def restore(then: str) -> str:
+    """Return the fix for a journal that is not what was written; `then` is what to do once it is."""
+    return f"Run `interlock verify`, restore artifacts/interlock from a copy, and {then}."
+
+
 class RunFolder:
     """The files of one run below `.interlock/<kind>/<run_id>/`.
 
@@ -168,8 +174,6 @@ class RunFolder:
     """
 
     kind: ClassVar[Kind]
-    title: ClassVar[str]
-    """What such a run is called in messages."""
 
     def __init__(self, root: Path, run_id: str) -> None:
         if not is_run_id(run_id):
@@ -227,6 +231,17 @@ class RunFolder:
         if not whole:
             raise self.damaged(_PIN, "it holds no ends of logs")
         return pin
+
+    def check_line(self, head: HeadRecord, entries: Sequence[Entry]) -> None:
+        """Refuse to go on when the journal no longer holds, among lines of the run, the last one that is known of it.
+
+        Raises:
+            RunDamagedError: It does not.
+        """
+        if not any((entry.seq, entry.hash) == (head["seq"], head["hash"]) for entry in entries):
+            what, then = ("run", "resume") if self.kind == "runs" else ("ticket run", "submit again")
+            message = f"the journal no longer holds line {head['seq']} of {what} {self.run_id} as it was written"
+            raise RunDamagedError(message, restore(then))
 
     @contextmanager
     def holding(self, name: str, seconds: float | None, busy: tuple[str, str]) -> Generator[None]:

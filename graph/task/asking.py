@@ -1,7 +1,6 @@
 """Asking one role once: the prompt, the runner or the interrupt, the checks, and what came of the answer."""
 
 import hashlib
-import time
 from collections.abc import Mapping
 from contextvars import copy_context
 from dataclasses import asdict, replace
@@ -11,7 +10,7 @@ from langgraph.config import get_stream_writer
 from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
-from interlock.agents.ask import REMOTE, Answer, Ask, Runner, RunnerError, name_of, remote_request
+from interlock.agents.ask import REMOTE, Answer, RunnerError, brought, kept, name_of, remote_request
 from interlock.agents.usage import Usage
 from interlock.envelope import GATE_IN_TEXT, MAX_BYTES
 from interlock.envelope.protocol import Role
@@ -23,9 +22,10 @@ from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated
 from interlock.graph.task.policy import spent_by
 from interlock.graph.task.state import Answered, Event, TaskState
 from interlock.graph.task.store import RunStore
-from interlock.redaction import Redactor
 
 _MAX_QUOTED_CHARS: Final = 32 * 1024
+_MAX_CHARS: Final = MAX_BYTES + 1
+"""A longer answer is cut, and refused for its size all the same."""
 
 
 def ask_role(context: TaskContext, role: Role, state: TaskState, store: RunStore) -> dict[str, Any]:
@@ -160,11 +160,11 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
     if runner is REMOTE:
         given: object = interrupt(remote_request(ask))
         text = given.decode("utf-8", "surrogatepass") if isinstance(given, bytes) else str(given)
-        answer = _kept(context, Answer(text, told=False))
+        answer = kept(Answer(text, told=False), context.redactor, _MAX_CHARS)
         context.tape.answered(ask, answer)
     else:
         try:
-            answer = _kept(context, brought(runner, ask, context.redactor))
+            answer = brought(runner, ask, context.redactor, _MAX_CHARS)
         except RunnerError as error:
             if error.spent is not None and error.spent.calls:
                 store.keep_failure(key, role.name, error.spent)
@@ -174,34 +174,6 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
     store.keep_answer(key, answer.text)
     context.ended()
     return answer.text
-
-
-def brought(runner: Runner, ask: Ask, redactor: Redactor) -> Answer:
-    """Return what a runner brings, with what it cost as it was measured here where the runner does not tell.
-
-    Raises:
-        RunnerError: It brings nothing; a key that the error quotes is taken out.
-    """
-    started = time.monotonic()
-    try:
-        brought = runner(ask)
-    except RunnerError as error:
-        message, fix = redactor.text(error.message), redactor.text(error.fix)
-        if (message, fix) == (error.message, error.fix):
-            raise
-        raise RunnerError(message, fix, error.spent) from None
-    if isinstance(brought, Answer):
-        return brought
-    if not isinstance(brought, str):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
-        raise RunnerError(f"the runner of {ask.role} returned {type(brought).__name__}, not a text", "Return a str.")
-    return Answer(brought, Usage(calls=1, seconds=time.monotonic() - started, usd=None), told=False)
-
-
-def _kept(context: TaskContext, answer: Answer) -> Answer:
-    """Return an answer as it is kept and judged: without keys, and cut where it is too large to be accepted."""
-    clean = context.redactor.text
-    text = clean(answer.text)[: MAX_BYTES + 1]  # still refused for its size, and no larger on disk
-    return replace(answer, text=text, model=clean(answer.model), stopped=clean(answer.stopped))
 
 
 def _refused(role: Role, state: TaskState, store: RunStore) -> str:

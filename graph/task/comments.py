@@ -22,11 +22,10 @@ from interlock.agents.ask import REMOTE
 from interlock.core.files import write_atomically
 from interlock.core.finding import Finding
 from interlock.core.locks import locked
-from interlock.core.text import one_line, shown
+from interlock.core.text import one_line
 from interlock.graph.engine.folder import beside_run, journal_path
 from interlock.graph.errors import CommentError, RunDamagedError
 from interlock.graph.task.context import TaskContext
-from interlock.graph.task.hand_overs import hand_overs
 from interlock.graph.task.policy import Policy, key_variables
 from interlock.graph.task.store import RunStore
 from interlock.journal import Journal, JournalDamaged
@@ -91,10 +90,6 @@ def keep_comment(root: Path, run_id: str, attempt: int, path: str, line: int, te
         raise CommentError("the path holds the value of a key", FIX)
     text, by = one_line(redactor.text(text)), one_line(redactor.text(by))
     _check(path, line, text, by)
-    if not any(path in {*row.files, *(each.path for each in row.outside)} for row in hand_overs(root, run_id)):
-        raise CommentError(
-            f"no hand-over of run {run_id} has a file {shown(path)}", "Comment on a file of its changes."
-        )
     with (store.folder / "comments.lock").open("ab") as file, locked(file):
         known = _kept(store)
         same = [row for row in known if (row.attempt, row.path, row.line, row.text, row.by) ==

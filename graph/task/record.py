@@ -12,7 +12,7 @@ from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
 from interlock.gates.evidence import EvidenceFile, read_evidence, write_evidence
 from interlock.gates.manifest import Collection
-from interlock.graph.engine.folder import HeadRecord, journal_run
+from interlock.graph.engine.folder import HeadRecord, journal_run, restore
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.policy import grammar_fingerprint
 from interlock.graph.task.state import TaskState
@@ -132,7 +132,7 @@ class Recorder:
         if self._heads.setdefault(run_id, head) != head:
             raise RunDamagedError(
                 f"somebody else wrote journal lines of run {run_id} while it was driven",
-                "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and resume.",
+                restore("resume"),
             )
 
     def find(self, run_id: str, key: str) -> Entry | None:
@@ -167,7 +167,7 @@ class Recorder:
             if (entry.type, dict(entry.data)) != (event["type"], bounded(event["data"])):
                 raise RunDamagedError(
                     f"the journal holds another `{key}` of run {state['run_id']} than the one that happened",
-                    "Restore artifacts/interlock/events.jsonl from a copy, and resume.",
+                    restore("resume"),
                 )
         return {"outbox": dict.fromkeys(waiting)} if waiting else {}
 

@@ -20,7 +20,7 @@ from interlock.agents.ask import REMOTE, AgentsError, Remote, Runner, RunnerErro
 from interlock.agents.recording import Tape
 from interlock.core.finding import Finding
 from interlock.gates.sealed import Base, SealError
-from interlock.graph.engine.folder import journal_path, list_runs, runs_of, state_dir
+from interlock.graph.engine.folder import HeadRecord, journal_path, list_runs, runs_of, state_dir
 from interlock.graph.errors import RunAbandonedError, RunDamagedError
 from interlock.graph.task.build import task_graph
 from interlock.graph.task.changes import left_changed
@@ -379,11 +379,8 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
     for key in unknown_answers(store, entries, view.open_keys):
         raise store.damaged(f"answers/{key}.txt", NO_ANSWER)
     head = view.head or Head(0, "")
-    if head.seq and (len(entries) < head.seq or entries[head.seq - 1].hash != head.hash):
-        raise RunDamagedError(
-            f"the journal no longer holds line {head.seq} of run {view.run_id} as it was written",
-            "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and resume.",
-        )
+    if head.seq:
+        store.check_line(HeadRecord(seq=head.seq, hash=head.hash), entries[head.seq - 1 : head.seq])
     known = {"run_started", *view.values.get("outbox", {})} if head.seq else {"run_started"}
     for entry in entries[head.seq :]:
         of_step = (

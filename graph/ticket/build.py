@@ -19,7 +19,7 @@ from interlock.gates.git_files import list_tree, revealed
 from interlock.gates.shared import shared, untold
 from interlock.gates.stages import Issue, Observed, Stage, Surroundings, artifact_records, judge_stage
 from interlock.gates.tree import tree_diff
-from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, snapshots_path
+from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, restore, snapshots_path
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.ticket.comparing import other_key
 from interlock.graph.ticket.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus, Ticket
@@ -266,7 +266,7 @@ class Nodes:
         except (ValueError, LookupError, TypeError) as error:
             raise RunDamagedError(
                 f"the journal holds an attempt of ticket run {state['run_id']} that it cannot have had: {error}",
-                "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and submit again.",
+                restore("submit again"),
             ) from error
 
     def _followed(self, run: str, revision: int, gate: Entry) -> Entry:

@@ -8,14 +8,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from interlock.agents.ask import Answer, Notice, Runner, RunnerError, agent_of_run
+from interlock.agents.ask import Answer, Notice, Runner, RunnerError, agent_of_run, brought
 from interlock.agents.files import run_caller
 from interlock.agents.usage import Limits, Usage, total, usage_row
 from interlock.core.errors import InterlockError
 from interlock.core.files import write_atomically
 from interlock.graph.engine.folder import journal_run, runs_of
 from interlock.graph.errors import RunBusyError
-from interlock.graph.task.asking import brought
 from interlock.graph.ticket.contract import IssueRecord, TicketResponse
 from interlock.graph.ticket.spec import TICKET
 from interlock.graph.ticket.stage_ask import stage_ask
@@ -59,7 +58,6 @@ class StageAnswers:
 
     def keep(self, state: RunState, answer: Answer) -> Answer:
         """Keep the answer of the present stage, and return it as it is kept."""
-        text = answer.text[:MAX_CHARS]
         row: dict[str, Any] = {
             "state": state["state"],
             "revision": state["revision"],
@@ -67,12 +65,12 @@ class StageAnswers:
             "usage": answer.usage.to_json(),
             "tool_calls": answer.tool_calls,
             "stopped": answer.stopped,
-            "text": text,
+            "text": answer.text,
         }
         name = f"{state['revision']}-{len(self._of(state)) + 1}"
         write_atomically(self._folder / name, json.dumps(row).encode())
         self._note(name, row)
-        return Answer(text, answer.usage, answer.model, answer.tool_calls, answer.stopped)
+        return Answer(answer.text, answer.usage, answer.model, answer.tool_calls, answer.stopped)
 
     def kept(self, state: RunState) -> Answer | None:
         """Return the last answer for the present revision; None when there is none, or its file is not what it was."""
@@ -327,8 +325,7 @@ class ByModel:
             commands=self.commands, reserve=self.reserve, notice=lambda step: self.notice(self.redactor.value(step)),
         )  # fmt: skip
         self._writes = self._writes or bool(ask.agent)
-        answer = brought(self.runner, ask, self.redactor)
-        return self.answers.keep(state, replace(answer, text=self.redactor.text(answer.text)))
+        return self.answers.keep(state, brought(self.runner, ask, self.redactor, MAX_CHARS))
 
     # -- the pipeline ------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from interlock.graph.engine.folder import (
     is_run_id,
     journal_path,
     journal_run,
+    restore,
     runs_of,
     snapshots_path,
 )
@@ -34,7 +35,7 @@ _MAX_REMEMBERED: Final = 256
 _MAX_LOOKED_AT: Final = 16
 """So many other runs of a ticket are looked at for one that is open."""
 
-_RESTORE: Final = "Run `interlock verify`, restore artifacts/interlock from a copy, and submit again."
+_RESTORE: Final = restore("submit again")
 
 
 @dataclass(slots=True)
@@ -150,7 +151,9 @@ class OpenRuns:
         if state is None:
             return None
         name = journal_run(store.run_id)
-        _check_head(store, state.get("head"), self.journal.find(name, last_key(state)))
+        assert "head" in state, "it was kept with its pin"
+        last = self.journal.find(name, last_key(state))
+        store.check_line(state["head"], () if last is None else (last,))
         gone_on = self.journal.find(name, f"{state['revision']}/tool_call") is not None
         return None if gone_on else OpenRun(store, spec, state)
 
@@ -162,8 +165,7 @@ class OpenRuns:
         snapshots = self.snapshots.head(name)
         entries = list(self.journal.entries(name))
         if pin is not None:
-            seq = pin["head"]["seq"]
-            _check_head(store, pin["head"], entries[seq - 1] if seq <= len(entries) else None)
+            store.check_line(pin["head"], entries[pin["head"]["seq"] - 1 :][:1])
         state = fold(store, entries, self.specs)
         if state is None:
             return None
@@ -238,15 +240,6 @@ def fold(store: TicketStore, entries: Iterable[Entry], specs: Mapping[str, Pipel
         raise RunDamagedError(
             f"the journal lines of ticket run {store.run_id} do not follow from one another: {error}", _RESTORE
         ) from error
-
-
-def _check_head(store: TicketStore, head: HeadRecord | None, entry: Entry | None) -> None:
-    """Refuse to go on when the journal no longer holds the last line that is known of a run."""
-    if head is None or entry is None or (entry.seq, entry.hash) != (head["seq"], head["hash"]):
-        raise RunDamagedError(
-            f"the journal no longer holds line {head and head['seq']} of ticket run {store.run_id} as it was written",
-            "Run `interlock verify`, restore artifacts/interlock/events.jsonl from a copy, and submit again.",
-        )
 
 
 def last_key(state: RunState) -> str:

@@ -95,7 +95,7 @@ def complete_model(context: click.Context, parameter: click.Parameter, incomplet
 
 def complete_token(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
     """Return the ids and the agents of the tokens that begin so; none when the file is not safe to read."""
-    from interlock.server.tokens import TokenError, TokenStore  # noqa: PLC0415
+    from interlock.server.http.tokens import TokenError, TokenStore  # noqa: PLC0415
 
     try:
         records = TokenStore(_root(context)).records()

@@ -19,8 +19,8 @@ from interlock.cli.context import json_option, login_name, resolve_root, root_op
 
 if TYPE_CHECKING:
     from interlock.server import InterlockServer
-    from interlock.server.http import HttpApp
-    from interlock.server.tokens import TokenStore
+    from interlock.server.http.serving import HttpApp
+    from interlock.server.http.tokens import TokenStore
     from interlock.web import Sessions
 
 LEAVE_SECONDS: Final = 8.0
@@ -106,7 +106,7 @@ def serve_command(
     _check_names(hosts, _HOST, "--allow-host", "`interlock.example.org` or `192.0.2.7:8765`")
     _check_names(origins, _ORIGIN, "--allow-origin", "`https://app.example.org`, without a path")
     folder = resolve_root(root)
-    from interlock.server.tokens import TokenError, TokenStore  # noqa: PLC0415
+    from interlock.server.http.tokens import TokenError, TokenStore  # noqa: PLC0415
 
     store = TokenStore(folder)
     records = store.records()
@@ -120,8 +120,8 @@ def serve_command(
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
 
     from interlock.server import ALL, make_server  # noqa: PLC0415
-    from interlock.server.access import PATH, is_loopback  # noqa: PLC0415
-    from interlock.server.http import caller, hosts_of, listen, serve, url_of  # noqa: PLC0415
+    from interlock.server.http.access import PATH, is_loopback  # noqa: PLC0415
+    from interlock.server.http.serving import caller, hosts_of, listen, serve, url_of  # noqa: PLC0415
     from interlock.web import Sessions, serving  # noqa: PLC0415
 
     server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","), caller=caller)
@@ -159,8 +159,8 @@ def _with_pages(
     origins: Iterable[str],
 ) -> "HttpApp":  # fmt: skip
     """Return the server, and for every other address the pages; a host of one's own may be behind a TLS proxy."""
-    from interlock.server.access import HEALTH, PATH  # noqa: PLC0415
-    from interlock.server.http import HttpApp, http_app  # noqa: PLC0415
+    from interlock.server.http.access import HEALTH, PATH  # noqa: PLC0415
+    from interlock.server.http.serving import HttpApp, http_app  # noqa: PLC0415
     from interlock.web import beside, make_pages  # noqa: PLC0415
 
     app = http_app(server, store, hosts=names, origins=origins)

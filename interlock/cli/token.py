@@ -10,7 +10,7 @@ from interlock.cli.context import json_option, print_json, resolve_root, root_op
 from interlock.core.text import closest
 from interlock.gates import build_protocol
 from interlock.gates.config import load_config
-from interlock.server.tokens import TokenStore, checked_agent
+from interlock.server.http.tokens import TokenStore, checked_agent
 
 
 @click.group("token")

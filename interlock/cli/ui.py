@@ -31,7 +31,7 @@ def ui_command(roots: tuple[Path, ...], port: int, no_browser: bool, read_only: 
     terminal; `--json` prints {"url": …} with a link that reads and reviews.
     """
     refuse_agents("ui")
-    from interlock.server.http import HttpApp, listen, serve  # noqa: PLC0415 - `--help` needs none
+    from interlock.server.http.serving import HttpApp, listen, serve  # noqa: PLC0415 - `--help` needs none
     from interlock.web import Sessions, link, make_pages, serving  # noqa: PLC0415
 
     folders = [resolve_root(root) for root in roots] or [resolve_root(None)]

@@ -9,7 +9,7 @@ from interlock.envelope.model import render
 from interlock.envelope.outcomes import Outcome, outcomes
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GATES, ROLES, GateSpec, Protocol, Role
 from interlock.envelope.template import example, required_gates, template
-from interlock.envelope.validate import parse, validate
+from interlock.envelope.validation import parse, validate
 from tests.table import each_row
 
 TURNS = [(role, outcome) for role in ROLES for outcome in outcomes(role)]

@@ -17,7 +17,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from interlock.server.tokens import TokenStore
+from interlock.server.http.tokens import TokenStore
 from tests.server import stdio_process
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}

@@ -9,9 +9,9 @@ from typing import Any
 
 from mcp.server import MCPServer
 
-from interlock.server.bounds import Limits
-from interlock.server.http import caller, hosts_of, http_app, listen, serve, url_of
-from interlock.server.tokens import TokenStore
+from interlock.server.http.bounds import Limits
+from interlock.server.http.serving import caller, hosts_of, http_app, listen, serve, url_of
+from interlock.server.http.tokens import TokenStore
 
 
 def main() -> None:

@@ -9,10 +9,10 @@ import anyio
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.server.access import AddressGate, BodyGate, TokenGate, is_loopback, served_hosts
-from interlock.server.bounds import Limits
 from interlock.server.guard import inspect
-from interlock.server.tokens import TokenStore
+from interlock.server.http.access import AddressGate, BodyGate, TokenGate, is_loopback, served_hosts
+from interlock.server.http.bounds import Limits
+from interlock.server.http.tokens import TokenStore
 from tests.table import each_row
 
 HOSTS = served_hosts("127.0.0.1", 8765)

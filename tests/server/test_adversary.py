@@ -14,8 +14,8 @@ from mcp_types import CallToolResult
 
 from interlock.graph import Drives, TicketStore
 from interlock.server import make_server
+from interlock.server.mcp.tasks import TaskCalls
 from interlock.server.rules import CallError
-from interlock.server.tasks import TaskCalls
 from tests.clients.scripted import TASK, make_project
 from tests.refusals import raises_code
 from tests.server.test_app import error_of

@@ -8,7 +8,7 @@ import pytest
 from mcp_types import TextContent, TextResourceContents
 
 from interlock.reservations import MAX_ANSWER_BYTES, MAX_INBOX_BYTES
-from interlock.server.reservations import STANDING_URI, ReservationCalls
+from interlock.server.mcp.reservations import STANDING_URI, ReservationCalls
 from tests.server.reservation_team import call, team
 from tests.server.test_reservations import TOOLS
 

@@ -15,7 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from interlock.graph import RunDamagedError
 from interlock.server import make_server
-from interlock.server.toolsets import ALL, ToolsetError
+from interlock.server.mcp.toolsets import ALL, ToolsetError
 
 pytestmark = pytest.mark.anyio
 

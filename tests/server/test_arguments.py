@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from interlock.server.arguments import MAX_PROBLEMS, check_arguments, unknown_tool
+from interlock.server.mcp.arguments import MAX_PROBLEMS, check_arguments, unknown_tool
 from tests.table import each_row
 
 SCHEMA: dict[str, Any] = {

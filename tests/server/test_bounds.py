@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.server.bounds import Bucket, Limits, Meter, TooMuch
+from interlock.server.http.bounds import Bucket, Limits, Meter, TooMuch
 
 
 class Clock:

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from mcp_types import TextContent
 
-from interlock.server.tokens import TokenStore
+from interlock.server.http.tokens import TokenStore
 from tests import warm
 from tests.server.http_process import (
     ACCEPT,

@@ -15,7 +15,7 @@ import pytest
 from interlock.cli.main import interlock
 from interlock.graph import MINIMAL_FIELDS as FIELDS
 from interlock.graph import POC, MinimalResponse, Tickets
-from interlock.server.bounds import Limits
+from interlock.server.http.bounds import Limits
 from interlock.server.rules import MAX_VALUES
 from tests.server.http_process import ACCEPT, INITIALIZE, new_project, new_token, running
 
@@ -46,7 +46,7 @@ def test_every_bound_on_the_page_is_the_one_that_holds(page: str) -> None:
 def test_every_command_and_every_code_is_on_the_page(page: str, root: Path) -> None:
     for name in cast("click.Group", interlock.get_command(click.Context(interlock), "token")).commands:
         assert f"`interlock token {name}" in page
-    source = "".join((root / "server" / name).read_text() for name in ("access.py", "sessions.py"))
+    source = "".join((root / "server" / "http" / name).read_text() for name in ("access.py", "sessions.py"))
     raised = set(re.findall(r"refusal\(\s*(\d{3})", source))
     assert raised == set(re.findall(r"\| WEB(\d{3}) \|", page))
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from interlock.graph import RunBusyError
-from interlock.server.places import Places
+from interlock.server.mcp.places import Places
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from mcp_types import TextContent
 from interlock.agents.contract import contract
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.server import make_server
-from interlock.server.prompts import COORDINATE, WORK, WORKFLOW
+from interlock.server.mcp.prompts import COORDINATE, WORK, WORKFLOW
 
 pytestmark = pytest.mark.anyio
 

@@ -18,8 +18,8 @@ from syrupy.assertion import SnapshotAssertion
 from interlock.journal import Journal
 from interlock.reservations import journal_of, place
 from interlock.server import make_server
-from interlock.server import reservations as server_reservations
-from interlock.server.reservations import STANDING_URI, WAITING_CALLS, CallEnded, ReservationCalls
+from interlock.server.mcp import reservations as server_reservations
+from interlock.server.mcp.reservations import STANDING_URI, WAITING_CALLS, CallEnded, ReservationCalls
 from tests.server.reservation_team import Answer, call, codes, masked, team
 from tests.server.stdio_process import call as request
 from tests.server.stdio_process import server as stdio

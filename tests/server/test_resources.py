@@ -14,7 +14,7 @@ from mcp_types import ResourceTemplateReference, TextResourceContents
 from interlock.envelope.protocol import STATUSES, TRANSITIONS
 from interlock.graph import drive, load_task, start_run
 from interlock.server import make_server
-from interlock.server.resources import MAX_EVENTS, task_object
+from interlock.server.mcp.resources import MAX_EVENTS, task_object
 from tests.campaign.test_kills import greeting_project
 from tests.server.stdio_process import INITIALIZE, INITIALIZED, Wire, call, server
 

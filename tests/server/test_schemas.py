@@ -5,7 +5,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 import jsonschema
 import pytest
 
-from interlock.server.schemas import answer_schema, trimmed
+from interlock.server.mcp.schemas import answer_schema, trimmed
 from tests.table import each_row
 
 

@@ -11,8 +11,8 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.types import Message, Receive, Scope, Send
 
-from interlock.server.bounds import Limits
-from interlock.server.sessions import SessionGate
+from interlock.server.http.bounds import Limits
+from interlock.server.http.sessions import SessionGate
 
 pytestmark = pytest.mark.anyio
 

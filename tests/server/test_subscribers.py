@@ -8,8 +8,8 @@ import pytest
 from mcp.server.connection import Connection
 from mcp.server.session import ServerSession
 
+from interlock.server.mcp.subscribers import MAX_SUBSCRIPTIONS, MAX_URI_CHARS, Subscribers
 from interlock.server.rules import CallError
-from interlock.server.subscribers import MAX_SUBSCRIPTIONS, MAX_URI_CHARS, Subscribers
 from tests.server.stdio_process import server
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from interlock.graph import Drives, TaskError, Tickets, UnknownRunError
+from interlock.server.mcp.tasks import TaskCalls
 from interlock.server.rules import CallError
-from interlock.server.tasks import TaskCalls
 from tests.clients.scripted import CONFIG, GATES, TASK, make_project
 from tests.refusals import raises_code
 

@@ -14,8 +14,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from interlock.graph import TicketStore
 from interlock.server import make_server
-from interlock.server.places import Places
-from interlock.server.tickets import CALLS_ON_A_RUN
+from interlock.server.mcp.places import Places
+from interlock.server.mcp.tickets import CALLS_ON_A_RUN
 
 pytestmark = pytest.mark.anyio
 
@@ -153,7 +153,7 @@ async def test_every_answer_has_the_shape_that_was_reviewed(connected: Client, s
 async def test_a_call_that_finds_no_place_on_its_run_is_told_that_the_run_is_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("interlock.server.tickets.Places", partial(Places, patience_seconds=0))
+    monkeypatch.setattr("interlock.server.mcp.tickets.Places", partial(Places, patience_seconds=0))
     answers: list[dict[str, Any]] = []
     async with Client(make_server(tmp_path)) as connected:
         await begun(connected)
@@ -170,7 +170,7 @@ async def test_a_call_that_finds_no_place_on_its_run_is_told_that_the_run_is_bus
 
 
 async def test_of_many_runs_each_move_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.server.tickets.MAX_TOLD", 2)
+    monkeypatch.setattr("interlock.server.mcp.tickets.MAX_TOLD", 2)
     wanted = [f"interlock://runs/{name}/ticket" for name in ("a", "b", "c")]
     async with Client(make_server(tmp_path)) as connected, connected.listen(resource_subscriptions=wanted) as changes:
         with anyio.fail_after(30):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from interlock.server.tokens import MAX_FILE_BYTES, TokenError, TokenStore
+from interlock.server.http.tokens import MAX_FILE_BYTES, TokenError, TokenStore
 from tests import warm
 
 
@@ -189,7 +189,7 @@ def test_a_removed_file_revokes_everything(store: TokenStore) -> None:
 @pytest.mark.long
 def test_processes_that_create_at_once_lose_no_token(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from interlock.server.tokens import TokenStore\n"
+        "import sys; from pathlib import Path; from interlock.server.http.tokens import TokenStore\n"
         "for _ in range(10): TokenStore(Path(sys.argv[1])).create('claude')"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(4)]

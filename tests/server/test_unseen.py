@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.reservations import open_reservations
-from interlock.server.reservations import ReservationCalls
+from interlock.server.mcp.reservations import ReservationCalls
 
 PATTERNS = (
     "secrets", "secrets/", "secrets/**", "secrets/db.txt", "secrets/db.txt/", "secrets/db.txt/**", ".env", ".env/**",

@@ -7,12 +7,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from interlock.core.text import whole
 from interlock import graph
+from interlock.core.text import shown, whole
 from interlock.web.access import session_of
 from interlock.web.differences import by_line, differing
 from interlock.web.pages import page, redirect, site_of
-from interlock.web.site import Project
+from interlock.web.site import NotHereError, Project
 from interlock.web.views.actions import allowed
 
 
@@ -53,6 +53,10 @@ def comment(request: Request) -> Response:
     form = request.scope["form"]
     attempt, line = (whole(form.get(name), -1) for name in ("attempt", "line"))
     path = form.get("path", "")
+    if not any(
+        path in {*row.files, *(each.path for each in row.outside)} for row in graph.hand_overs(project.root, run_id)
+    ):
+        raise NotHereError(f"no hand-over of {run_id} has a file {shown(path)}", "Comment on a file of its changes.")
     graph.comment(project.root, run_id, attempt, path, line, form.get("text", ""), session_of(request.scope).name)
     there = urlencode({"from": form.get("before", ""), "to": form.get("after", "")})
     return redirect(request, f"/{project.key}/runs/{quote(run_id)}/changes?{there}#{quote(path)}")

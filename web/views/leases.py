@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from interlock.core.text import whole
 from interlock.core.errors import InterlockError
+from interlock.core.text import whole
 from interlock.graph import negotiate
 from interlock.graph.board import calls
 from interlock.reservations import key_of

@@ -9,7 +9,7 @@ from mcp_types import INVALID_PARAMS, GetPromptResult, Prompt, PromptArgument, P
 
 from interlock.agents.role_file import prompt_path, role_file, system_prompt
 from interlock.core.text import closest
-from interlock.server.project import tables
+from interlock.server.mcp.project import tables
 
 WORKFLOW: Final = "ticket_workflow"
 WORK: Final = "work_this_ticket"

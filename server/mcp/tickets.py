@@ -8,8 +8,8 @@ from pydantic import Field
 
 from interlock import graph
 from interlock.graph import MinimalResponse, MinimalTicket, RunBusyError, RunStatus, SentTicket, TicketResponse
-from interlock.server.app import EVENTS_URI, READS, TICKET_URI, WRITES, InterlockServer
-from interlock.server.places import Places
+from interlock.server.mcp.app import EVENTS_URI, READS, TICKET_URI, WRITES, InterlockServer
+from interlock.server.mcp.places import Places
 
 AnswerT = TypeVar("AnswerT")
 

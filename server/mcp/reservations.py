@@ -43,9 +43,9 @@ from interlock.reservations.answers import (
     SentAnswer,
     StandingAnswer,
 )
-from interlock.server.app import READS, SENDS, WRITES, InterlockServer
-from interlock.server.places import Places
-from interlock.server.trust import without_sight
+from interlock.server.mcp.app import READS, SENDS, WRITES, InterlockServer
+from interlock.server.mcp.places import Places
+from interlock.server.mcp.trust import without_sight
 
 if TYPE_CHECKING:
     from interlock.journal import Journal

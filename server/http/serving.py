@@ -25,11 +25,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from interlock.server.access import PATH, AddressGate, BodyGate, TokenGate, served_hosts
-from interlock.server.bounds import Limits
 from interlock.server.guard import inspect
-from interlock.server.sessions import SessionGate
-from interlock.server.tokens import TokenStore
+from interlock.server.http.access import PATH, AddressGate, BodyGate, TokenGate, served_hosts
+from interlock.server.http.bounds import Limits
+from interlock.server.http.sessions import SessionGate
+from interlock.server.http.tokens import TokenStore
 
 _CORS_HEADERS: Final = (
     "authorization", "content-type", "last-event-id",

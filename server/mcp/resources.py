@@ -21,9 +21,9 @@ from interlock import graph
 from interlock.core.json import compact
 from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, LABELS, STATUS_MEANING, STATUS_OWNER, STATUSES, TRANSITIONS
 from interlock.graph import UnknownRunError
-from interlock.server.app import EVENTS_URI, TASK_URI, TICKET_URI, InterlockServer
-from interlock.server.project import tables
-from interlock.server.results import sentences
+from interlock.server.mcp.app import EVENTS_URI, TASK_URI, TICKET_URI, InterlockServer
+from interlock.server.mcp.project import tables
+from interlock.server.mcp.results import sentences
 from interlock.server.rules import cut, problem, refusal_data, shown
 
 PROTOCOL_URI: Final = "interlock://protocol"

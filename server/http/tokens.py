@@ -20,12 +20,12 @@ from typing import Any, Final, cast
 from interlock.core.errors import InterlockError
 from interlock.gates import ROLE_NAME
 from interlock.graph import state_dir
-from interlock.server.private_file import MAX_FILE_BYTES, PrivateFile
+from interlock.server.http.private_file import MAX_FILE_BYTES, PrivateFile
 
 SCHEMA: Final = "interlock.tokens/1"
 TOKEN_PREFIX: Final = "interlock_"  # noqa: S105 - how each begins, no token
 """What every token begins with, so that scanners for secrets find one."""
-MAXROLE_NAME_CHARS: Final = 64
+MAX_ROLE_NAME_CHARS: Final = 64
 RESERVED: Final = frozenset({"orchestrator"})
 """Names that no caller may bear: the orchestrator is code."""
 
@@ -61,11 +61,11 @@ def checked_agent(name: str) -> str:
     Raises:
         TokenError: TOK903.
     """
-    if len(name) > MAXROLE_NAME_CHARS or not ROLE_NAME.fullmatch(name):
+    if len(name) > MAX_ROLE_NAME_CHARS or not ROLE_NAME.fullmatch(name):
         raise TokenError(
             "TOK903",
             f"`{name[:80]}` is no name of an agent",
-            f"Use lower-case letters, digits and single hyphens, at most {MAXROLE_NAME_CHARS}: `frontend-implementer`.",
+            f"Use small letters, digits and single hyphens, at most {MAX_ROLE_NAME_CHARS}: `frontend-implementer`.",
         )
     if name in RESERVED:
         raise TokenError("TOK903", f"`{name}` is no agent: it is code", "Name the agent or the program that will call.")

@@ -18,11 +18,11 @@ from interlock.envelope import MAX_BYTES
 from interlock.gates.by_hand import TASK_ID, collect_by_hand
 from interlock.graph import UNANSWERED, AnswerError, Drives, TaskError
 from interlock.redaction import redactor_for
-from interlock.server.app import READS, WRITES, InterlockServer
-from interlock.server.places import Places
-from interlock.server.project import tables
-from interlock.server.rules import CallError
-from interlock.server.standing import (
+from interlock.server.http.tokens import RESERVED
+from interlock.server.mcp.app import READS, WRITES, InterlockServer
+from interlock.server.mcp.places import Places
+from interlock.server.mcp.project import tables
+from interlock.server.mcp.standing import (
     Abandoned,
     Collected,
     Judged,
@@ -36,8 +36,8 @@ from interlock.server.standing import (
     open_asks,
     standing,
 )
-from interlock.server.tokens import RESERVED
-from interlock.server.trust import own_files, own_inputs, own_page, refuse_power, told_of
+from interlock.server.mcp.trust import own_files, own_inputs, own_page, refuse_power, told_of
+from interlock.server.rules import CallError
 
 if TYPE_CHECKING:
     from interlock.envelope.protocol import EvidenceKey, Protocol

@@ -34,15 +34,23 @@ from pydantic import AnyUrl, ValidationError
 
 from interlock import __version__, graph
 from interlock.redaction import KeyRefused, Redactor, clean_arguments, redact, redactor_for
-from interlock.server import prompts
-from interlock.server.arguments import check_arguments, key_problem, refined, unknown_tool
-from interlock.server.places import READS as READING_CALLS
-from interlock.server.places import Places
-from interlock.server.results import ToolAnswer, defect, describe, error_result, refused_call, sentences, without_keys
+from interlock.server.mcp import prompts
+from interlock.server.mcp.arguments import check_arguments, key_problem, refined, unknown_tool
+from interlock.server.mcp.places import READS as READING_CALLS
+from interlock.server.mcp.places import Places
+from interlock.server.mcp.results import (
+    ToolAnswer,
+    defect,
+    describe,
+    error_result,
+    refused_call,
+    sentences,
+    without_keys,
+)
+from interlock.server.mcp.schemas import answer_schema, trimmed
+from interlock.server.mcp.stdio import serve_stdio
+from interlock.server.mcp.subscribers import Subscribers
 from interlock.server.rules import refusal_data
-from interlock.server.schemas import answer_schema, trimmed
-from interlock.server.stdio import serve_stdio
-from interlock.server.subscribers import Subscribers
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.helper_types import ReadResourceContents

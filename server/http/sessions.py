@@ -9,8 +9,8 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.server.bounds import Limits
-from interlock.server.refusal import Refusal, header, refusal
+from interlock.server.http.bounds import Limits
+from interlock.server.http.refusal import Refusal, header, refusal
 
 _SESSION: Final = b"mcp-session-id"
 _VERSION: Final = b"mcp-protocol-version"

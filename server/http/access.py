@@ -13,10 +13,10 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.server.bounds import Limits, Meter, TooMuch
-from interlock.server.refusal import Refusal, header, refusal, send_json
+from interlock.server.http.bounds import Limits, Meter, TooMuch
+from interlock.server.http.refusal import Refusal, header, refusal, send_json
+from interlock.server.http.tokens import TOKEN_PREFIX, TokenError, TokenRecord, TokenStore
 from interlock.server.rules import BadMessage
-from interlock.server.tokens import TOKEN_PREFIX, TokenError, TokenRecord, TokenStore
 
 PATH: Final = "/mcp"
 HEALTH: Final = "/health"

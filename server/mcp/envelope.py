@@ -11,9 +11,9 @@ from interlock.envelope import Status, Verdict
 from interlock.envelope.template import template
 from interlock.gates.response import Expected, distinct_gates
 from interlock.graph import judge
-from interlock.server.app import READS, InterlockServer
-from interlock.server.places import Places
-from interlock.server.project import tables
+from interlock.server.mcp.app import READS, InterlockServer
+from interlock.server.mcp.places import Places
+from interlock.server.mcp.project import tables
 from interlock.server.rules import CallError
 
 CALLS: Final = 1

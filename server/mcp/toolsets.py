@@ -6,8 +6,8 @@ from typing import Final
 
 from interlock.core.errors import InterlockError
 from interlock.core.text import closest
-from interlock.server import envelope, resources, tickets
-from interlock.server.app import INSTRUCTIONS, InterlockServer
+from interlock.server.mcp import envelope, resources, tickets
+from interlock.server.mcp.app import INSTRUCTIONS, InterlockServer
 
 ALL: Final = ("tickets", "tasks", "reservations", "envelope")
 """Every toolset that is offered unless others are named, in the order of the tool list."""
@@ -49,11 +49,11 @@ def make_server(
     if "tickets" in wanted or POC in wanted:
         tickets.register(server, single="tickets" not in wanted)
     if "tasks" in wanted:
-        from interlock.server import tasks  # noqa: PLC0415
+        from interlock.server.mcp import tasks  # noqa: PLC0415
 
         tasks.register(server)
     if "reservations" in wanted:
-        from interlock.server import reservations  # noqa: PLC0415
+        from interlock.server.mcp import reservations  # noqa: PLC0415
 
         server.on_close = reservations.register(server).drain
     if "envelope" in wanted:
