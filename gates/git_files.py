@@ -221,7 +221,7 @@ def _git(
     options = (part for setting in settings for part in ("-c", setting))
     words = [*options, f"--work-tree={top}", *arguments]
     done = git.run(root, words, "listing", data=given, timeout_seconds=_TIMEOUT_SECONDS)
-    if done.status not in good:
+    if done.status is None or done.status not in good:
         raise _broken(root, done.why[:300] or f"status {done.status}")
     return done.output
 
