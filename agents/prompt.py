@@ -9,15 +9,7 @@ from interlock.agents.changes import TITLE, ChangedFile, FailedGate, changed_fil
 from interlock.agents.contract import answer_form, contract
 from interlock.agents.quoting import bounded, bullets, data_block, visible
 from interlock.core.finding import Finding
-from interlock.envelope.protocol import (
-    ANYBODY,
-    DEFAULT_PROTOCOL,
-    STATUS_MEANING,
-    EvidenceKey,
-    Protocol,
-    Role,
-    Status,
-)
+from interlock.envelope.protocol import ANYBODY, DEFAULT_PROTOCOL, STATUS_MEANING, EvidenceKey, Protocol, Role, Status
 
 KIB: Final = 1024
 MAX_ASSIGNMENT_BYTES: Final = 40 * KIB

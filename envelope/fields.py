@@ -17,9 +17,7 @@ _NEAR_BULLET: Final = re.compile(
     r"[ \t]*+([*+\u2022\u2023\u25e6\u25cf\u25aa\u00b7\u2013\u2014]|-(?!-)|\(?[0-9]{1,9}[.)])[ \t]*+(?=[^ \t])"
 )
 EMPTY_BULLET: Final = re.compile(r"[ \t]*+(?:[-*+\u2022]|[0-9]{1,9}[.)])[ \t]*+")
-_INLINE: Final = re.compile(
-    r"\[[ \t]*+(?:[^ \t,\[\]][^,\[\]]*+(?>(?:,[ \t]*+[^ \t,\[\]][^,\[\]]*+)*))?\]",
-)
+_INLINE: Final = re.compile(r"\[[ \t]*+(?:[^ \t,\[\]][^,\[\]]*+(?>(?:,[ \t]*+[^ \t,\[\]][^,\[\]]*+)*))?\]")
 _NOTHING: Final = frozenset({"", "none", "n/a", "na", "nil", "null", "empty", "{}", "()", "nothing", "(none)", "no"})
 RULER: Final = re.compile(r"[ \t]*+(?:`{3,}|~{3,}|-{3,}|={3,}|\*{3,}|_{3,}|#|>)")
 

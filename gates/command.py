@@ -49,11 +49,7 @@ class Output:
 
 
 def run_command_gate(
-    gate: GateSpec,
-    *,
-    root: str | Path,
-    binding: Binding,
-    environment: Mapping[str, str] | None = None,
+    gate: GateSpec, *, root: str | Path, binding: Binding, environment: Mapping[str, str] | None = None
 ) -> Collection:
     """Run a command gate and store its log and manifest.
 
@@ -73,11 +69,7 @@ def run_command_gate(
 
 
 def run_gate_command(
-    gate: GateSpec,
-    root: str | Path,
-    output: Output,
-    *,
-    environment: Mapping[str, str] | None = None,
+    gate: GateSpec, root: str | Path, output: Output, *, environment: Mapping[str, str] | None = None
 ) -> process.Ended:
     """Run the command of a gate that is not sealed, in the root; `COL202` where it cannot be started.
 

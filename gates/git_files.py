@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -214,7 +214,7 @@ def _git(
     root: Path,
     *arguments: str,
     given: bytes = b"",
-    good: Iterable[int] = (0,),
+    good: Collection[int] = (0,),
     settings: Iterable[str] = _SETTINGS,
 ) -> bytes:
     """Return what git says; no setting of a repository or an environment can start a program or point elsewhere."""

@@ -118,9 +118,7 @@ def _decoder(oddities: list[object]) -> json.JSONDecoder:
         return note(_NotANumber(text)) if number in (float("inf"), float("-inf")) else number
 
     return json.JSONDecoder(
-        object_pairs_hook=read_object,
-        parse_constant=lambda text: note(_NotANumber(text)),
-        parse_float=read_float,
+        object_pairs_hook=read_object, parse_constant=lambda text: note(_NotANumber(text)), parse_float=read_float
     )
 
 

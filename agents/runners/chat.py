@@ -148,12 +148,7 @@ class ChatRunner:
         return held
 
     def _talk(
-        self,
-        model: BaseChatModel,
-        ask: Ask,
-        turn: Turn,
-        history: Sequence[AnyMessage],
-        tools: Sequence[BaseTool],
+        self, model: BaseChatModel, ask: Ask, turn: Turn, history: Sequence[AnyMessage], tools: Sequence[BaseTool]
     ) -> list[AnyMessage]:
         """Run LangChain's agent loop, and return all messages."""
         row = PROVIDERS.get(self._settings.provider)
@@ -162,18 +157,10 @@ class ChatRunner:
             taken = bool((model.profile or {}).get("image_inputs", False))
         arranged = () if taken and row is not None and row.pictures else (Pictures(taken=taken),)
         agent: Any = create_agent(
-            model,
-            list(tools),
-            system_prompt=ask.system or None,
-            middleware=[turn, *arranged],
-            checkpointer=False,
+            model, list(tools), system_prompt=ask.system or None, middleware=[turn, *arranged], checkpointer=False
         )
         # One tool after the other: what they write has an order.
-        config: RunnableConfig = {
-            "callbacks": [Watch(turn, self._clock)],
-            "max_concurrency": 1,
-            "run_name": ask.role,
-        }
+        config: RunnableConfig = {"callbacks": [Watch(turn, self._clock)], "max_concurrency": 1, "run_name": ask.role}
         context = copy_context()
         around = cast("dict[str, Any]", context.get(var_child_runnable_config) or {})
         kept = cast("RunnableConfig", {key: around[key] for key in _KEPT if key in around})

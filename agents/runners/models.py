@@ -10,14 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from interlock.agents.ask import AgentConfigError
-from interlock.agents.runners.model_settings import (
-    LOCAL,
-    LOCAL_MAX_TOKENS,
-    OTHER,
-    PROVIDERS,
-    ModelSettings,
-    Provider,
-)
+from interlock.agents.runners.model_settings import LOCAL, LOCAL_MAX_TOKENS, OTHER, PROVIDERS, ModelSettings, Provider
 from interlock.core.text import closest
 
 if TYPE_CHECKING:

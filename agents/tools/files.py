@@ -63,10 +63,7 @@ def building_tools(files: ScopedFiles) -> list[BaseTool]:
             files.write,
         ),
         make_tool(
-            "edit_file",
-            "Replace one place in a file of the scope. Answers {path, bytes, errors}.",
-            _Edit,
-            files.edit,
+            "edit_file", "Replace one place in a file of the scope. Answers {path, bytes, errors}.", _Edit, files.edit
         ),
         make_tool("delete_file", "Delete a file of the scope. Answers {path, errors}.", _Delete, files.delete),
     ]

@@ -97,9 +97,7 @@ class Bounds:
 
 
 def envelope_language(
-    protocol: Protocol = DEFAULT_PROTOCOL,
-    known: Known = Known(),
-    bounds: Bounds | None = None,
+    protocol: Protocol = DEFAULT_PROTOCOL, known: Known = Known(), bounds: Bounds | None = None
 ) -> Rules:
     """Return the rules of the canonical envelope; the first one is the whole.
 

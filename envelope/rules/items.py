@@ -5,14 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from interlock.core.rule import Rule, error_rule
-from interlock.envelope.case import (
-    GATE,
-    Case,
-    add,
-    draft,
-    drop,
-    put,
-)
+from interlock.envelope.case import GATE, Case, add, draft, drop, put
 from interlock.envelope.draft import Draft, Op, snippet
 from interlock.envelope.lookalikes import plain, strange
 from interlock.envelope.model import FieldText, Item

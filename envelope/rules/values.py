@@ -7,14 +7,7 @@ from typing import Final
 
 from interlock.core.rule import error_rule
 from interlock.core.text import closest
-from interlock.envelope.case import (
-    REASON,
-    TASK_ID,
-    Case,
-    choice,
-    draft,
-    put,
-)
+from interlock.envelope.case import REASON, TASK_ID, Case, choice, draft, put
 from interlock.envelope.characters import name
 from interlock.envelope.draft import Delete, Draft, Patch, snippet
 from interlock.envelope.fields import says_nothing

@@ -117,12 +117,7 @@ class Browser:
         command = [path, *SWITCHES, *network, f"--user-data-dir={profile}"]
         if os.geteuid() == 0:
             command.append("--no-sandbox")
-        environ = {
-            "PATH": os.environ.get("PATH", os.defpath),
-            "HOME": str(profile),
-            "LANG": "C.UTF-8",
-            "TZ": "UTC",
-        }
+        environ = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(profile), "LANG": "C.UTF-8", "TZ": "UTC"}
         # Chromium speaks DevTools on descriptors 3 and 4, which this single-purpose process keeps free.
         os.dup2(to_browser, 3)
         os.dup2(from_browser, 4)

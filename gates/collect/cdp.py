@@ -59,11 +59,7 @@ class Connection:
         self.waiting_for = "the browser to start"
 
     def post(
-        self,
-        method: str,
-        params: Params | None = None,
-        session: str = "",
-        then: Callable[[], None] = lambda: None,
+        self, method: str, params: Params | None = None, session: str = "", then: Callable[[], None] = lambda: None
     ) -> None:
         """Send a command and do not wait; a refusal that is not a lost race is raised when it arrives.
 

@@ -9,14 +9,6 @@ import pytest
 from interlock.core.files import opened_beneath, write_atomically, write_in
 
 
-def test_a_file_is_replaced_and_its_folders_are_made(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b" / "file"
-    for content in (b"one", b"two"):
-        write_atomically(path, content)
-    assert path.read_bytes() == content
-    assert [entry.name for entry in path.parent.iterdir()] == ["file"]
-
-
 @pytest.mark.parametrize("step", ["fsync", "rename"])
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """So it is with evidence and the files of agents, which are written by the same function."""

@@ -15,16 +15,7 @@ from interlock.gates.sealed import sandbox
 from interlock.install.hooks import CLAUDE as EVENTS
 from interlock.reservations import SqliteStore, place
 from tests.interlock.checkout import environment, git, install, interlock_command, make_store, tree, write_hook
-from tests.interlock.doctoring import (
-    command_gone,
-    edit,
-    entry_gone,
-    hold,
-    hooks_path,
-    look,
-    own_checkout,
-    switched_off,
-)
+from tests.interlock.doctoring import command_gone, edit, entry_gone, hold, hooks_path, look, own_checkout, switched_off
 
 
 @pytest.fixture

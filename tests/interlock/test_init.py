@@ -68,9 +68,7 @@ def test_the_default_is_claude_and_the_file_is_the_one_of_the_docs(project: Path
     assert path_with_interlock.partition(":")[0] in done.stdout
 
 
-def test_without_interlock_on_path_the_interpreter_is_named_and_a_folder_of_that_name_is_no_trap(
-    project: Path,
-) -> None:
+def test_without_interlock_on_path_the_interpreter_is_named_and_a_folder_of_that_name_is_no_trap(project: Path) -> None:
     (project / "interlock").mkdir()
     (project / "interlock" / "__init__.py").write_text("raise SystemExit(99)")
     done = init(project)

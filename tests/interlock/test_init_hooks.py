@@ -14,13 +14,7 @@ from interlock.install import InstallError, Launch, apply, pick, plan
 from interlock.install.hooks import CLAUDE, CODEX, GEMINI, HOOKS, is_ours
 from interlock.reservations.hooks import client_input
 from interlock.reservations.hooks.client_input import EDITS, SHELLS
-from tests.interlock.checkout import (
-    LAUNCH,
-    install,
-    interlock_command,
-    tree,
-    uninstall,
-)
+from tests.interlock.checkout import LAUNCH, install, interlock_command, tree, uninstall
 
 PATHS = {row.client: row.path for row in HOOKS}
 EVENTS = {"claude": CLAUDE, "codex": CODEX, "gemini": GEMINI}
