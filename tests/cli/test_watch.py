@@ -85,6 +85,7 @@ def test_each_change_is_told_once_with_what_it_is() -> None:
     assert all(words[1:])
 
 
+@pytest.mark.long
 def test_once_says_by_its_exit_code_where_a_run_stands(tmp_path: Path) -> None:
     def made(name: str) -> Project:
         return make_project(tmp_path / name)
@@ -133,6 +134,7 @@ def until(what: Any) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_terminal_gets_a_picture_without_colour_and_is_left_as_it_was(tmp_path: Path, stop: signal.Signals) -> None:
     project = make_project(tmp_path / "hello")

@@ -114,6 +114,7 @@ def test_a_comment_is_on_a_file_of_the_changes_alone(path: str, over: Callable[.
 ODD: tuple[Any, ...] = (None, [], {}, "x", 10**30, -1, 1.5, True, [{}], {"x": []})
 
 
+@pytest.mark.long
 def test_lines_of_an_odd_form_leave_every_page_readable(over: Callable[..., World], project: Project) -> None:
     run = project.run().run_id
     lines = [(entry.type, entry.data) for entry in project.entries() if entry.run == run]

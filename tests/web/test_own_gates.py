@@ -45,6 +45,7 @@ def found(server: Served, path: str, out: Path, look: Look, *gates: str) -> list
     return rows
 
 
+@pytest.mark.long
 def test_the_collector_is_let_in_by_a_cookie(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         look = Look(0.1, ("reduce",), "dark", Cookie(COOKIE, server.cookie("read")))
