@@ -72,7 +72,7 @@ format: packages ## lay the code out and mend what can be mended
 docs: packages ## build the documentation into build/docs/index.html, and check every link in it
 	@$(BIN)/sphinx-build -q -E -a -W -n --keep-going -b html docs build/docs
 
-picture: packages ## draw the picture of the README anew, from a real session
+picture: browser ## make the pictures of the README anew, from a real session and the pages of the demo
 	@$(BIN)/python -m scripts.picture
 
 lock: packages ## write requirements.lock from the versions in .venv
