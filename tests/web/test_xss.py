@@ -11,14 +11,14 @@ from urllib.parse import quote
 
 import pytest
 
-from interlock.agents import Remote
+from interlock.agents import Ask, Remote
 from interlock.core.text import one_line
 from interlock.graph import journal_path
 from interlock.journal import Journal
 from interlock.reservations import open_reservations
 from interlock.web.live import message
 from interlock.web.pages import readable
-from tests.graph.conftest import make_project
+from tests.graph.conftest import Project, Scripted, build, make_project
 from tests.web.conftest import Browser, World
 from tests.web.hostile import LONG, STRINGS, Texts, groups, harmless, keep, write_run, write_ticket
 from tests.web.markup import Markup
@@ -80,6 +80,8 @@ def pages_of(browser: Browser, key: str, text: Texts, real: str) -> Iterator[tup
         "journal": f"/{key}/journal",
         "journal, verified": f"/{key}/journal?verify=1",
         "leases": f"/{key}/leases",
+        "statistics": f"/{key}/statistics",
+        "real changes": f"/{key}/runs/{real}/changes",
         "sessions": "/sessions",
         "real run": f"/{key}/runs/{real}",
         "real answer": f"/{key}/runs/{real}/answers/{refused}",
@@ -254,3 +256,22 @@ def test_what_is_told_of_a_run_as_it_happens_is_one_line_of_json() -> None:
         assert (len(lines), lines[3:]) == (5, ["", ""])
         assert json.loads(lines[2].removeprefix("data: ")) == {"text": text}
         assert event.isascii()
+
+
+def test_names_and_lines_of_changed_files_stay_text(over: Callable[..., World], project: Project) -> None:
+    names = [re.sub(r"[\x00-\x1f/*?\[\]{}!\\]", "_", text)[:80].strip() for text in STRINGS[::60] if text.isascii()]
+
+    def hostile(ask: Ask) -> str:
+        lines = "\n".join(STRINGS).replace("\0", "").encode("utf-8", "ignore")
+        for name in names:
+            (project.root / "src" / name).write_bytes(lines + b"\n%d\n" % ask.attempt)
+        return build("hi\n")(ask)
+
+    project.runners["builder"] = Scripted([hostile] * 3)
+    run = project.run().run_id
+    browser = over(project.root).browser()
+    browser.post(f"/hello/runs/{run}/comment", attempt="1", path=f"src/{names[0]}", line="1", text=STRINGS[0])
+    for query in ("?from=base", "?from=base&split=1", "?from=1&to=2", f"?from={quote(STRINGS[3])}"):
+        page = browser.get(f"/hello/runs/{run}/changes{query}").text
+        assert not Markup(page).faults, query
+    assert STRINGS[5] in html.unescape(browser.get(f"/hello/runs/{run}/changes?from=base&split=1").text)
