@@ -129,7 +129,7 @@ class Judge:
         if name in NAMES:
             self._named(spot, name, value[0].text if len(value) == 1 and value[0].literal else "")
         if name in _LOADED and not (value[0].known and re.fullmatch(_LOADED[name], value[0].text)):
-            self.plainly(spot, name, "commands in the line itself, or options without files and code")
+            self.plainly(spot, name, "commands that the line holds itself, or options without files and code")
         if name.startswith(("GIT_TRACE", "HISTFILE")):
             self.files(spot, name, value, follow=True)
         if name == "IFS" and not _is_before_read(spot.node):

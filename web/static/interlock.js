@@ -144,7 +144,7 @@
   const form = document.getElementById("answer-form");
   if (form) {
     let pause = 0;
-    form.addEventListener("submit", () => { clearTimeout(pause); htmx.trigger(form, "htmx:abort"); });
+    form.addEventListener("submit", () => { clearTimeout(pause); });
     form.addEventListener("input", () => {
       clearTimeout(pause);
       pause = setTimeout(() => htmx.ajax("POST", form.dataset.preview, { source: form, target: "#preview", select: "#preview", swap: "outerHTML" }).catch(() => {}), 400);
