@@ -115,7 +115,7 @@ def page_number(request: Request) -> int:
 
 
 def site_of(request: Request) -> Site:
-    """Return the projects that are shown; their positions now are those behind which the page is told of changes."""
+    """Return the projects that are shown; their positions now are those from which the page learns of changes."""
     site: Site = request.app.state.site
     request.scope.setdefault("positions", {key: project.feed.position for key, project in site.projects.items()})
     return site

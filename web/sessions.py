@@ -23,6 +23,8 @@ Rights: TypeAlias = Literal["read", "review", "decide"]
 """What a session may do: look; answer, comment and take runs on; and also decide about objections and waivers."""
 
 SCHEMA: Final = "interlock.web-sessions/2"
+_BEFORE: Final = "interlock.web-sessions/1"
+"""Its cookies were for every path; nobody is let in by them any more."""
 LINK_SECONDS: Final = 15 * 60
 SESSION_SECONDS: Final = 12 * 60 * 60
 MAX_SESSIONS: Final = 200
@@ -200,7 +202,10 @@ def digest(token: str) -> str:
 def _parse(data: bytes, path: Path) -> tuple[list[Link], list[Session], str]:
     try:
         value = cast("dict[str, Any]", json.loads(data[:MAX_FILE_BYTES]))
-        schema, base = value["schema"], value["path"]
+        schema = value["schema"]
+        if schema == _BEFORE:
+            return [], [], ""
+        base = value["path"]
         links = [_row(Link, row) for row in value["links"]]
         sessions = [_row(Session, row) for row in value["sessions"]]
         int(base, 16)

@@ -25,7 +25,7 @@ class NotHereError(InterlockError):
 
 
 class UnreadableLinesError(InterlockError):
-    """Lines of a run have a form that no program of this version writes; the page says so, with the status 409."""
+    """No page can be made from the lines of a run, such as those of another version; said with the status 409."""
 
     code = "WEB409"
 
@@ -42,8 +42,8 @@ def reading(run_id: str) -> Generator[None]:
     except (LookupError, TypeError, ValueError, AttributeError, UndefinedError) as error:
         traceback.print_exception(error)
         raise UnreadableLinesError(
-            f"lines of {run_id} in the journal are not of the form that this version writes: {error}",
-            "Run `interlock verify`; the page of the journal shows the lines as they are.",
+            f"the page cannot be made from the lines of {run_id} in the journal: {type(error).__name__}: {error}",
+            "Run `interlock verify`. Where it finds nothing, report this with the output of the server.",
         ) from error
 
 

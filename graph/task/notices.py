@@ -1,4 +1,4 @@
-"""What people are told of runs while they are elsewhere: events for `interlock.notify`, made where a run is driven.
+"""Notifications of runs: events for `interlock.notify`, made where a run is driven.
 
 Whoever drives a run comes through `runs.drive`, which makes one of these; so each event is seen by one process. Should
 two see the same, their keys are equal, and it is sent once.
@@ -28,7 +28,7 @@ _TITLES: Final[dict[WaitKind, str]] = {
     "objection": "an agent objects to a gate", "waiver": "a gate may be waived", "review": "a review is wanted",
     "stopped": "a run stopped", "blocked": "a run is BLOCKED",
 }  # fmt: skip
-"""What a person is told of; an answer that an agent may give, and a run that was cut off, are not among them."""
+"""The waits that notify a person; an answer that an agent may give, and a run that was cut off, are not among them."""
 
 
 class Notices:
@@ -98,7 +98,7 @@ def _gates(reasons: list[str]) -> Iterator[str]:
 
 
 def events_of(view: RunView, store: RunStore) -> Iterator[Event]:
-    """Yield what people are told of a run that stands so."""
+    """Yield the notifications of a run in this state."""
     run = view.run_id
     if view.abandoned or (view.phase == "done" and view.status == "APPROVED"):
         why, how = ("abandoned", "was abandoned") if view.abandoned else ("approved", "is APPROVED")

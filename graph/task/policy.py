@@ -59,7 +59,7 @@ class Policy:
         commands: argv by name: what agents may have run.
         seals: How each sealed gate of the task is sealed, by gate id.
         sealing: What was frozen for them when the run was made; empty where nothing was.
-        notify: The `[notify]` table: how people are told of the run.
+        notify: The `[notify]` table: how people are notified of the run.
     """
 
     protocol: Protocol

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -80,8 +81,10 @@ def answer_command(
     if gate == "" and how == "waive":
         raise click.UsageError("name the gate that is waived: --gate GATE-X")
     task = None if task_file is None else graph.load_task(task_file)
-    named = {"number": number, "by": login_name(), "reason": reason, "gate": gate, "task": task}
-    graph.answer_question(folder, run_id, how, **named)  # type: ignore[arg-type]
+    kind = cast("graph.AnswerKind", how)
+    graph.answer_question(
+        folder, run_id, kind, number=number, by=login_name(), reason=reason, gate=gate, task=task
+    )  # fmt: skip
     if no_drive:
         click.echo(f"{run_id}: answered; take it on with `interlock resume {run_id}`", err=True)
         return

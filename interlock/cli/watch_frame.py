@@ -47,8 +47,8 @@ def frame(look: Look, title: str, now: datetime, width: int, height: int | None)
     lines += [Text(f"cannot be read: {one_line(look.damaged)}", "bold red")] if look.damaged else []
     if not parts:
         lines += [Text("nothing goes on here; start a run with `interlock run TASK.toml`", "dim")]
-    room = None if height is None else max(0, height - len(lines) - len(parts))
-    for (name, rows), most in zip(parts, _shares([len(rows) for _, rows in parts], room), strict=True):
+    left_over = None if height is None else max(0, height - len(lines) - len(parts))
+    for (name, rows), most in zip(parts, _shares([len(rows) for _, rows in parts], left_over), strict=True):
         lines += [Text(name, "bold underline"), *rows[: most if most == len(rows) else max(0, most - 1)]]
         if most < len(rows):
             lines.append(Text(f"  … and {count(len(rows) - max(0, most - 1), 'more line')}", "dim"))
@@ -58,14 +58,14 @@ def frame(look: Look, title: str, now: datetime, width: int, height: int | None)
     return Text("\n", no_wrap=True, end="").join(shown)
 
 
-def _shares(wanted: Sequence[int], room: int | None) -> list[int]:
+def _shares(wanted: Sequence[int], left_over: int | None) -> list[int]:
     """Return how many lines each part gets: what it has, or what is left once the smaller ones have theirs."""
-    if room is None:
+    if left_over is None:
         return list(wanted)
     found = [0] * len(wanted)
     for left, at in zip(range(len(wanted), 0, -1), sorted(range(len(wanted)), key=wanted.__getitem__), strict=True):
-        found[at] = min(wanted[at], max(room // left, min(_LEAST, room)))
-        room -= found[at]
+        found[at] = min(wanted[at], max(left_over // left, min(_LEAST, left_over)))
+        left_over -= found[at]
     return found
 
 

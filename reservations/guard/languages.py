@@ -21,7 +21,7 @@ _QUOTED: Final = r'"(?:\\.|[^"\\])*"'
 _SIGNS: Final = dict.fromkeys(map(ord, ">|;}\n"))
 _PRINTED: Final = r"print[^;}\n>]*>>?([^;}\n]+)"
 _FROM_INPUT: Final = r"\n-(?:\w*f|W\n?exec)(?:\n?(?:-|/dev/\S*)\n|\n$)|\n--file[=\n](?:-|/dev/\S*)\n"
-"""A program of `sed` or `awk` that stands in its input; each argument is a line."""
+"""A program of `sed` or `awk` in its input; each argument is a line."""
 _UNSEEN: Final = {
     "in place": (
         rf"{_FROM_INPUT}|s([^\w\s])[^\n]*\1[gpiImM\d]*e[gpiImM\d]*(?=[\s;}}])|(?:^|[\n;{{\d$/])\s*e(?=[\n;}}])"

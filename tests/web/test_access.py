@@ -77,10 +77,21 @@ def test_neither_links_nor_cookies_are_kept_and_the_file_is_the_owners_alone(tmp
     assert refused.value.code == "WEB901"
 
 
+def test_sessions_of_a_version_without_a_path_have_ended(tmp_path: Path) -> None:
+    sessions = Sessions(tmp_path, "ada")
+    entered = sessions.enter(sessions.invite("read"), "")
+    path = tmp_path / ".interlock/web.json"
+    path.write_text(path.read_text().replace("web-sessions/2", "web-sessions/1"))
+    again = Sessions(tmp_path, "ada")
+    assert entered is not None
+    assert again.find(entered[1]) is None
+    assert again.base != sessions.base
+
+
 @each_row(
     "text",
     [
-        "", "{", "[]", "{}", '{"schema": "interlock.web-sessions/1", "path": "0", "links": [], "sessions": []}',
+        "", "{", "[]", "{}", '{"schema": "interlock.web-sessions/3", "path": "0", "links": [], "sessions": []}',
         *(
             f'{{"schema": "interlock.web-sessions/2", "path": "0", "links": [{link}], "sessions": []}}'
             for link in ("{}", '{"sha256": "0", "rights": "all", "ends_at": 9}',

@@ -95,7 +95,7 @@ def _quotation(project: Project, item: Mapping[str, Any]) -> Quotation:
 
 
 def cited_lines(root: Path, locator: str) -> str | None:
-    """Return the lines that a locator names as they are now; None where nobody is told of the file."""
+    """Return the lines that a locator names as they are now; None where the file is not shared."""
     place = parse_locator(locator)
     if place is None or place.path not in shared(root, [place.path]):
         return None
