@@ -371,6 +371,7 @@ def test_a_time_out_reads_as_a_sentence_with_the_command_that_helps_and_times_ar
     assert shlex.split(proposed) == ["interlock", "send", "anna", "I need it's.py."]
 
 
+@pytest.mark.long
 def test_an_overdue_request_for_what_is_never_taken_says_what_is_left_to_do(project: Path) -> None:
     (project / "interlock.toml").write_text("[reservations]\ntimeout_minutes = { urgent = 0.02 }\n")
     assert run(project, "anna", "reserve", "README.md", "--no-force").returncode == 0

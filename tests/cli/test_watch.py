@@ -106,6 +106,7 @@ def test_once_says_by_its_exit_code_where_a_run_stands(tmp_path: Path) -> None:
     assert [row["kind"] for row in rows] == ["watch", "wait", "run", "lease"]
 
 
+@pytest.mark.long
 def test_a_run_is_watched_until_it_ends_whoever_drives_it(tmp_path: Path) -> None:
     root = tmp_path / "project"
     greeting_project(root)

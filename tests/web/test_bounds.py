@@ -83,6 +83,7 @@ def test_a_locator_that_names_no_lines_of_a_shared_file_shows_none_and_waits_for
     assert cited_lines(project.root, "src/greeting.txt:2") == "world"
 
 
+@pytest.mark.long
 @each_row("number", ["9" * 5000, "٣", "-1", "1e3", "", "1.0", "\u00b2"])
 def test_a_number_of_any_form_is_no_error_of_the_server(
     number: str, over: Callable[..., World], project: Project
