@@ -29,7 +29,7 @@ from interlock.envelope.template import example
 MIB = 1024 * 1024
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = (MIB // 16, MIB // 8, MIB // 4, MIB // 2, MIB - 4096)
-MAIN = "import sys; from interlock.validate_envelope import main; sys.exit(main())"
+MAIN = "from interlock.__main__ import validate_envelope; validate_envelope()"
 
 OVERSIZE = """
 import json, os, resource, sys, time, tracemalloc

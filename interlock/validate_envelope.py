@@ -345,7 +345,7 @@ def _print(text: str) -> bool:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        # The interpreter flushes again at exit; it must find an open file there.
+        # What is left is flushed again when the file is closed; it must find an open one there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             sys.stderr.write(

@@ -5,11 +5,12 @@ the kept copy or from where it lies, and what does not have it any more is said 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
+from interlock.core.text import whole
 from interlock.gates import EvidenceFile, ManifestError, read_evidence, read_manifest
 from interlock.graph import present_path
 from interlock.journal import Entry
@@ -60,6 +61,23 @@ class Compared:
     title: str
     detail: str
     place: str = ""
+    element: "Element | None" = None
+
+
+class Box(NamedTuple):
+    """Where an element lies, in pixels from the corner of the page."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+
+class Element(NamedTuple):
+    """An element in the screenshot that has a digest."""
+
+    sha256: str
+    box: Box
 
 
 def collected(root: Path, entries: Iterable[Entry]) -> list[Collected]:
@@ -127,10 +145,14 @@ def _isolation(root: Path, files: Iterable[File]) -> str:
     return ""
 
 
-def compare(root: Path, before: Collected | None, after: Collected) -> list[Compared]:
-    """Return what both say: what is new first, then the same, then what was fixed."""
-    was = {} if before is None else dict(_statements(root, before))
-    now = dict(_statements(root, after))
+def compare(root: Path, before: Collected | None, after: Collected, pictures: Iterable[Collected]) -> list[Compared]:
+    """Return what both say: what is new first, then the same, then what was fixed.
+
+    Elements are looked up in the screenshots among `pictures` that show the same tree in the same attempt.
+    """
+    pictures = list(pictures)
+    was = {} if before is None else dict(_statements(root, before, pictures))
+    now = dict(_statements(root, after, pictures))
     rows = [
         Compared("same" if key in was else "new", *now[key]) for key in now
     ] + [Compared("fixed", *was[key]) for key in was if key not in now]  # fmt: skip
@@ -138,46 +160,69 @@ def compare(root: Path, before: Collected | None, after: Collected) -> list[Comp
     return sorted(rows, key=lambda row: order[row.change])
 
 
-def _statements(root: Path, one: Collected) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+_Statement: TypeAlias = tuple[str, str, str, str, Element | None]
+"""Level, title, detail, place and element of a `Compared`."""
+
+
+def _statements(root: Path, one: Collected, pictures: Iterable[Collected]) -> Iterator[tuple[str, _Statement]]:
     """Yield what the files of a collection state, each under a key by which it is found again."""
+    shots = {
+        file.name: file.sha256
+        for each in pictures if (each.attempt, each.tree) == (one.attempt, one.tree)
+        for file in each.files if file.key == "screenshots"
+    }  # fmt: skip
     for file in one.files:
         data = read(root, file)
         if data is None:
             continue
         if file.name.endswith(".axe.json"):
-            yield from _accessibility(_json(data))
+            slug = file.name.removesuffix(".axe.json")
+            yield from _accessibility(_json(data), lambda width, slug=slug: shots.get(f"{slug}-{width}.png"))
         elif file.key == "console":
             yield from _console(data)
         elif file.name.endswith(".tests.json"):
             yield from _tests(_json(data))
 
 
-def _accessibility(result: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+def _accessibility(result: Mapping[str, Any], shot: Callable[[str], str | None]) -> Iterator[tuple[str, _Statement]]:
     for rule in cast("Sequence[Mapping[str, Any]]", result.get("violations", ())):
         for node in cast("Sequence[Mapping[str, Any]]", rule.get("nodes", ())):
             target = " ".join(map(str, node.get("target", ())))
             detail = f"{target}\n{node.get('html', '')}\n{node.get('failureSummary', '')}"
             level = str(node.get("impact") or rule.get("impact") or "")
             title = f"{rule.get('id')}: {rule.get('help', '')}"
-            yield f"a11y {rule.get('id')} {target} {node.get('html', '')}", (level, title, detail, target)
+            element = _element(node.get("boxes"), shot)
+            yield f"a11y {rule.get('id')} {target} {node.get('html', '')}", (level, title, detail, target, element)
 
 
-def _console(data: bytes) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+def _element(boxes: object, shot: Callable[[str], str | None]) -> Element | None:
+    """Return where a report says that an element lies in the widest view of which there is a screenshot."""
+    found = list[tuple[int, Element]]()
+    for width, box in cast("Mapping[str, Any]", boxes).items() if isinstance(boxes, dict) else ():
+        sha256 = shot(width)
+        parts = cast("list[object]", box) if isinstance(box, list) else []
+        numbers = [each for each in parts if type(each) is int and each >= 0]
+        if sha256 and len(parts) == len(numbers) == len(Box._fields):
+            found.append((whole(width), Element(sha256, Box(*numbers))))
+    return max(found)[1] if found else None
+
+
+def _console(data: bytes) -> Iterator[tuple[str, _Statement]]:
     for line in data.splitlines()[1:2000]:
         row = _json(line)
         if row.get("kind"):
             place = f"{row.get('width')} px"
             text = str(row.get("text", ""))
             yield f"console {row.get('kind')} {text} {place}", (
-                str(row.get("level", "")), text.partition("\n")[0], f"{text}\n{row.get('url', '')}", place,
+                str(row.get("level", "")), text.partition("\n")[0], f"{text}\n{row.get('url', '')}", place, None,
             )  # fmt: skip
 
 
-def _tests(result: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, str, str, str]]]:
+def _tests(result: Mapping[str, Any]) -> Iterator[tuple[str, _Statement]]:
     for test in cast("Sequence[Mapping[str, Any]]", result.get("tests", ())):
         if test.get("outcome") != "passed":
             name, outcome = str(test.get("id")), str(test.get("outcome"))
-            yield f"test {name} {outcome}", (outcome, name, str(test.get("message", "")), "")
+            yield f"test {name} {outcome}", (outcome, name, str(test.get("message", "")), "", None)
 
 
 def counts(root: Path, one: Collected) -> dict[str, int]:

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 MAX_PIXELS: Final = 12_000_000
 """A larger picture is not opened, since a small file can hold an endless one: two of this size take about 0.3 GB."""
+_MARGIN: Final = 48
+"""So much of the page is shown around an element, in pixels."""
+_MAX_CROP: Final = 600
+"""So much is shown of the height of an element, in pixels."""
 _ANY_CHANGE: Final = [0.0, *([255.0] * 255)]
 _SIGNATURES: Final = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
@@ -72,6 +76,32 @@ def _compare(was: bytes, now: bytes) -> Difference:
     kept = io.BytesIO()
     pale.save(kept, "PNG")
     return Difference(differs.histogram()[255], size[0] * size[1], kept.getvalue())
+
+
+def around(data: bytes, box: tuple[int, int, int, int]) -> bytes:
+    """Return as PNG the part of a picture around an element, outlined in red; empty where that cannot be done.
+
+    Args:
+        data: The picture.
+        box: Left, top, width and height of the element in pixels; what lies outside the picture is left out.
+    """
+    try:
+        from PIL import ImageDraw  # noqa: PLC0415 - an extra
+    except ImportError:
+        return b""
+    picture = _opened(data)
+    left, top, width, height = box
+    if isinstance(picture, str) or not (0 <= left < picture.width and 0 <= top < picture.height and width and height):
+        return b""
+    right, bottom = min(left + width, picture.width), min(top + height, picture.height)
+    ImageDraw.Draw(picture).rectangle((left - 3, top - 3, right + 2, bottom + 2), outline=(200, 0, 40), width=3)
+    sides = (
+        max(0, left - _MARGIN), max(0, top - _MARGIN), min(picture.width, right + _MARGIN),
+        min(picture.height, bottom + _MARGIN, top + _MAX_CROP),
+    )  # fmt: skip
+    kept = io.BytesIO()
+    picture.crop(sides).save(kept, "PNG")
+    return kept.getvalue()
 
 
 def _opened(data: bytes) -> "Image | str":

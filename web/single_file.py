@@ -6,7 +6,7 @@ from typing import Final
 
 from interlock.web import evidence
 from interlock.web.pages import STATIC, render
-from interlock.web.pictures import difference, kind_of
+from interlock.web.pictures import around, difference, kind_of
 from interlock.web.site import Project, Site, reading
 from interlock.web.views.changes import changes_values
 from interlock.web.views.evidence import evidence_values
@@ -47,12 +47,16 @@ def _report(root: Path, project: Project, run_id: str) -> str:
     def picture(sha256: str) -> str:
         return embedded(evidence.read(root, files[sha256]))
 
+    def element(one: evidence.Element) -> str:
+        return embedded(around(evidence.read(root, files[one.sha256]) or b"", one.box))
+
     def changed(before: str, after: str) -> str:
         return embedded(difference(before, after, lambda sha256: evidence.read(root, files[sha256])).png)
 
     values = {
         **run_values(project, run_id), **changes_values(project, run_id), "evidence": evidence_values(project, run_id),
         "log": log_of(entries), "picture": picture, "changed": changed,
+        "element": element,
         "style": (STATIC / "interlock.css").read_text("utf-8"),
     }  # fmt: skip
     return render("report.html", values)

@@ -17,6 +17,8 @@ _IMPACTS: Final = ("minor", "moderate", "serious", "critical")
 
 _RULE_KEYS: Final = ("id", "impact", "tags", "description", "help", "helpUrl")
 _NODE_KEYS: Final = ("target", "html", "impact", "failureSummary")
+_MAX_BOXES: Final = 500
+"""So many elements of a view are located in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,24 @@ def _finish(page: Page, frames: _Started) -> Audit:
         )
         for frame, asked in frames
     ]
+    _locate(page, frames[0][0], audited[0])
     children = sum(page.evaluate(frame, "window.length") for frame, asked in frames if asked)
     # A frame that came or went while the engines ran, or that the browser did not show, must not be skipped.
     if len(audited) - 1 < children or len(page.frames()) != len(audited):
         raise collector_error("COL308", f"{page.name} has {children} frames, and {len(audited) - 1} could be analysed.")
     page.check()
     return Audit(page.width, page.motion, tuple(audited))
+
+
+def _locate(page: Page, frame: Frame, audited: AuditedFrame) -> None:
+    """Add to each violation in the page's own document where its element lies, for pictures of it; frames have none."""
+    nodes = [
+        node for lists in audited.lists.values() for rule in lists["violations"] for node in rule["nodes"]
+    ][:_MAX_BOXES]  # fmt: skip
+    if nodes:
+        targets = json.dumps([node["target"] for node in nodes])
+        for node, box in zip(nodes, page.evaluate(frame, f"({script('boxes')})({targets})"), strict=True):
+            node["box"] = box
 
 
 def _result(page: Page, frame: Frame, engine: str, asked: tuple[int, int]) -> dict[str, list[dict[str, Any]]]:
@@ -114,8 +128,8 @@ def merge(target: Target, engines: Sequence[Engine], audits: Sequence[Audit]) ->
     """Merge the runs of all views, frames and engines into the report.
 
     A rule is listed once for each list, frame and engine; its nodes say at which widths, and with which preference for
-    motion, they were found. Nodes are kept for violations and for what an engine could not decide (`incomplete`); the
-    other lists give their number.
+    motion, they were found, and in `boxes` where they lie at each width. Nodes are kept for violations and for what an
+    engine could not decide (`incomplete`); the other lists give their number.
     """
     rules: dict[str, dict[tuple[int, str, str], dict[str, Any]]] = {name: {} for name in LISTS}
     numbers: dict[tuple[str, int], int] = {}
@@ -171,6 +185,8 @@ def _add(
             known[name] = {**{key: node.get(key) for key in _NODE_KEYS}, "widths": [], "motion": []}
             rule["nodes"].append(known[name])
         _seen_in(known[name], view)
+        if node.get("box"):
+            known[name].setdefault("boxes", {}).setdefault(str(view.width), node["box"])
 
 
 def _seen_in(row: dict[str, Any], view: Audit) -> None:

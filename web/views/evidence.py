@@ -1,7 +1,7 @@
 """The evidence of a run: each gate in one attempt beside another, and every file by its digest."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from interlock.journal import Entry
 from interlock.web import evidence
 from interlock.web.evidence import Collected, Compared, File
 from interlock.web.pages import page, site_of
-from interlock.web.pictures import Difference, difference, kind_of
+from interlock.web.pictures import Difference, around, difference, kind_of
 from interlock.web.site import NotHereError, Project, reading
 
 SHOWN_BYTES: Final = 256 * 1024
@@ -59,13 +59,15 @@ def evidence_values(project: Project, run_id: str, before: str = "", after: str 
     earlier = _attempt(before, attempts, max((each for each in attempts if each < later), default=0))
     by_gate = {(one.attempt, one.gate): one for one in found}
     gates = [
-        _gate(project, entries, by_gate.get((earlier, one.gate)), one) for one in found
+        _gate(project, entries, by_gate.get((earlier, one.gate)), one, by_gate.values()) for one in found
         if one is by_gate[one.attempt, one.gate] and one.attempt == later
     ]  # fmt: skip
     return {"project": project, "row": row, "gates": gates, "attempts": attempts, "before": earlier, "after": later}
 
 
-def _gate(project: Project, entries: Sequence[Entry], before: Collected | None, after: Collected) -> Gate:
+def _gate(
+    project: Project, entries: Sequence[Entry], before: Collected | None, after: Collected, every: Iterable[Collected]
+) -> Gate:
     files = evidence.cited(entries)
     was = {} if before is None else {file.name: file for file in before.files if file.key == "screenshots"}
     now = {file.name: file for file in after.files if file.key == "screenshots"}
@@ -81,7 +83,7 @@ def _gate(project: Project, entries: Sequence[Entry], before: Collected | None, 
         for name in dict.fromkeys((*now, *was))
     ]  # fmt: skip
     return Gate(
-        after, before, shots, evidence.compare(project.root, before, after),
+        after, before, shots, evidence.compare(project.root, before, after, every),
         evidence.counts(project.root, after),
         {file.sha256: evidence.is_in_place(project.root, file) for file in after.files},
     )  # fmt: skip
@@ -133,6 +135,16 @@ def text(request: Request) -> Response:
     return page(request, "file.html", values)
 
 
+def element(request: Request) -> Response:
+    """Answer with the part of a screenshot around an element, which is outlined."""
+    _, _, data = _file(request)
+    left, top, width, height = (whole(request.path_params[name]) for name in ("left", "top", "width", "height"))
+    png = around(data, (left, top, width, height))
+    if not png:
+        raise NotHereError("the element is not in this picture", "Look at the whole picture.")
+    return Response(png, media_type="image/png", headers=_SAFE)
+
+
 def differing(request: Request) -> Response:
     """Answer with the picture of what differs between two screenshots."""
     project = site_of(request).project(request.path_params["project"])
@@ -150,5 +162,6 @@ ROUTES: Final = (
     Route("/{project}/runs/{run}/evidence", show),
     Route("/{project}/runs/{run}/files/{sha256}", raw),
     Route("/{project}/runs/{run}/files/{sha256}/text", text),
+    Route("/{project}/runs/{run}/files/{sha256}/element/{left},{top},{width},{height}", element),
     Route("/{project}/runs/{run}/differences/{before}/{after}", differing),
 )
