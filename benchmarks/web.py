@@ -54,7 +54,8 @@ class Client:
     def __init__(self, root: Path) -> None:
         self.sessions = Sessions(root, "ada")
         self.pages: Pages = make_pages([root], self.sessions, hosts=frozenset({HOST}))
-        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(self.pages.app), base_url=f"http://{HOST}")
+        transport = httpx.ASGITransport(self.pages.app)
+        self.http = httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}{self.sessions.base}")
 
     async def enter(self) -> "Client":
         """Open a link, and let the journal be read once."""
@@ -128,7 +129,7 @@ def served(root: Path) -> Any:
     entered = sessions.enter(sessions.invite("decide"), "benchmark")
     assert entered is not None
     try:
-        yield f"http://{host}", entered[1]
+        yield f"http://{host}{sessions.base}", entered[1]
     finally:
         pages.end_streams()
         server.should_exit = True
