@@ -30,6 +30,7 @@ def test_an_unlabelled_input_is_found_wherever_the_page_hides_it(page: str, tmp_
     assert errors(collection) == ["EVD543"]
     found = {rule["id"]: rule for rule in report(tmp_path, collection)["violations"] if rule["engine"] == "axe-core"}
     assert (list(found), found["label"]["widths"]) == (["label"], [375, 768, 1280])
+    assert page.startswith("frame-") == ("boxes" not in found["label"]["nodes"][0])
 
 
 def page_of(body: str, script: str = "", head: str = "") -> str:

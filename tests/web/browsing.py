@@ -133,7 +133,8 @@ def _shots(root: Path, attempt: int, colour: str, ok: bool) -> tuple[str, str, d
     axe = {
         "violations": [] if ok else [
             {"id": "label", "help": "Form elements must have labels", "impact": "critical",
-             "nodes": [{"target": ["#mail"], "html": '<input id="mail">', "failureSummary": "Fix it"}]},
+             "nodes": [{"target": ["#mail"], "html": '<input id="mail">', "failureSummary": "Fix it",
+                        "boxes": {"375": [10, 10, 50, 30], "768": [0, 0, 9, 9], "1280": [1]}}]},
         ],
     }  # fmt: skip
     console = '{"schema": "x"}\n' + (

@@ -166,7 +166,13 @@ def files(root: Path, text: Texts) -> list[dict[str, str]]:
     """Write the evidence files of an attempt and return how a line names them."""
 
     def node() -> dict[str, Any]:
-        return {"target": [text(), text()], "html": text(), "failureSummary": text(), "impact": text()}
+        return {
+            "target": [text(), text()],
+            "html": text(),
+            "failureSummary": text(),
+            "impact": text(),
+            "boxes": {text(): [text()]},
+        }
 
     axe = {"violations": [{"id": text(), "help": text(), "impact": text(), "nodes": [node(), node()]}]}
     console: list[dict[str, Any]] = [

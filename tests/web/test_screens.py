@@ -3,9 +3,11 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from interlock.agents import REMOTE
 from interlock.graph import Drives, Tickets, view_run
@@ -13,6 +15,7 @@ from interlock.reservations import open_reservations
 from interlock.web import report
 from tests.graph.conftest import Project, Scripted, build
 from tests.graph.test_objections import WHY, objecting
+from tests.web.browsing import sample
 from tests.web.conftest import World
 
 
@@ -131,6 +134,19 @@ def test_evidence_is_shown_beside_that_of_an_earlier_attempt_and_its_files_run_n
     log.write_text("another")
     assert "not as it was judged; the kept copy is shown" in browser.text(f"/hello/runs/{reviewed}/evidence")
     assert browser.get(path).text == answer.text
+
+
+def test_a_finding_shows_its_element_in_the_screenshot_of_the_same_attempt(
+    over: Callable[..., World], tmp_path: Path
+) -> None:
+    made = sample(tmp_path / "hello")
+    browser = over(made.root).browser()
+    page = browser.get(f"/hello/runs/{made.approved}/evidence").text
+    path = re.findall(r'src="/[0-9a-f]{16}([^"]+/element/10,10,50,30)"', page)[0]
+    around = Image.open(BytesIO(browser.get(path).content))
+    assert (around.size, around.getpixel((8, 20)), around.getpixel((20, 20))) == ((108, 88), (200, 0, 40), (0, 0, 0))
+    for box in ("999,10,50,30", "10,10,0,30", "a,b,c,d"):
+        assert browser.get(path.replace("10,10,50,30", box)).status_code == 404
 
 
 def test_leases_are_a_tree_with_requests_to_answer(over: Callable[..., World], project: Project) -> None:
