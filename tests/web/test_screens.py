@@ -11,6 +11,7 @@ from PIL import Image
 
 from interlock.agents import REMOTE
 from interlock.graph import Drives, Tickets, view_run
+from interlock.notify import queue
 from interlock.reservations import open_reservations
 from interlock.web import report
 from tests.graph.conftest import Project, Scripted, build
@@ -36,6 +37,17 @@ def test_the_inbox_and_the_title_count_what_waits_and_each_item_leads_to_its_ans
     page = browser.get("/").text
     assert "<title>(1) Inbox" in page
     assert f"/hello/runs/{reviewed}/answer/reviewer" in page
+
+
+def test_the_inbox_names_a_channel_whose_last_notification_did_not_arrive(
+    over: Callable[..., World], project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "start_sender", str)
+    browser = over(project.root).browser()
+    for program, arrives in (("./gone", False), ("true", True)):
+        queue.post(project.root, {"command": [program]}, [queue.Event(program, "ended", "approved", program, "T", "t")])
+        queue.send(str(project.root))
+        assert ("NTF101" in browser.text("/")) != arrives
 
 
 def test_a_run_shows_why_it_is_there_its_attempts_its_answers_and_its_log(

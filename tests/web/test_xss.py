@@ -15,10 +15,12 @@ from interlock.agents import Ask, Remote
 from interlock.core.text import one_line
 from interlock.graph import journal_path
 from interlock.journal import Journal
+from interlock.notify import queue
 from interlock.reservations import open_reservations
 from interlock.web.live import message
 from interlock.web.pages import readable
 from tests.graph.conftest import Project, Scripted, build, make_project
+from tests.graph.test_objections import objecting
 from tests.web.conftest import Browser, World
 from tests.web.hostile import LONG, STRINGS, Texts, groups, harmless, keep, write_run, write_ticket
 from tests.web.markup import Markup
@@ -45,21 +47,35 @@ def reserve(root: Path, text: Texts) -> None:
     bob.runtime.store.close()
 
 
-def real_run(root: Path, text: Texts) -> str:
-    """Make a run that waits for its builder, whose last answer was refused, with hostile titles, task and answers."""
+def fail_to_notify(root: Path, text: Texts) -> None:
+    """Have a notification with a hostile title given up, whose program has a hostile name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(queue, "start_sender", str)
+        title = text()
+        queue.post(root, {"command": [f"./{text.name()}"]}, [queue.Event("k", "waits", "review", "R", title, title)])
+    queue.send(str(root))
+
+
+def real_runs(root: Path, text: Texts) -> tuple[str, str]:
+    """Make a run that waits for its builder, whose last answer was refused, and one with an objection; all hostile."""
     project = make_project(root)
     path = project.root / "interlock.toml"
     title = json.dumps(one_line(text())[:200], ensure_ascii=False)
-    path.write_text(path.read_text().replace('title = "no tabs"', f"title = {title}"))
+    path.write_text(path.read_text().replace('title = "no tabs"', f"title = {title}") + "\n[run]\nreserve = false\n")
     project.task = replace(project.task, task=re.sub(r"[^ -~]", "?", text())[:400])
     project.runners["builder"] = Remote.REMOTE
     run_id = project.start()
     project.drive(run_id)
     project.drive(run_id, builder=text())
-    return run_id
+    reason = re.sub(r"[^ -~]", "?", text())[:300]
+    project.runners["builder"] = Scripted([objecting(f"GATE-TESTS: OBJECTION: {reason}")])
+    project.task = replace(project.task, task_id="OBJECT-1")
+    objected = project.run()
+    assert objected.question is not None
+    return run_id, objected.run_id
 
 
-def pages_of(browser: Browser, key: str, text: Texts, real: str) -> Iterator[tuple[str, str]]:
+def pages_of(browser: Browser, key: str, text: Texts, real: str, objected: str) -> Iterator[tuple[str, str]]:
     """Yield every page with texts of others, by a name that is the same for other texts."""
     runs = f"/{key}/runs/{RUN}"
     sequence = [line for line in browser.get(f"/{key}/journal/export").text.splitlines() if RUN in line]
@@ -86,6 +102,7 @@ def pages_of(browser: Browser, key: str, text: Texts, real: str) -> Iterator[tup
         "real run": f"/{key}/runs/{real}",
         "real answer": f"/{key}/runs/{real}/answers/{refused}",
         "form": f"/{key}/runs/{real}/answer/builder",
+        "objection": f"/{key}/runs/{objected}/decide",
     }
     for name, path in paths.items():
         answer = browser.get(path)
@@ -125,12 +142,13 @@ def pages_of(browser: Browser, key: str, text: Texts, real: str) -> Iterator[tup
 def made(over: Callable[..., World], base: Path, text: Texts) -> dict[str, str]:
     """Make a world of hostile texts and return its pages."""
     root = folder(base, text)
-    real = real_run(root, text)
+    real, objected = real_runs(root, text)
     write_run(root, RUN, text)
     write_run(root, "ODD-1.1", text, closed=False)
     write_run(root, text.name(), text)
     write_ticket(root, text.name(), text)
     reserve(root, text)
+    fail_to_notify(root, text)
     world = over(root, name=text.name())
     client = text.name().encode("ascii", "ignore").decode()
     browser = world.browser(None)
@@ -138,7 +156,8 @@ def made(over: Callable[..., World], base: Path, text: Texts) -> dict[str, str]:
     browser.enter("decide")
     key = re.findall(r'<a href="/[^/"]+/([^/"]+)/leases"', browser.get("/").text)[0]
     # The random path of the pages differs from world to world.
-    return {name: page.replace(world.sessions.base, "/path") for name, page in pages_of(browser, key, text, real)}
+    pages = pages_of(browser, key, text, real, objected)
+    return {name: page.replace(world.sessions.base, "/path") for name, page in pages}
 
 
 JUDGED: Final = ("real ", "form", "preview", "ask", "release", "respond")

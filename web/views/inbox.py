@@ -1,7 +1,10 @@
 """The inbox: all that waits for a person, over all projects, each with the way to answer it."""
 
+import sqlite3
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -9,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock.graph import Wait
+from interlock.notify import history
 from interlock.web.pages import page, site_of
 from interlock.web.site import Project, Site
 
@@ -46,9 +50,24 @@ def _path(wait: Wait) -> str:
     }.get(wait.kind, "")  # fmt: skip
 
 
+def failing_channels(site: Site) -> list[tuple[Project, Mapping[str, Any], Mapping[str, Any]]]:
+    """Return each way of notifying people whose last attempt failed, with what it should have said."""
+    found = list[tuple[Project, Mapping[str, Any], Mapping[str, Any]]]()
+    for project in site.projects.values():
+        newest = dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]()
+        with suppress(OSError, sqlite3.Error):
+            for row in history(str(project.root)):
+                for each in row["deliveries"]:
+                    if each["state"] != "waiting":
+                        newest.setdefault(each["channel"], (row, each))
+        found += [(project, row, each) for row, each in newest.values() if each["state"] == "failed"]
+    return found
+
+
 def inbox(request: Request) -> Response:
     """Show the inbox."""
-    return page(request, "inbox.html", {"items": waiting_items(site_of(request))})
+    site = site_of(request)
+    return page(request, "inbox.html", {"items": waiting_items(site), "failing": failing_channels(site)})
 
 
 ROUTES: Final = (Route("/", inbox),)
