@@ -56,17 +56,17 @@ def journal_run(run_id: str) -> str:
 
 
 def journal_beside(run_id: str) -> str:
-    """Return the name in the journal of what moves a ticket run no more, so that an ended run ends at its last line."""
+    """Return the journal name for lines that do not move a ticket run, so that an ended run ends at its last line."""
     return beside_run(journal_run(run_id))
 
 
 def beside_run(run_id: str) -> str:
-    """Return the name in the journal of what is said about a task run and does not move it."""
+    """Return the journal name for lines that are about a task run and do not move it."""
     return f"{run_id}{_BESIDE}"
 
 
 def is_beside(name: str) -> bool:
-    """Return whether a name in the journal is that of what stands beside a run."""
+    """Return whether a journal name is for lines that are about a run and do not move it."""
     return name.endswith(_BESIDE)
 
 
@@ -259,7 +259,7 @@ class RunFolder:
                     if held:
                         yield
                         return
-                # Whoever only looks whether it is held shares the lock for an instant: no reason to fail.
+                # A process that only checks whether it is held shares the lock for an instant: no reason to fail.
                 with locked(file, shared=True, seconds=0) as unheld:
                     if not unheld:
                         raise RunBusyError(*busy)

@@ -19,7 +19,7 @@ from interlock.graph.task.task import Task
 from interlock.redaction import Redactor, redactor_for
 
 UNREADABLE: Final = "unreadable: "
-"""How the text begins that stands for the digest of a tree which cannot be read."""
+"""How the text begins that replaces the digest of a tree which cannot be read."""
 
 _MOMENT_SECONDS: Final = 1.0
 _MAX_NAMED: Final = 5

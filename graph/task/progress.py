@@ -62,16 +62,16 @@ class Progress:
         self._lock = threading.Lock()
         self._worked: dict[str, float] = {}
 
-    def telling(self, notice: Notice | None) -> Notice:
-        """Return what writes each notice and passes it on; it may be called from several threads."""
+    def writing(self, notice: Notice | None) -> Notice:
+        """Return a function that writes each notice and passes it on, also from several threads."""
 
-        def told(step: Mapping[str, Any]) -> None:
+        def written(step: Mapping[str, Any]) -> None:
             with suppress(OSError, ValueError, TypeError, KeyError):
                 self.write(step)
             if notice is not None:
                 notice(step)
 
-        return told
+        return written
 
     def write(self, step: Mapping[str, Any]) -> None:
         """Write one notice with the time.

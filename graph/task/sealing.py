@@ -56,10 +56,10 @@ def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lamb
     if not gates and top_of(Path(os.path.realpath(root))) is None:
         return None
 
-    def said(done: int, whole: int) -> None:
+    def report(done: int, whole: int) -> None:
         progress(f"freezing the tree: {done} of {whole} files")
 
-    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], progress=said, note=progress)
+    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], progress=report, note=progress)
 
 
 def in_git(root: Path) -> bool:

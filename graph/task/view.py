@@ -64,7 +64,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """Where a run stands.
+    """The state of a run, as its checkpoint and its files show it.
 
     Args:
         phase: `new` before its first node, `running` when a step was cut off, `waiting` for a remote answer, `done`.
@@ -112,7 +112,7 @@ class RunView:
 
 
 def view_of(store: RunStore, task: Task, policy: Policy, state: StateSnapshot) -> RunView:
-    """Return where a run stands by its checkpoint and its files."""
+    """Return the view of a run by its checkpoint and its files."""
     values = dict(state.values)
     again = asked_again(values, policy, task.task_id, store) if state.tasks else {}
     kept = tuple(role for role in again if kept_answer(values, role, store) is not None)
