@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from interlock.graph.ticket.answers import busy_answer
     from interlock.graph.ticket.build import pipeline_graph
     from interlock.graph.ticket.by_model import ByModel, End, find_or_begin, newest_run
-    from interlock.graph.ticket.submission import FIELDS as MINIMAL_FIELDS
     from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, SentTicket, TicketResponse
     from interlock.graph.ticket.explain import (
         all_summaries, explain_ticket, explanation_text as ticket_explanation_text, find_ticket_run, summary_text,
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
     from interlock.graph.ticket.stage_runner import StageRunner
     from interlock.graph.ticket.state import earlier
     from interlock.graph.ticket.store import TicketStore
+    from interlock.graph.ticket.submission import FIELDS as MINIMAL_FIELDS
     from interlock.graph.ticket.ticket_agent import TicketAgent, ticket_agent
     from interlock.graph.ticket.ticket_file import TicketFile, read_ticket
     from interlock.graph.ticket.tickets import Tickets

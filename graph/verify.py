@@ -31,7 +31,7 @@ _KEYS: Final = ("line", "code", "message", "found", "expected", "fix")
 class _Tickets(NamedTuple):
     """What is known of ticket runs: what their folders pin, their last snapshots, and what the journal makes of them.
 
-    Each is read before what a step writes ahead of it, so that a step at this moment is no difference.
+    Each is read before what a step writes ahead of it, so that a step at this moment makes no difference.
     """
 
     pins: dict[str, Pin | None]
@@ -73,7 +73,7 @@ class Verification:
         heads: How many heads it was held against.
         snapshots: The file of the ticket snapshots.
         damaged: Whether the journal or the snapshots are not as they were written.
-        untouched: There is no journal, and nothing that speaks of one: no run, no snapshots, no head.
+        untouched: There is no journal, and no sign of one: no run, no snapshots, no head.
         store: The file of the reservations.
         leases: How its leases compare with what the journal gives; None without a store, or when it cannot be said.
         beyond: How many lines open runs have after the heads that were given of them.

@@ -78,7 +78,7 @@ Kind: TypeAlias = Literal["runs", "tickets"]
 """The folder in `.interlock` of the runs of tasks, and of tickets."""
 
 BEGIN: Final = "run.json"
-"""The file that holds what a run began with; a folder without it is no run."""
+"""The file that holds what a run began with; a folder without it is not a run."""
 
 _MADE: Final = "made"
 """The file of a run with the time when it was made, in nanoseconds since the epoch."""

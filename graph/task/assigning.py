@@ -14,7 +14,7 @@ from interlock.gates.manifest import from_json
 from interlock.graph.task.changes import changes_in_scope, diffs_outside, keep_start, visible_changes
 from interlock.graph.task.comments import given_now
 from interlock.graph.task.context import TaskContext, held_gates, own_collection
-from interlock.graph.task.keeping import keep_base
+from interlock.graph.task.hand_over_writer import keep_base
 from interlock.graph.task.policy import left_for
 from interlock.graph.task.sealing import gate_notes
 from interlock.graph.task.state import TaskState
@@ -149,7 +149,7 @@ def _commands(context: TaskContext, role: Role) -> dict[str, tuple[str, ...]]:
 def _changes(context: TaskContext, role: Role, state: TaskState, store: RunStore) -> list[ChangedFile] | None:
     """Return what changed since the run began, for a review role and for the QA role of a command gate.
 
-    Who answers from outside may have a token, which is no right to read files.
+    Who answers from outside may have a token, which gives no right to read files.
     """
     gate = None if role.certifies is None else context.policy.protocol.gate(role.certifies)
     if role.kind != "review" and (role.kind != "qa" or gate is None or not gate.command):

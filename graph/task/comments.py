@@ -189,7 +189,7 @@ def comment_problems(root: Path, run_id: str) -> Iterator[Finding]:
 
 def _check(path: str, line: int, text: str, by: str) -> None:
     if not 0 < len(path) <= MAX_PATH_CHARS or not path.isprintable() or path.startswith("/"):
-        raise CommentError("the path is no relative path of printable characters", FIX)
+        raise CommentError("the path is not a relative path of printable characters", FIX)
     if not 0 <= line <= MAX_LINE:
         raise CommentError(f"there is no line {line}", FIX)
     for name, value, limit in (("text", text, MAX_TEXT_CHARS), ("name", by, MAX_NAME_CHARS)):

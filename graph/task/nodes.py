@@ -19,7 +19,7 @@ from interlock.graph.task.collecting import Node, Update
 from interlock.graph.task.comments import to_give
 from interlock.graph.task.context import UNREADABLE, TaskContext, held_gates, own_collection
 from interlock.graph.task.deciding import Deciding
-from interlock.graph.task.keeping import keep_hand_over
+from interlock.graph.task.hand_over_writer import keep_hand_over
 from interlock.graph.task.machine import (
     RESUMED,
     REWORKABLE,

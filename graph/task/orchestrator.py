@@ -61,7 +61,7 @@ def statement(
 ) -> str:
     """Render and check the envelope with which the orchestrator sets a status.
 
-    `next_actions` may be empty only for APPROVED. Gates that are `waived` are no required ones of this envelope;
+    `next_actions` may be empty only for APPROVED. Gates that are `waived` are not required in this envelope;
     those that are `excused` are required, and may be missing until a person waives them.
 
     Returns:

@@ -117,7 +117,7 @@ def kept_as(store: RunStore, key: str) -> PersonsAnswer | None:
     """Return the answer that is kept under the key of a question; None when there is none.
 
     Raises:
-        RunDamagedError: What is kept is no answer.
+        RunDamagedError: What is kept is not an answer.
     """
     text = store.answer(key)
     if text is None:
@@ -125,7 +125,7 @@ def kept_as(store: RunStore, key: str) -> PersonsAnswer | None:
     try:
         return PersonsAnswer(**json.loads(text))
     except (ValueError, TypeError, RecursionError) as error:
-        raise store.damaged(f"answers/{key}.txt", "it is no answer of a person") from error
+        raise store.damaged(f"answers/{key}.txt", "it is not an answer of a person") from error
 
 
 NO_ANSWER: Final = "the journal knows no such answer of a person"

@@ -335,7 +335,7 @@ def _leases(
 
 
 def keep_files(view: RunView, *, root: Path, worker: str | None = None, client: str = "mcp") -> None:
-    """Renew what a run holds that waits for an answer; with a worker, give it into the hands of that agent.
+    """Renew what a run holds while it waits for an answer; with a worker, lend it to that agent.
 
     The `worker` is the agent that was given the ask; empty is the client of this process, and None that nobody was. A
     person at the entry point `cli` may only be looking, and gets nothing.

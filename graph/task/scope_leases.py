@@ -130,7 +130,7 @@ class ScopeLeases:
             self.leases.renew()
 
     def lend(self, worker: Caller) -> None:
-        """Give what the run holds into the hands of the agent that works for it, until the run is driven again.
+        """Lend what the run holds to the agent that works for it, until the run is driven again.
 
         The hooks of that agent's client know it by its own name: they would refuse it the files of its own task.
         """
@@ -322,7 +322,7 @@ def _ignore(_step: Mapping[str, Any]) -> None:
 
 
 def _for_runs(given: Settings) -> Settings:
-    """Return the settings with the bounds that protect from agents widened: a run is no agent's call."""
+    """Return the settings with the bounds that protect from agents widened: a run is not the call of an agent."""
     return replace(
         given,
         ttl_minutes=max(given.ttl_minutes, _SHORTEST_TTL_MINUTES),

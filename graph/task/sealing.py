@@ -47,7 +47,7 @@ def sealed_gates(task: Task, policy: Policy) -> tuple[GateSpec, ...]:
 
 
 def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lambda _line: None) -> Frozen | None:
-    """Freeze what the sealed gates of a run go by; None where there are none and the project is no git checkout.
+    """Freeze what the sealed gates of a run go by; None where there are none and the project is not a git checkout.
 
     Raises:
         CollectorError: The tree cannot be frozen, or held-out checks cannot be used.

@@ -268,7 +268,7 @@ def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> Unknown
         ticket_run = name
     if ticket_run is not None:
         return UnknownRunError(
-            f"`{name}` is a ticket and no task: ticket run {ticket_run} is taken on by its agent, over MCP",
+            f"`{name}` is a ticket, not a task: its agent takes ticket run {ticket_run} on, over MCP",
             f"`interlock explain {ticket_run}` shows its state; its agent goes on with interlock_submit_ticket.",
         )
     return UnknownRunError(f"there is no run or task `{name}` below {root}", "`interlock status` lists the runs.")

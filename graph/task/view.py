@@ -209,7 +209,7 @@ def task_now(task: Task, state: StateSnapshot, store: RunStore) -> Task:
     """Return a run's task as a person corrected it last, which may be in the answer that goes into the run next.
 
     Raises:
-        RunDamagedError: That is no answer, or holds no task.
+        RunDamagedError: That is not an answer, or holds no task.
     """
     kept = [answer for key in open_keys(state) if (answer := kept_as(store, key)) is not None]
     rows = [state.values.get("task"), *(answer.task for answer in kept)]

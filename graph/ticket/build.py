@@ -165,7 +165,7 @@ class Nodes:
             here = handed.get("revision") == state["revision"]
             given: object = handed.get("answer") if here else interrupt(self._asked(stage, state))
             answer: Mapping[str, Any] = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-            # What is no payload is judged as an empty one: raising here would leave it with the interrupt of a
+            # What is not a payload is judged as an empty one: raising here would leave it with the interrupt of a
             # checkpointer for good.
             submitted = answer.get("payload")
             payload = cast("dict[str, Any]", submitted) if isinstance(submitted, dict) else {}

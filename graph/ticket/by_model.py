@@ -1,4 +1,4 @@
-"""A ticket driven by a model: each stage is asked for its payload, and the pipeline alone says what that is worth."""
+"""A ticket driven by a model: each stage is asked for its payload, and the pipeline alone judges it."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

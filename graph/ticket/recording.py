@@ -167,7 +167,7 @@ def _read(path: Path) -> tuple[list[Turn], int]:
         try:
             turns.append(_turn(json.loads(line)))
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            message = "it is no turn with a stage, a try and a payload"
+            message = "it is not a turn with a stage, a try and a payload"
             raise _bad(path, f"line {number}", message, _FIX) from error
     return turns, len(whole)
 

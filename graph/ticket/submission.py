@@ -77,7 +77,7 @@ def read_object(given: object, name: str) -> dict[str, Any] | Issue:
                 fix=again,
             )
     if not isinstance(value, dict):
-        message = f"`{name}` is no JSON object."
+        message = f"`{name}` is not a JSON object."
         return issue("TKT102", name, message, found=_kind(value), expected="a JSON object", fix=again)
     wrapped = next((key for key in _WRAPPERS if key in value), None) if name == TICKET_JSON else None
     if wrapped is not None:
@@ -265,7 +265,7 @@ def changed_field(name: str, found: object, expected: object) -> Issue:
 
 
 def unknown_fields(given: Mapping[str, Any], known: Sequence[str]) -> list[Issue]:
-    """Return a finding for each field that is none of a ticket, as far as they are worth reading."""
+    """Return a finding for each unknown field, as far as they are worth reading."""
     names = [name for name in given if name not in known]
     found = [_unknown_field(name, known) for name in names[:_MAX_UNKNOWN]]
     more = names[_MAX_UNKNOWN:]
@@ -284,7 +284,7 @@ def _unknown_field(name: str, known: Sequence[str]) -> Issue:
     return issue(
         "TKT105",
         shown(name),
-        f"`{shown(name)}` is no field of a ticket.{hint}",
+        f"`{shown(name)}` is not a field of a ticket.{hint}",
         found=name,
         expected="the fields as issued",
         fix=f"Remove `{shown(name)}`; what you want to say belongs into `payload`.",
@@ -392,7 +392,7 @@ def issued_ticket(state: RunState) -> MinimalTicket:
 
 
 def first_ticket(given: Mapping[str, Any]) -> MinimalTicket | None:
-    """Return the ticket with which a run could begin, from one that named no run here; None where it is no ticket."""
+    """Return the ticket with which a run could begin, from one that named no run here; None for anything else."""
     texts = {
         name: value for name in ("ticket_id", "run_id", "title", "description")
         if isinstance(value := given.get(name), str) and 0 < len(value) <= MAX_TEXT_CHARS
