@@ -77,7 +77,7 @@ class RecordingRunner:
                     file.write(json.dumps(row).encode() + b"\n")
             except OSError as error:
                 message = f"the recording {self._path} cannot be written: {error.strerror}"
-                raise RunnerError(message, "Free space, or go on without `--record`.") from error
+                raise RunnerError(message, "Free some space, or go on without `--record`.") from error
         return answer
 
     def _changes(self, ask: Ask) -> Iterator[Change]:
