@@ -121,7 +121,7 @@ def payloads() -> dict[str, dict[str, Any]]:
         "extract_requirements": {"acceptance_criteria": criteria, "constraints": ["No new dependency"], "unknowns": []},
         "scope_context": {
             "retrieval_targets": ["repo:src/part_1/**", "repo:src/part_2/**"],
-            "retrieval_justification": "The fields and their checks stand there.",
+            "retrieval_justification": "The fields and their checks are there.",
         },
         "gather_evidence": {"evidence_items": evidence},
         "propose_plan": {"plan_steps": steps},
@@ -352,7 +352,7 @@ class Shares:
         """Replace a function by one that is counted while the outermost one runs.
 
         Args:
-            owner: Where the function stands.
+            owner: The module or class of the function.
             name: Its name there.
             part: What its time is counted as; a function gets the first argument.
             outermost: Whether the count begins here.
@@ -379,13 +379,13 @@ class Shares:
 def shares(folder: Path, rounds: int) -> dict[str, Any]:
     """Take the time of a step apart, in this process and without MCP: the mean milliseconds of each part."""
     from interlock.graph import TicketStore  # noqa: PLC0415
-    from interlock.graph.ticket import build, opened, tickets  # noqa: PLC0415
+    from interlock.graph.ticket import build, open_runs, tickets  # noqa: PLC0415
     from interlock.journal import Journal  # noqa: PLC0415
 
     counted = Shares()
     counted.watch(tickets.Tickets, "submit", "reading, comparing, lock, answer", outermost=True)
-    counted.watch(opened.OpenRuns, "resume", "graph")
-    counted.watch(opened.OpenRuns, "_read", "journal lines folded")
+    counted.watch(open_runs.OpenRuns, "resume", "graph")
+    counted.watch(open_runs.OpenRuns, "_read", "journal lines folded")
     counted.watch(build, "judge_stage", "judge")
     counted.watch(build, "list_tree", "tree listing (two of seven steps)")
     counted.watch(TicketStore, "write_copy", "copies for people")

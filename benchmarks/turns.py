@@ -78,7 +78,7 @@ GATES: Final = ("GATE-MSG-STRICT", "GATE-FIRST", "GATE-SECOND", "GATE-REVIEW")
 
 
 class Model(BaseChatModel):
-    """Calls one tool if it is to, and then gives its answer; it waits before each call when it is told to."""
+    """Calls one tool if it is to, and then gives its answer; it waits before each call where that is set."""
 
     answer: str = ""
     call: Mapping[str, Any] | None = None

@@ -49,19 +49,19 @@ if TYPE_CHECKING:
     from interlock.graph.ticket.answers import busy_answer
     from interlock.graph.ticket.build import pipeline_graph
     from interlock.graph.ticket.by_model import ByModel, End, find_or_begin, newest_run
-    from interlock.graph.ticket.comparing import FIELDS as MINIMAL_FIELDS
     from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, SentTicket, TicketResponse
     from interlock.graph.ticket.explain import (
         all_summaries, explain_ticket, explanation_text as ticket_explanation_text, find_ticket_run, summary_text,
         ticket_summary,
     )
     from interlock.graph.ticket.machine import rebuild
-    from interlock.graph.ticket.played import PlayedRunner, RecordingRunner
+    from interlock.graph.ticket.recording import RecordingRunner, ReplayRunner
     from interlock.graph.ticket.rules import RULES as TICKET_RULES
     from interlock.graph.ticket.spec import COMPLETE, POC, PipelineSpec, SPECS, TICKET
     from interlock.graph.ticket.stage_runner import StageRunner
     from interlock.graph.ticket.state import earlier
     from interlock.graph.ticket.store import TicketStore
+    from interlock.graph.ticket.submission import FIELDS as MINIMAL_FIELDS
     from interlock.graph.ticket.ticket_agent import TicketAgent, ticket_agent
     from interlock.graph.ticket.ticket_file import TicketFile, read_ticket
     from interlock.graph.ticket.tickets import Tickets
@@ -75,7 +75,7 @@ __all__ = [
     "TICKET_RULES", "UNANSWERED", "WAYS", "AgentOutcome", "AgentSetting", "AnswerError", "AnswerKind", "Answered",
     "ByModel", "CollectedEvidence", "Comment", "CommentError", "Drives", "End", "Event", "EvidenceCheck", "GraphError",
     "HandOver", "LeftOut", "Look", "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile", "PersonsAnswer",
-    "PipelineSpec", "PlayedRunner", "Policy", "Question", "QuestionError", "RecordingRunner", "RunBusyError",
+    "PipelineSpec", "Policy", "Question", "QuestionError", "RecordingRunner", "ReplayRunner", "RunBusyError",
     "RunDamagedError", "RunPhase", "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner", "Task", "TaskError",
     "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError", "Verification", "Wait",
     "Watch", "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question", "base_faults",
@@ -93,7 +93,7 @@ __all__ = [
 # fmt: on
 
 PUBLIC_MODULES: Final = ("app", "board", "feed", "pipeline")
-"""What others import besides the names above: the graph of `langgraph.json`, what those read who show many runs, and
-names of older versions."""
+"""What others import besides the names above: the graph of `langgraph.json`, the views of many runs, and names of older
+versions."""
 
 __getattr__ = lazy_exports(__name__, __file__)

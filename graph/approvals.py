@@ -49,8 +49,8 @@ class _Run:
             case "answer" if data["outcome"] in ("pass", "fail") and data["attempt"] == self.handed[0]:
                 fails, envelope = data["outcome"] == "fail", cast("Mapping[str, list[str]]", data["envelope"] or {})
                 self._judged(data["role"], data["tree"], [] if fails else envelope["gates_passed"])
-                told: list[str] = [*envelope.get("fail_reasons", []), *data.get("reasons", [])]
-                texts = told if fails else []
+                stated: list[str] = [*envelope.get("fail_reasons", []), *data.get("reasons", [])]
+                texts = stated if fails else []
                 self.failed |= {gate for text in texts for gate in GATE_IN_TEXT.findall(text)}
             case "status" if data["to"] == "READY_FOR_QA":
                 self.handed, self.passed, self.failed = (data["attempt"], data["tree"]), set(), set()
@@ -73,7 +73,7 @@ class _Run:
 
     def _approval(self, data: Mapping[str, Any]) -> tuple[str, str] | None:
         if self.required is None:
-            return "an approval", "the line with which its run began"
+            return "an approval", "the first journal line of its run"
         at = (data["attempt"], data["tree"])
         if at != self.handed:
             return f"attempt {at[0]}, tree {at[1]}", f"those of the last hand-over: {self.handed[0]}, {self.handed[1]}"

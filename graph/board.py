@@ -1,4 +1,4 @@
-"""What those read who show many runs: the rows of a project, where each stands, who holds files, and what waits.
+"""What a view of many runs needs: the runs of a project with their state, who holds files, and what waits.
 
 It is kept up to date by reading on: the journal from where the last look ended, and a run again only once its files
 have changed. So a look at a thousand runs of which none moved costs next to nothing.
@@ -23,7 +23,7 @@ from interlock.reservations.answers import StandingAnswer
 LOOKED_AT: Final = 200
 """So many runs that are not over are looked at for what waits, the ones that changed last."""
 MAX_VIEWS: Final = 300
-"""So many runs that go on are remembered as they stand."""
+"""So many views of runs that go on are cached."""
 _FRESH_SECONDS: Final = 1.0
 _SINCE_MINUTES: Final = 24 * 60.0
 
@@ -63,7 +63,7 @@ class Board:
             self.damaged = f"{error.message} {error.fix}"
 
     def view(self, run_id: str) -> RunView:
-        """Return where a task run stands; the same until its files change.
+        """Return the view of a task run; the same until its files change.
 
         Raises:
             GraphError: It is not there any more, or cannot be read.
@@ -104,7 +104,7 @@ class Board:
 
     def _of_requests(self) -> Iterator[Waiting]:
         try:
-            held = self.standing()
+            held = self.reservations()
         except InterlockError:  # the page of the leases, or the table, says what is wrong
             return
         for row in held["negotiations"] if held is not None else ():
@@ -113,7 +113,7 @@ class Board:
                 text = f"{row['requester']} asks {row['holder']} for {file}"
                 yield Waiting(Wait("negotiation", thread, text, thread, file=file), str(row["created_at"]))
 
-    def standing(self, *, fresh: bool = False) -> StandingAnswer | None:
+    def reservations(self, *, fresh: bool = False) -> StandingAnswer | None:
         """Return leases, wait queue and the negotiations of a day; None where nothing was reserved.
 
         It is at most a second old, or `fresh`.

@@ -58,7 +58,7 @@ def abandon(root: Path, run_id: str) -> bool:
         if view.policy.reserve:
             clear(root, run_id, view.task)
     if open_before:
-        Notices(root, run_id).stands(view_run(run_id, root=root))
+        Notices(root, run_id).report(view_run(run_id, root=root))
     return open_before
 
 
@@ -75,7 +75,7 @@ def abandon_ticket(root: Path, run_id: str) -> bool:
         raise RunBusyError(f"ticket run {run_id} is being resolved by another process", "Stop that process first.")
     with store.locked():
         run = tickets.open_runs.peek(run_id)
-        if store.abandoned() or (run is not None and tickets.standing(run)["terminal"]):
+        if store.abandoned() or (run is not None and tickets.status_of(run)["terminal"]):
             return False
         data = {"state": None if run is None else run.state["state"]}
         Recorder(Journal(journal_path(root))).keep(journal_run(run_id), ABANDONED, ABANDONED, data)

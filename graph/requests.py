@@ -16,7 +16,7 @@ from interlock.reservations.answers import NegotiateAnswer
 def negotiate(
     mine: Reservations, file: str, reason: str, urgency: str, agent_name: str | None = None, wait_seconds: float = 0
 ) -> NegotiateAnswer:
-    """Ask for a file as `mine.negotiate_release` does; a person who holds it is told before anything is waited for."""
+    """Ask for a file as `mine.negotiate_release` does; a person who holds it is notified before the wait begins."""
     table: Mapping[str, Any] = {}
     with suppress(InterlockError):
         table = load_config(mine.caller.root).notify
@@ -24,13 +24,13 @@ def negotiate(
         answer = mine.negotiate_release(file, reason, urgency, agent_name)
         if answer["status"] not in ("pending", "defer", "timeout"):
             return answer
-        _tell_holder(mine, file, answer, table)
+        _notify_holder(mine, file, answer, table)
         if not wait_seconds:
             return answer
     return mine.negotiate_release(file, reason, urgency, agent_name, wait_seconds)
 
 
-def _tell_holder(mine: Reservations, file: str, answer: NegotiateAnswer, table: Mapping[str, Any]) -> None:
+def _notify_holder(mine: Reservations, file: str, answer: NegotiateAnswer, table: Mapping[str, Any]) -> None:
     thread, held = answer["thread_id"], answer.get("holder")
     if thread is None or held is None:
         return

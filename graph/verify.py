@@ -31,7 +31,7 @@ _KEYS: Final = ("line", "code", "message", "found", "expected", "fix")
 class _Tickets(NamedTuple):
     """What is known of ticket runs: what their folders pin, their last snapshots, and what the journal makes of them.
 
-    Each is read before what a step writes ahead of it, so that a step at this moment is no difference.
+    Each is read before what a step writes ahead of it, so that a step at this moment makes no difference.
     """
 
     pins: dict[str, Pin | None]
@@ -73,7 +73,7 @@ class Verification:
         heads: How many heads it was held against.
         snapshots: The file of the ticket snapshots.
         damaged: Whether the journal or the snapshots are not as they were written.
-        untouched: There is no journal, and nothing that speaks of one: no run, no snapshots, no head.
+        untouched: There is no journal, and no sign of one: no run, no snapshots, no head.
         store: The file of the reservations.
         leases: How its leases compare with what the journal gives; None without a store, or when it cannot be said.
         beyond: How many lines open runs have after the heads that were given of them.
@@ -154,8 +154,8 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
 
     A run that is over ends at the head of its checkpoint. One that can still go on may have lines after it, and so has
     one that waits; that head pins what must be there. A head given by hand pins the end of every run that is not known
-    to be open: where nothing tells that it is, what follows the head is a change. A run that cannot be read back is a
-    problem of its own; all else is checked.
+    to be open: unless something shows that it is, what follows the head is a change. A run that cannot be read back is
+    a problem of its own; all else is checked.
     """
     path = journal_path(root)
     given = dict(_meant(root, heads))
@@ -275,9 +275,9 @@ def _leases(root: Path, store: str) -> tuple[Comparison | None, list[Finding]]:
     try:
         found = compare_here(str(root))
     except InterlockError as error:
-        told = "the reservations cannot be checked against the journal"
+        message = "the reservations cannot be checked against the journal"
         return None, [
-            Finding(error.code, "error", RESERVATIONS, told, str(error), "both readable", error.fix, path=store)
+            Finding(error.code, "error", RESERVATIONS, message, str(error), "both readable", error.fix, path=store)
         ]
     if found is None:
         return None, []
@@ -340,7 +340,7 @@ def _readable(data: bytes) -> tuple[int, set[str]]:
 
 
 def _is_untouched(root: Path) -> bool:
-    """Return whether no run was ever begun below a root, as far as anything left there can tell."""
+    """Return whether no run was ever begun below a root, as far as anything left there shows."""
     written = (journal_path(root), snapshots_path(root))
     return not (any(os.path.lexists(path) for path in written) or list_runs(root, "runs") or list_runs(root, "tickets"))
 

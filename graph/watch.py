@@ -95,7 +95,7 @@ class Watch:
         self.board.refresh()
         damaged = self.board.damaged
         try:
-            held = self.board.standing()
+            held = self.board.reservations()
         except InterlockError as error:
             held, damaged = None, damaged or f"{error.message} {error.fix}"
         waiting = self.board.waiting()

@@ -56,17 +56,17 @@ def journal_run(run_id: str) -> str:
 
 
 def journal_beside(run_id: str) -> str:
-    """Return the name in the journal of what moves a ticket run no more, so that an ended run ends at its last line."""
+    """Return the journal name for lines that do not move a ticket run, so that an ended run ends at its last line."""
     return beside_run(journal_run(run_id))
 
 
 def beside_run(run_id: str) -> str:
-    """Return the name in the journal of what is said about a task run and does not move it."""
+    """Return the journal name for lines that are about a task run and do not move it."""
     return f"{run_id}{_BESIDE}"
 
 
 def is_beside(name: str) -> bool:
-    """Return whether a name in the journal is that of what stands beside a run."""
+    """Return whether a journal name is for lines that are about a run and do not move it."""
     return name.endswith(_BESIDE)
 
 
@@ -78,7 +78,7 @@ Kind: TypeAlias = Literal["runs", "tickets"]
 """The folder in `.interlock` of the runs of tasks, and of tickets."""
 
 BEGIN: Final = "run.json"
-"""The file that holds what a run began with; a folder without it is no run."""
+"""The file that holds what a run began with; a folder without it is not a run."""
 
 _MADE: Final = "made"
 """The file of a run with the time when it was made, in nanoseconds since the epoch."""
@@ -259,7 +259,7 @@ class RunFolder:
                     if held:
                         yield
                         return
-                # Whoever only looks whether it is held shares the lock for an instant: no reason to fail.
+                # A process that only checks whether it is held shares the lock for an instant: no reason to fail.
                 with locked(file, shared=True, seconds=0) as unheld:
                     if not unheld:
                         raise RunBusyError(*busy)

@@ -41,7 +41,7 @@ def ask_role(context: TaskContext, role: Role, state: TaskState, store: RunStore
     with context.tape.alone(name_of(role.name, state["attempt"], state["turn"], number)):
         notice, key = get_stream_writer(), _answer_key(role, state, number)
         notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
-        state = _with_failures(role, state, store.spent_in_vain(key))
+        state = _with_failures(role, state, store.spent_on_failures(key))
         reply = _ask(context, role, state, store, number)
         cost = store.cost(key)
         notice(_answered(role, reply, cost))
@@ -131,7 +131,7 @@ def _answer_key(role: Role, state: TaskState, number: int) -> str:
 
 
 def step_mark() -> str:
-    """Return what tells this step of the graph from all others, and that nobody knows before it begins."""
+    """Return what identifies this step of the graph, and that nobody knows before it begins."""
     info = get_runtime().execution_info
     assert info is not None, "only a node of a graph asks"
     return _digest(info.task_id)[:16]
@@ -144,14 +144,14 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
         return stored
     refusal = state.get("answers", {})[role.name]["findings_text"] if number else ""
     refused = _refused(role, state, store) if refusal else ""
-    tell, copied = get_stream_writer(), copy_context()  # any thread finds the node of a stream by its context
+    write, copied = get_stream_writer(), copy_context()  # any thread finds the node of a stream by its context
     ask = make_ask(
         context,
         role,
         state,
         store,
         number,
-        lambda step: copied.copy().run(tell, context.redactor.value(step)),
+        lambda step: copied.copy().run(write, context.redactor.value(step)),
         refusal=refusal,
         refused=refused,
     )
@@ -220,7 +220,7 @@ def _update(
     before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
     if cost:
         update["spent"] = {role.name: (before + Usage.from_json(cost["usage"])).to_json()}
-    elif store.spent_in_vain(key) != Usage():
+    elif store.spent_on_failures(key) != Usage():
         update["spent"] = {role.name: before.to_json()}
     if role.kind in ("qa", "review") and (
         reply.outcome != "invalid" or not may_ask_again(state, role.name, number, context.policy.max_reasks)

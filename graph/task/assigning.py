@@ -11,10 +11,10 @@ from interlock.agents.prompt import assignment, correction, reask
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
 from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.manifest import from_json
-from interlock.graph.task.changes import as_told, changes_in_scope, diffs_outside, keep_start
+from interlock.graph.task.changes import changes_in_scope, diffs_outside, keep_start, visible_changes
 from interlock.graph.task.comments import given_now
 from interlock.graph.task.context import TaskContext, held_gates, own_collection
-from interlock.graph.task.keeping import keep_base
+from interlock.graph.task.hand_over_writer import keep_base
 from interlock.graph.task.policy import left_for
 from interlock.graph.task.sealing import gate_notes
 from interlock.graph.task.state import TaskState
@@ -56,12 +56,12 @@ def _failed_tests(context: TaskContext, header: bytes) -> tuple[tuple[FailedTest
     if sealed is None:
         return (), 0
     named = [row for row in sealed["faults"] if row["test"]]
-    tests = tuple(FailedTest(row["test"], context.redactor.text(_said_of(row))) for row in named)
+    tests = tuple(FailedTest(row["test"], context.redactor.text(_failure_text(row))) for row in named)
     return tests, int(sealed["more_faults"]) if named else 0
 
 
-def _said_of(fault: Mapping[str, str]) -> str:
-    """Return what is said of a test: its own message where it failed, else what is wrong with it."""
+def _failure_text(fault: Mapping[str, str]) -> str:
+    """Return the text about a failed test: its own message where it failed, else what is wrong with it."""
     if fault["kind"] in _OWN_MESSAGE:
         return fault["found"]
     return f"{fault['message']} Found: {fault['found']}"
@@ -149,7 +149,7 @@ def _commands(context: TaskContext, role: Role) -> dict[str, tuple[str, ...]]:
 def _changes(context: TaskContext, role: Role, state: TaskState, store: RunStore) -> list[ChangedFile] | None:
     """Return what changed since the run began, for a review role and for the QA role of a command gate.
 
-    Who answers from outside may have a token, which is no right to read files.
+    Who answers from outside may have a token, which gives no right to read files.
     """
     gate = None if role.certifies is None else context.policy.protocol.gate(role.certifies)
     if role.kind != "review" and (role.kind != "qa" or gate is None or not gate.command):
@@ -160,7 +160,7 @@ def _changes(context: TaskContext, role: Role, state: TaskState, store: RunStore
     if found is None and not outside:
         return None
     files = [*(found or []), *outside]
-    return as_told(context.root, files) if context.runners[role.name] is REMOTE else files
+    return visible_changes(context.root, files) if context.runners[role.name] is REMOTE else files
 
 
 def _outputs(role: Role, state: TaskState) -> dict[str, str]:

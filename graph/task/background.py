@@ -22,7 +22,7 @@ _POLL_SECONDS: Final = 0.1
 """How often a run that another process drives is tried again."""
 
 _OF_THE_CALLER: Final = (AnswerError, RunBusyError, ScopeHeldError)
-"""What only the call that handed an answer in is told: the others of the same drive did nothing wrong."""
+"""Errors that only the call which handed an answer in gets: the others of the same drive did nothing wrong."""
 
 Watcher: TypeAlias = Callable[[str, Mapping[str, Any]], None]
 """Called with a run id and a step as `graph.runs.drive` reports it, in the thread of the drive."""
@@ -47,7 +47,7 @@ class _Drive:
     queued: tuple[Mapping[str, Any], ...] = ()
     view: "RunView | None" = None
     error: Exception | None = None
-    told: bool = False
+    reported: bool = False
     take_up: bool = False
 
 
@@ -75,7 +75,7 @@ class Drives:
         until_queued: bool = False,
         take_up: bool = False,
     ) -> "RunView":
-        """Take a run on and return where it stands, at the latest after the given time. Safe to repeat.
+        """Take a run on and return its view, at the latest after the given time. Safe to repeat.
 
         A run that is already driven is not driven twice: the call waits for that drive. Answers are handed in after
         it. When the time is over first, the view has the phase `running`; the drive goes on, and the next call joins
@@ -133,7 +133,7 @@ class Drives:
         return self.advance(run_id, wait_seconds=_left(until)) if view.phase == "running" else view
 
     def look(self, run_id: str) -> "RunView":
-        """Return where a run stands without taking it on; `running` while anybody drives it.
+        """Return the view of a run without taking it on; `running` while a process drives it.
 
         What such a run asks may be answered already, so that nobody is waited for.
 
@@ -168,13 +168,13 @@ class Drives:
             return tuple(run_id for run_id, drive in self._drives.items() if not drive.ended.is_set())
 
     def _join_or_start(self, new: _Drive) -> tuple[_Drive, bool]:
-        """Return the drive that is under way and False, or the new one and True; raise what nobody was told yet."""
+        """Return the drive that is under way and False, or the new one and True; raise an error not reported yet."""
         with self._guard:
             drive = self._drives.get(new.run_id)
             if drive is not None and not drive.ended.is_set():
                 return drive, False
-            if drive is not None and drive.error is not None and not drive.told:
-                drive.told = True
+            if drive is not None and drive.error is not None and not drive.reported:
+                drive.reported = True
                 if not isinstance(drive.error, _OF_THE_CALLER):
                     raise drive.error
             self._drives[new.run_id] = new
@@ -233,7 +233,7 @@ class Drives:
     def _outcome(self, drive: _Drive) -> "RunView":
         with self._guard:
             if drive.error is not None:
-                drive.told = True
+                drive.reported = True
                 raise drive.error
         assert drive.view is not None, "a drive that ended without an error has a view"
         return drive.view
@@ -246,5 +246,5 @@ def _left(until: float) -> float:
 def _busy(run_id: str) -> RunBusyError:
     return RunBusyError(
         f"run {run_id} is being driven, and it did not come to a stop in time; the answer was not handed in",
-        "Ask where the run stands, and hand the answer in once the run waits for it.",
+        "Check the state of the run, and hand the answer in once the run waits for it.",
     )

@@ -47,7 +47,7 @@ def task_graph(
         runners: Runners by role name; they replace those of the task and of `interlock.toml`.
         policy: A frozen policy; default: read from the configuration now.
         checkpointer: Where the state of the run is kept.
-        tape: Records the run, or plays a recording.
+        tape: Records the run, or replays a recording.
 
     Raises:
         TaskError: The task cannot start; every problem is listed.
@@ -81,7 +81,7 @@ def task_graph(
 
 
 class _Builder:
-    """A state graph that is told every target of every conditional edge, so that an unknown one raises."""
+    """A state graph that knows every target of every conditional edge, so that an unknown one raises."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -145,7 +145,7 @@ def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
 def _add_phase(builder: _Builder, nodes: Nodes, kind: Literal["qa", "review"]) -> None:
     """Add the roles of a phase: dispatched side by side, each asked until it has a verdict, then counted."""
     status, verdicts, passed = _PHASES[kind]
-    # Verdicts of commands that stand for a review were given in QA: they are only counted again.
+    # Verdicts of commands that replace a review were given in QA: they are only counted again.
     counted = kind == "review" and not nodes.reviewed
     entries = [verdicts] if counted else [nodes.entry(name) for name in nodes.phase(kind)]
     builder.edge(status, lambda _state: entries, *entries)

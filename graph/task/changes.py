@@ -227,31 +227,31 @@ def changes_outside(
 def diffs_outside(root: Path, rows: list[Outside], sealing: Mapping[str, Any], redactor: Redactor) -> list[ChangedFile]:
     """Return the changes as a reviewer is shown them, with a diff where the content at the start is known.
 
-    Of private files, which `gates.shared` tells nobody of who may not read the project's files, there is none.
+    Private files, which `gates.shared` hides from those who may not read the project's files, have none.
     """
     base = base_of(root, sealing)
-    told, inside = frozenset[str](), dict[str, str]()
+    visible, inside = frozenset[str](), dict[str, str]()
     with suppress(SealError):
         top, relative = place_in(root, sealing)
         inside = {row["path"]: os.path.normpath(f"{relative or os.curdir}/{row['path']}") for row in rows}
-        told = shared(top, inside.values())
+        visible = shared(top, inside.values())
     return [
         ChangedFile(
             row["path"],
             row["kind"],
             in_scope=False,
             holder=row["holder"],
-            diff=redactor.text(_diff_outside(row, base)) if inside.get(row["path"]) in told else _PRIVATE,
+            diff=redactor.text(_diff_outside(row, base)) if inside.get(row["path"]) in visible else _PRIVATE,
         )
         for row in rows
     ]
 
 
-def as_told(root: Path, files: Sequence[ChangedFile]) -> list[ChangedFile]:
-    """Return changes as somebody is shown them who may not read the project's files: private ones are only counted."""
-    told = shared(root, [file.path for file in files])
-    hidden = [file.path for file in files if file.path not in told]
-    shown = [file for file in files if file.path in told]
+def visible_changes(root: Path, files: Sequence[ChangedFile]) -> list[ChangedFile]:
+    """Return changes for a reader who may not read the project's files: private ones are only counted."""
+    visible = shared(root, [file.path for file in files])
+    hidden = [file.path for file in files if file.path not in visible]
+    shown = [file for file in files if file.path in visible]
     return [*shown, ChangedFile(untold(hidden), "changed", in_scope=False)] if hidden else shown
 
 

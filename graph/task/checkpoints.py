@@ -26,24 +26,24 @@ class _SetUp(SqliteSaver):
     """A saver on a database that has its tables."""
 
     def setup(self) -> None:
-        """Do nothing: it would change the journal mode, which fails while anybody looks, and looking must not do."""
+        """Do nothing: it would change the journal mode, which fails while anybody reads, and a reader must not do."""
 
 
 @contextmanager
-def checkpointer(store: RunStore, *, looks: bool = False) -> Generator[SqliteSaver]:
+def checkpointer(store: RunStore, *, read_only: bool = False) -> Generator[SqliteSaver]:
     """Open the run's own checkpoint database; whoever writes to it holds the run's lock.
 
-    With `looks`, nothing is written, and another process may be writing.
+    With `read_only`, nothing is written, and another process may be writing.
 
     Raises:
         RunDamagedError: The database is damaged, here or wherever it is used.
     """
     path = store.folder / CHECKPOINTS
     try:
-        if not looks and not path.exists():
+        if not read_only and not path.exists():
             _make_database(path)
         with (
-            to_read(str(path)) if looks else nullcontext(str(path)) as name,
+            to_read(str(path)) if read_only else nullcontext(str(path)) as name,
             closing(sqlite3.connect(name, timeout=15, check_same_thread=False)) as connection,
         ):
             saver = _SetUp(connection)
@@ -61,7 +61,7 @@ def has_checkpoints(store: RunStore) -> bool:
 
 
 def _make_database(path: Path) -> None:
-    """Make an empty database that stands under its name only when it is whole."""
+    """Make an empty database, which gets its name only when it is whole."""
     part = path.with_name(f".{path.name}.part")
     for leftover in path.parent.glob(f"{part.name}*"):
         leftover.unlink()

@@ -74,7 +74,7 @@ class Collecting:
         made = replace(made, ok=report.ok, findings=report.findings)
         self.recorder.keep_files(context.root, made)
         said = [item.message for item in made.findings]
-        _tell_collected(gate_id, ok=made.ok, files=[file.path for file in made.files], findings=said)
+        _report_collected(gate_id, ok=made.ok, files=[file.path for file in made.files], findings=said)
         return made
 
     def _made(self, gate: GateSpec, state: TaskState, work: Binding) -> Collection:
@@ -124,7 +124,7 @@ class Collecting:
             evidence=[], reasons=[why],
         )  # fmt: skip
         row = CollectedEvidence(attempt=state["attempt"], tree="", collection=None, error=error.message, fix=error.fix)
-        _tell_collected(gate_id, ok=False, files=[], findings=[why])
+        _report_collected(gate_id, ok=False, files=[], findings=[why])
         data = {"role": name, "gate": gate_id, "ok": False, "code": error.code}
         data |= {"error": error.message, "fix": error.fix}
         event = Event(type="evidence", data=data, order=[role_order(self.context, name), 0])
@@ -183,7 +183,7 @@ def _row(state: TaskState, made: Collection) -> CollectedEvidence:
     return CollectedEvidence(attempt=state["attempt"], tree=tree, collection=to_json(made), error="", fix="")
 
 
-def _tell_collected(gate: str, *, ok: bool, files: list[str], findings: list[str]) -> None:
+def _report_collected(gate: str, *, ok: bool, files: list[str], findings: list[str]) -> None:
     get_stream_writer()({"kind": "collected", "gate": gate, "ok": ok, "files": files, "findings": findings})
 
 
@@ -206,12 +206,12 @@ def _in_a_line(gate: str, item: Finding) -> str:
 
 
 def _named_outside(context: TaskContext, state: TaskState) -> tuple[str, ...]:
-    """Return the files outside the scope that changed, as a log may name them that somebody outside is shown."""
+    """Return the changed files outside the scope that a log may name: those that a remote reader may know of."""
     paths = [row["path"] for row in state.get("outside", [])]
-    told = shared(context.root, paths) if REMOTE in context.runners.values() else paths
-    return tuple(path for path in paths if path in told)
+    visible = shared(context.root, paths) if REMOTE in context.runners.values() else paths
+    return tuple(path for path in paths if path in visible)
 
 
 def _progress(gate_id: str) -> Callable[[str], None]:
-    tell = get_stream_writer()
-    return lambda line: tell({"kind": "gate", "gate": gate_id, "line": line})
+    write = get_stream_writer()
+    return lambda line: write({"kind": "gate", "gate": gate_id, "line": line})

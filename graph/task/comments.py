@@ -104,7 +104,7 @@ def keep_comment(root: Path, run_id: str, attempt: int, path: str, line: int, te
             try:
                 write_atomically(name, json.dumps(asdict(row)).encode("ascii"))
             except OSError as error:
-                raise RunDamagedError(f"{name} cannot be stored: {error.strerror}", "Make room, and repeat.") from error
+                raise RunDamagedError(f"{name} cannot be stored: {error.strerror}", "Free space, and retry.") from error
             same, known = [row], [*known, row]
         _record(store, known)
     return same[0]
@@ -137,14 +137,14 @@ def to_give(context: TaskContext, store: RunStore) -> dict[str, list[int]]:
         _record(store, known)
     given = {number for row in _dispatches(store) for number in row.get("comments", ())}
     chosen: list[int] = []
-    room = MAX_GIVEN_BYTES
+    space_left = MAX_GIVEN_BYTES
     for row in known:
-        size = len(_told(row).encode("utf-8", "backslashreplace")) + 1
+        size = len(_as_text(row).encode("utf-8", "backslashreplace")) + 1
         if row.number in given:
             continue
-        if len(chosen) == MAX_GIVEN or (chosen and size > room):
+        if len(chosen) == MAX_GIVEN or (chosen and size > space_left):
             break
-        room -= size
+        space_left -= size
         chosen.append(row.number)
     return {"comments": chosen} if chosen else {}
 
@@ -155,7 +155,7 @@ def given_now(store: RunStore) -> tuple[str, ...]:
         return ()
     rows = list(_dispatches(store))
     numbers = set(rows[-1].get("comments", ())) if rows else set[int]()
-    return tuple(_told(row) for row in _kept(store) if row.number in numbers)
+    return tuple(_as_text(row) for row in _kept(store) if row.number in numbers)
 
 
 def comment_problems(root: Path, run_id: str) -> Iterator[Finding]:
@@ -189,7 +189,7 @@ def comment_problems(root: Path, run_id: str) -> Iterator[Finding]:
 
 def _check(path: str, line: int, text: str, by: str) -> None:
     if not 0 < len(path) <= MAX_PATH_CHARS or not path.isprintable() or path.startswith("/"):
-        raise CommentError("the path is no relative path of printable characters", FIX)
+        raise CommentError("the path is not a relative path of printable characters", FIX)
     if not 0 <= line <= MAX_LINE:
         raise CommentError(f"there is no line {line}", FIX)
     for name, value, limit in (("text", text, MAX_TEXT_CHARS), ("name", by, MAX_NAME_CHARS)):
@@ -200,7 +200,7 @@ def _check(path: str, line: int, text: str, by: str) -> None:
 def _record(store: RunStore, rows: list[Comment]) -> None:
     """Write the journal line of each comment that has none yet."""
     journal, name = Journal(journal_path(store.root)), beside_run(store.run_id)
-    # A line that stands is not compared: a key that is set only now would be taken out of what was kept before.
+    # An existing line is not compared: a key that is set only now would be taken out of what was kept before.
     new = [row for row in rows if journal.find(name, f"{COMMENT}/{row.number}") is None]
     journal.extend(name, [(f"{COMMENT}/{row.number}", COMMENT, asdict(row)) for row in new])
 
@@ -229,5 +229,5 @@ def _dispatches(store: RunStore) -> Iterator[Mapping[str, Any]]:
             yield entry.data
 
 
-def _told(row: Comment) -> str:
+def _as_text(row: Comment) -> str:
     return f"{row.by} on attempt {row.attempt or 'none: the files before any work'}: {row.remark}"

@@ -1,4 +1,4 @@
-"""What every node of a task works with: the task and its policy, and what the run itself holds to be so."""
+"""What every node of a task works with: the task and its policy, and what the run itself has recorded."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from interlock.graph.task.task import Task
 from interlock.redaction import Redactor, redactor_for
 
 UNREADABLE: Final = "unreadable: "
-"""How the text begins that stands for the digest of a tree which cannot be read."""
+"""How the text begins that replaces the digest of a tree which cannot be read."""
 
 _MOMENT_SECONDS: Final = 1.0
 _MAX_NAMED: Final = 5
@@ -46,7 +46,7 @@ class TaskContext:
 
         A look less than a second ago counts, unless an agent or a command has ended since; see `ended`.
 
-        A tree that cannot be read gets a text that is no digest, so that it equals no tree which was handed over.
+        A tree that cannot be read gets a text that is not a digest, so that it equals no tree which was handed over.
         """
         try:
             return self._reader.look(contents=contents, within_seconds=_MOMENT_SECONDS).digest

@@ -20,7 +20,7 @@ _TOLD: Final[Mapping[AnswerKind, str]] = {
     "refuse": "the objection is refused by {by}: {reason}",
     "accept": "the objection is accepted by {by}: leave this gate, finish everything else, and hand over. {reason}",
 }
-"""What the build role is told of a person's answer to its objection."""
+"""What a person's answer to its objection becomes in the next assignment of the build role."""
 
 
 class Deciding(Collecting):

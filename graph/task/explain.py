@@ -45,7 +45,7 @@ _FIX: Mapping[Cause, str] = {
 
 
 def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> dict[str, Any]:
-    """Return where a run stands and where its records are, as JSON values."""
+    """Return the status of a run and where its records are, as JSON values."""
     entries = list((journal or Journal(journal_path(root))).entries(view.run_id))
     store = RunStore(root, view.run_id)
     values = view.values
@@ -111,7 +111,7 @@ def tree_after(view: RunView, root: Path, *, shared_only: bool = False) -> dict[
     """Return what of the tree is not as an ended run judged it, as JSON values; nothing of one that is not over.
 
     `not_judged` is as for `left_changed`. `changed_since` are the files in scope that are not as they were APPROVED.
-    With `shared_only` these are the files that a caller with a token is told of.
+    With `shared_only` these are only the files that a caller with a token may know of.
     """
     if view.phase != "done":
         return {"not_judged": [], "changed_since": []}
@@ -121,17 +121,17 @@ def tree_after(view: RunView, root: Path, *, shared_only: bool = False) -> dict[
         diff = tree_diff(approved, tree_files(root, view.task.scope)) if approved else ()
         since = sorted((*diff.added, *diff.changed, *diff.removed)) if diff else []
     left = left_changed(root, view.values, view.policy.sealing)
-    told = shared(root, (*left, *since)) if shared_only else {*left, *since}
+    visible = shared(root, (*left, *since)) if shared_only else {*left, *since}
     return {
-        "not_judged": [path for path in left if path in told],
-        "changed_since": [path for path in since if path in told],
+        "not_judged": [path for path in left if path in visible],
+        "changed_since": [path for path in since if path in visible],
     }
 
 
 def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict[str, Any]:
     """Return why a run is where it is, as JSON values with the schema `interlock.explanation/1`.
 
-    With `shared_only` it names the files alone that a caller with a token is told of.
+    With `shared_only` it names only the files that a caller with a token may know of.
     """
     entries = list(Journal(journal_path(root)).entries(view.run_id))
     moves = [entry for entry in entries if entry.type == "status"]
@@ -220,7 +220,7 @@ def _certifiers(policy: Policy, gate: GateSpec) -> str:
 
 
 def _satisfiable(view: RunView, gate: GateSpec, root: Path) -> str:
-    """Return `yes`, or what stands in the way now."""
+    """Return `yes`, or what prevents it now."""
     if gate.command and not found_program(root, gate.command[0]):
         return f"no: the command `{gate.command[0]}` is not found"
     if gate.check in ("visual", "a11y"):

@@ -3,7 +3,7 @@
 Below `hand-overs` in the run's folder, `<label>.json` says which files there were, and `<label>.files` holds contents:
 a line of JSON with the place of each by its digest, then the contents one after another. So a hand-over is two writes,
 whatever the size of the scope, and `interlock prune` takes all of it with the run. They are not in the object store of
-evidence, which outlives runs: what an agent wrote on the way is no evidence.
+evidence, which outlives runs: what an agent wrote on the way is not evidence.
 
 A content is written once. What a run froze as its base lies in the store of sealed gates already, and is read from
 there. Not kept are files that git ignores, private ones (`gates.shared`), large and binary ones; and no verdict goes by
@@ -201,7 +201,7 @@ def _loaded(path: Path, *_version: int) -> Mapping[str, Any]:
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("a text is none")
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError("it is no hand-over") from error
+        raise ValueError("it is not a hand-over") from error
     return cast("Mapping[str, Any]", read)
 
 

@@ -45,7 +45,7 @@ class Reply:
 
     @property
     def refusal(self) -> str:
-        """The findings as the role is told of them when it is asked again; empty unless the answer is invalid."""
+        """The findings as the re-ask lists them for the role; empty unless the answer is invalid."""
         return self.report.as_reask() if self.outcome == "invalid" and self.report is not None else ""
 
 
@@ -126,9 +126,9 @@ def judge(
 
 
 def _hands_over(report: Report, text: str) -> bool:
-    """Return whether an answer hands work over, or does so when every fix that it is told is made.
+    """Return whether an answer hands work over, or does so once every fix in its findings is made.
 
-    What keeps it from that is told with the other findings then, and not in the next turn.
+    What prevents the hand-over is then reported with the other findings, and not in the next turn.
     """
     if report.ok or report.status is None:
         return report.envelope is not None and report.status == "READY_FOR_QA"

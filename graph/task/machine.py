@@ -260,8 +260,8 @@ def missing_gates(
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How the verdicts of one attempt stand against the present tree and the present files.
+class Recheck:
+    """What a recheck of one attempt's verdicts found: whether they hold for the present tree and the present files.
 
     Args:
         cause: Why the task cannot move on, or None when everything holds.
@@ -274,7 +274,7 @@ class Standing:
     reasons: tuple[str, ...] = ()
 
 
-def standing(
+def recheck(
     protocol: Protocol,
     required: Iterable[str],
     verdicts: Mapping[str, Verdict],
@@ -286,12 +286,12 @@ def standing(
     last: bool,
     excused: Collection[str] = _NONE,
     waivers: Mapping[str, str] = MappingProxyType({}),
-) -> Standing:
-    """Return whether the verdicts of an attempt still carry the next move (Strict Envelope §4 and §5).
+) -> Recheck:
+    """Return whether the verdicts of an attempt still justify the next move (Strict Envelope §4 and §5).
 
-    `handed_over` is the digest of the scope at the hand-over, `present` that of now. `swapped` says whether any of some
-    files is no longer the one that was judged. With `last` the next move is APPROVED, so every required gate must be
-    certified, or waived for the present tree. `excused` are gates to which an objection was accepted: they may be
+    `handed_over` is the digest of the scope at the hand-over, `present` that of now. `swapped` returns whether any of
+    some files is no longer the one that was judged. With `last` the next move is APPROVED, so every required gate must
+    be certified, or waived for the present tree. `excused` are gates to which an objection was accepted: they may be
     missing until a person has seen the work. Where nothing else is missing, the cause is `waiver`.
     """
     rows = {name: row for name, row in verdicts.items() if row["attempt"] == attempt}
@@ -299,21 +299,21 @@ def standing(
     if bad:
         causes: list[Cause] = [row["cause"] for row in bad]
         causes.sort(key=lambda cause: REWORKABLE[cause])
-        return Standing(causes[0], reasons=tuple(reason for row in bad for reason in row["reasons"]))
+        return Recheck(causes[0], reasons=tuple(reason for row in bad for reason in row["reasons"]))
     if any(tree != handed_over for tree in (present, *(row["tree"] for row in rows.values()))):
-        return Standing("stale", tuple(dict.fromkeys(gate for row in rows.values() for gate in row["gates"])))
+        return Recheck("stale", tuple(dict.fromkeys(gate for row in rows.values() for gate in row["gates"])))
     for row in rows.values():
         if swapped(row["evidence"]):
-            return Standing("evidence", (*row["gates"], *row.get("failed", ())))
+            return Recheck("evidence", (*row["gates"], *row.get("failed", ())))
     clash = _cited_twice(rows.values())
     if clash:
-        return Standing("evidence", reasons=clash)
+        return Recheck("evidence", reasons=clash)
     if not last:
-        return Standing(None)
+        return Recheck(None)
     missing = missing_gates(protocol, required, rows, attempt, present, excused=excused, waivers=waivers)
     if not missing:
-        return Standing(None)
-    return Standing("waiver" if {*missing} <= {*excused} else "gate", missing)
+        return Recheck(None)
+    return Recheck("waiver" if {*missing} <= {*excused} else "gate", missing)
 
 
 def _cited_twice(rows: Iterable[Verdict]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from interlock.graph.task.collecting import Node, Update
 from interlock.graph.task.comments import to_give
 from interlock.graph.task.context import UNREADABLE, TaskContext, held_gates, own_collection
 from interlock.graph.task.deciding import Deciding
-from interlock.graph.task.keeping import keep_hand_over
+from interlock.graph.task.hand_over_writer import keep_hand_over
 from interlock.graph.task.machine import (
     RESUMED,
     REWORKABLE,
@@ -30,8 +30,8 @@ from interlock.graph.task.machine import (
     certifiers,
     judges,
     objections,
+    recheck,
     route,
-    standing,
     tally,
     unjudged,
     waived,
@@ -51,7 +51,7 @@ EVIDENCE_SUFFIX = ".evidence"
 QA_VERDICTS = "QA_VERDICTS"
 REVIEW_VERDICTS = "REVIEW_VERDICTS"
 
-_STANDING_TEXT: Mapping[Cause, str] = {
+_RECHECK_TEXT: Mapping[Cause, str] = {
     "stale": "its verdict went stale, because files in scope changed after the hand-over",
     "evidence": "an evidence file of its verdict is no longer the one that was judged",
     "gate": "nobody entitled to certify this gate has passed it on the present tree",
@@ -104,10 +104,10 @@ class Nodes(Deciding):
             < len(self.build_order) + policy.max_progress,
         )
 
-    def _standing(self, state: TaskState, kind: RoleKind, *, contents: bool = False) -> tuple[Cause | None, list[str]]:
+    def _recheck(self, state: TaskState, kind: RoleKind, *, contents: bool = False) -> tuple[Cause | None, list[str]]:
         """Compare every verdict of this attempt with the tree and the files as they are now; see `TaskContext.tree`."""
         context = self.context
-        found = standing(
+        found = recheck(
             context.policy.protocol,
             context.task.gates_required,
             state.get("verdicts", {}),
@@ -121,7 +121,7 @@ class Nodes(Deciding):
         )
         if found.cause is None or found.reasons:
             return found.cause, repeated(found.reasons)
-        text = _STANDING_TEXT[found.cause]
+        text = _RECHECK_TEXT[found.cause]
         if found.cause == "stale":
             text += context.changes(self._store(state), state["attempt"])
         gates = [gate for gate in found.gates if gate in context.task.gates_required] or [MSG_STRICT]
@@ -261,7 +261,7 @@ class Nodes(Deciding):
         """Verify everything once more, and only then set APPROVED."""
         run_id = state["run_id"]
         if self.recorder.find(run_id, f"{round_of(state)}/status/APPROVED") is None:
-            cause, reasons = self._standing(state, "review", contents=True)
+            cause, reasons = self._recheck(state, "review", contents=True)
             if cause is not None:
                 return {"outcome": "broken", "cause": cause, "fail_reasons": reasons}
         text = f"Approved in attempt {state['attempt']}: every required gate is certified on tree {state['tree']}."
@@ -276,7 +276,7 @@ class Nodes(Deciding):
         return waived(self.context.policy.protocol, waived_trees(state), state["tree"])
 
     def blocked(self, state: TaskState) -> Update:
-        """Block the task with its reasons, and say whether another round may follow."""
+        """Block the task with its reasons, and record whether another round may follow."""
         rework = self.budget(state).rework
         reasons = state["fail_reasons"]
         text = "The task is blocked." if not rework else "The task goes back to the build agent with these reasons."
@@ -396,7 +396,7 @@ class Nodes(Deciding):
             if self._tally(state, kind) == "pending":
                 return {}
             cleared = self.recorder.flush(state)
-            cause, reasons = self._standing(state, kind)
+            cause, reasons = self._recheck(state, kind)
             outcome: Outcome = "holds" if cause is None else "waive" if cause == "waiver" else "broken"
             return {**cleared, "outcome": outcome, "cause": cause, "fail_reasons": reasons}
 

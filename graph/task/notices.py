@@ -23,7 +23,7 @@ from interlock.journal import Journal
 from interlock.notify import Event, Why, post
 
 TIMES: Final = 3
-"""After so many refusals of one gate or role a person is told, and after as many again."""
+"""After so many refusals of one gate or role a person is notified, and after as many again."""
 _TITLES: Final[dict[WaitKind, str]] = {
     "objection": "an agent objects to a gate", "waiver": "a gate may be waived", "review": "a review is wanted",
     "stopped": "a run stopped", "blocked": "a run is BLOCKED",
@@ -36,7 +36,7 @@ class Notices:
 
     Args:
         root: The project.
-        run_id: The run. As its policy says, people are told.
+        run_id: The run, whose policy says how people are notified.
 
     Raises:
         UnknownRunError, RunDamagedError: See `graph.errors`.
@@ -48,7 +48,7 @@ class Notices:
         self._refused = Counter[str]()
 
     def watching(self, notice: Notice | None) -> Notice | None:
-        """Return what looks at each notice and passes it on."""
+        """Return a function that checks each notice for refusals and passes it on."""
         if not self._table:
             return notice
         with suppress(InterlockError):
@@ -62,8 +62,8 @@ class Notices:
 
         return watched
 
-    def stands(self, view: RunView) -> None:
-        """Tell of where a run stands when a drive has ended, or when it was ended for good."""
+    def report(self, view: RunView) -> None:
+        """Send the notifications for the state of a run when a drive has ended, or when it was ended for good."""
         if self._table:
             post(self._store.root, self._table, events_of(view, self._store))
 
@@ -111,8 +111,8 @@ def events_of(view: RunView, store: RunStore) -> Iterator[Event]:
             yield Event(wait.key, "waits", cast("Why", wait.kind), run, _TITLES[wait.kind], text, wait.command)
 
 
-def tell_ticket(root: Path, run_id: str, *, complete: bool, state: str) -> None:
-    """Tell of the end of a ticket run, as the project's configuration says now."""
+def notify_ticket_end(root: Path, run_id: str, *, complete: bool, state: str) -> None:
+    """Send the notification of the end of a ticket run, as the project's present configuration says."""
     name = journal_run(run_id)
     why, how = ("complete", "is complete") if complete else ("blocked", f"failed closed in {state}")
     event = Event(f"{name}/ended", "ended", why, name, f"a ticket {how}", f"{name} {how}", f"interlock status {run_id}")

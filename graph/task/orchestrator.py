@@ -14,7 +14,7 @@ from interlock.graph.task.task import Task
 
 ORCHESTRATOR = "orchestrator"
 MSG_STRICT = "GATE-MSG-STRICT"
-"""The gate that stands for the protocol itself in a FAIL_REASON of the orchestrator."""
+"""The gate that a FAIL_REASON of the orchestrator names when the protocol itself was broken."""
 
 MAX_REASON_CHARS: Final = 300
 MAX_REASONS: Final = 20
@@ -35,8 +35,8 @@ class StatementError(GraphError):
     exit_code = Exit.INTERNAL
 
     def __init__(self, findings: Sequence[Finding]) -> None:
-        told = "; ".join(f"{item.code} {item.message}" for item in findings[:5])
-        super().__init__(f"the orchestrator's own envelope is invalid: {told}", "Report this as a defect of Interlock.")
+        text = "; ".join(f"{item.code} {item.message}" for item in findings[:5])
+        super().__init__(f"the orchestrator's own envelope is invalid: {text}", "Report this as a defect of Interlock.")
         self.findings = tuple(findings)
 
 
@@ -61,7 +61,7 @@ def statement(
 ) -> str:
     """Render and check the envelope with which the orchestrator sets a status.
 
-    `next_actions` may be empty only for APPROVED. Gates that are `waived` are no required ones of this envelope;
+    `next_actions` may be empty only for APPROVED. Gates that are `waived` are not required in this envelope;
     those that are `excused` are required, and may be missing until a person waives them.
 
     Returns:

@@ -96,7 +96,7 @@ def answer_question(
         raise QuestionError("RUN640", f"run {run_id} asks {asks}", f"Read what it asks: `interlock answer {run_id}`.")
     if kind not in WAYS[question.kind]:
         ways = " or ".join(WAYS[question.kind])
-        raise QuestionError("RUN642", f"`{kind}` is no answer to this {question.kind}", f"Answer {ways}.")
+        raise QuestionError("RUN642", f"`{kind}` is not an answer to this {question.kind}", f"Answer {ways}.")
     reason = redactor_for(root, key_variables(view.policy)).text(" ".join(reason.split()))[:MAX_REASON_CHARS]
     if not reason and kind in ("refuse", "waive", "decline"):
         raise QuestionError("RUN643", f"`{kind}` needs a reason, which the journal keeps", "Say why in a sentence.")

@@ -30,7 +30,7 @@ class AgentSetting:
         settings: The table of its runner.
         base: The folder that the paths in it are relative to.
         source: The file that holds it, for messages.
-        system: The role's prompt, as it stood at the start.
+        system: The role's prompt, as it was at the start.
         limits: What the role may spend in the whole run.
     """
 
@@ -106,7 +106,7 @@ def _adapter() -> TypeAdapter[Policy]:
 
 
 def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...] = ()) -> Policy:
-    """Read the policy of a task as it stands now.
+    """Read the present policy of a task.
 
     The task's own settings come first; the caller brings runners for `roles`.
     """

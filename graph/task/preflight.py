@@ -31,7 +31,7 @@ from interlock.graph.errors import TaskError
 from interlock.graph.task.machine import COMMAND_GATES, RESUMED, START_NODE
 from interlock.graph.task.orchestrator import MSG_STRICT, StatementError, statement
 from interlock.graph.task.policy import Policy, make_policy
-from interlock.graph.task.roster import spared_roles, vacant_roles
+from interlock.graph.task.roster import unneeded_roles, vacant_roles
 from interlock.graph.task.rules import BROWSER, BUDGET, PROGRAM, SCOPE, TABLES, TEXT, VACANT
 from interlock.graph.task.state import TaskState
 from interlock.graph.task.task import PLACEHOLDER, Task
@@ -41,7 +41,7 @@ RESERVED: Final = frozenset({START_NODE, COMMAND_GATES, RESUMED, *TaskState.__an
 
 MAX_TASK_ID_CHARS: Final = 100
 MAX_TASK_BYTES: Final = 64 * 1024
-"""A task stands whole in one journal line and in every envelope of the orchestrator."""
+"""One journal line, and every envelope of the orchestrator, holds a whole task."""
 
 
 def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[Finding, ...]:
@@ -153,10 +153,10 @@ Check: TypeAlias = Callable[[Prepared], Iterator[Finding]]
 """Yields what is wrong with a prepared run."""
 
 
-def prepare(root: Path, task: Task, *, roles: Sequence[str] = (), played: bool = False) -> Prepared:
+def prepare(root: Path, task: Task, *, roles: Sequence[str] = (), replayed: bool = False) -> Prepared:
     """Read everything that a run of a task would start with.
 
-    Where the run is `played` from a recording, and for the `roles` that a caller brings, no runner is needed.
+    For a run that is `replayed` from a recording, and for the `roles` that a caller brings, no runner is needed.
 
     Raises:
         ConfigError: `interlock.toml` is wrong.
@@ -164,9 +164,10 @@ def prepare(root: Path, task: Task, *, roles: Sequence[str] = (), played: bool =
     """
     config = load_config(root)
     tables: Mapping[str, Mapping[str, Any]] = {**config.agents, **task.agents}
-    vacant = tuple(role for role in vacant_roles(task, config) if role not in roles and not (played and role in tables))
+    covered = {*roles, *(tables if replayed else ())}
+    vacant = tuple(role for role in vacant_roles(task, config) if role not in covered)
     policy = make_policy(task, config, root, roles=(*roles, *(role for role in vacant if role not in tables)))
-    brought = frozenset(policy.protocol.roles if played else roles)
+    brought = frozenset(policy.protocol.roles if replayed else roles)
     return Prepared(root, task, config, build_protocol(config), policy, vacant, brought)
 
 
@@ -234,7 +235,7 @@ def _tables(prepared: Prepared) -> Iterator[Finding]:
                 yield _fault(
                     TABLES, f"agents.{name}", f"There is no role `{name}`.", fix=hint + TABLES.remedy, path=path
                 )
-    for name in spared_roles(prepared.task, prepared.config, whole):
+    for name in unneeded_roles(prepared.task, prepared.config, whole):
         if name not in prepared.policy.protocol.roles:
             gate = whole.roles[name].certifies
             message = f"{name} is not asked, since {gate} is not required."
@@ -336,4 +337,4 @@ def _budget(prepared: Prepared) -> Iterator[Finding]:
 
 
 CHECKS: Final[tuple[Check, ...]] = (_runners, _task, _tables, _programs, _browser, _scope, _may_change, _budget)
-"""What costs nothing, in the order in which it is told."""
+"""The checks that cost nothing, in the order in which their faults are reported."""

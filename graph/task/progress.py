@@ -1,6 +1,6 @@
 """What a run does at this moment: the notices of its drive, as lines in a file of its own for whoever watches it.
 
-`progress.jsonl` in the run's folder holds one JSON object a line. It is no part of the journal, and nothing is decided
+`progress.jsonl` in the run's folder holds one JSON object a line. It is not part of the journal, and nothing is decided
 by it: it is not waited for to be on the disk, a full disk loses lines and stops no run, and what an agent writes into
 it fools nobody but those who watch. It is bounded: when it is full, its older half goes. Its first line says how many
 bytes went before, so that a position stays what it was: the number of bytes that were ever written before a line.
@@ -62,16 +62,16 @@ class Progress:
         self._lock = threading.Lock()
         self._worked: dict[str, float] = {}
 
-    def telling(self, notice: Notice | None) -> Notice:
-        """Return what writes each notice and passes it on; it may be called from several threads."""
+    def writing(self, notice: Notice | None) -> Notice:
+        """Return a function that writes each notice and passes it on, also from several threads."""
 
-        def told(step: Mapping[str, Any]) -> None:
+        def written(step: Mapping[str, Any]) -> None:
             with suppress(OSError, ValueError, TypeError, KeyError):
                 self.write(step)
             if notice is not None:
                 notice(step)
 
-        return told
+        return written
 
     def write(self, step: Mapping[str, Any]) -> None:
         """Write one notice with the time.
@@ -120,7 +120,7 @@ def progress_since(root: Path, run_id: str, position: int = 0) -> tuple[list[dic
     """Return the notices of a run that were written behind a position, and the position behind the last of them.
 
     Each has `kind` and `at`, and what `docs/events.md` says of its kind. A position stays true over restarts; one whose
-    lines are gone, or that is none of this file, gives what is there, from the oldest line on. Bounded are the file,
+    lines are gone, or that is not one of this file, gives what is there, from the oldest line on. Bounded are the file,
     and so the answer. A line that nobody here wrote is passed over.
 
     Raises:
@@ -163,7 +163,7 @@ def _rows(path: Path, position: int = 0) -> tuple[int, int, bytes]:
 
 
 def _before(first: bytes) -> int | None:
-    """Return what the first line says; None where it is none."""
+    """Return what the first line says; None where it is not a first line."""
     with suppress(ValueError, RecursionError, TypeError, KeyError):
         before: Any = json.loads(first)["before"]
         if first.endswith(b"\n") and type(before) is int and 0 <= before < _MOST_BEFORE:

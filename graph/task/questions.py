@@ -85,7 +85,7 @@ class Question:
         return cls(**values)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values for those who look, without its key."""
+        """Return it as JSON values for readers, without its key."""
         values = {**asdict(self), "gates": dict(self.gates), "reasons": list(self.reasons)}
         del values["key"]
         return values
@@ -117,7 +117,7 @@ def kept_as(store: RunStore, key: str) -> PersonsAnswer | None:
     """Return the answer that is kept under the key of a question; None when there is none.
 
     Raises:
-        RunDamagedError: What is kept is no answer.
+        RunDamagedError: What is kept is not an answer.
     """
     text = store.answer(key)
     if text is None:
@@ -125,7 +125,7 @@ def kept_as(store: RunStore, key: str) -> PersonsAnswer | None:
     try:
         return PersonsAnswer(**json.loads(text))
     except (ValueError, TypeError, RecursionError) as error:
-        raise store.damaged(f"answers/{key}.txt", "it is no answer of a person") from error
+        raise store.damaged(f"answers/{key}.txt", "it is not an answer of a person") from error
 
 
 NO_ANSWER: Final = "the journal knows no such answer of a person"
@@ -134,9 +134,9 @@ NO_ANSWER: Final = "the journal knows no such answer of a person"
 
 def unknown_answers(store: RunStore, entries: Iterable[Entry], open_keys: Collection[str]) -> list[str]:
     """Return the keys of answers of a person that are not as the journal's lines of the run say; see `NO_ANSWER`."""
-    told = {str(entry.data["key"]): entry.data["answer_sha256"] for entry in entries if entry.type in ANSWERS}
-    there = {key: store.answer(key) or "" for key in {*told, *(key for _, key in store.decisions())} - {*open_keys}}
-    return [key for key, text in sorted(there.items()) if hashlib.sha256(text.encode()).hexdigest() != told.get(key)]
+    known = {str(entry.data["key"]): entry.data["answer_sha256"] for entry in entries if entry.type in ANSWERS}
+    there = {key: store.answer(key) or "" for key in {*known, *(key for _, key in store.decisions())} - {*open_keys}}
+    return [key for key, text in sorted(there.items()) if hashlib.sha256(text.encode()).hexdigest() != known.get(key)]
 
 
 def taken(store: RunStore, question: Question, text: object) -> PersonsAnswer:

@@ -22,7 +22,7 @@ from interlock.journal import Entry, Head, Journal
 Json: TypeAlias = Any
 
 MAX_BYTES: Final = 160 * 1024
-"""No bounded value is longer as JSON, so that a journal line has room for it."""
+"""No bounded value is longer as JSON, so that it fits into a journal line."""
 
 _STEPS: Final = ((2000, 50), (400, 50), (200, 20), (80, 8), (16, 2))
 """How many characters of a text and how many items of a list are kept: the first row that fits."""
@@ -114,8 +114,8 @@ def set_aside(root: Path, task_id: str, attempt: int, run_id: str) -> None:
 class Recorder:
     """Writes the journal of a root.
 
-    A line that stands under its key is a fact: a node that runs again after a crash takes it over and does not
-    write another. Whoever drives a run holds its lock, so a line that appears meanwhile is nobody's fact.
+    A line under a key is a fact: a node that runs again after a crash takes it over and does not write
+    another. Whoever drives a run holds its lock, so a line that appears meanwhile is nobody's fact.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -141,7 +141,7 @@ class Recorder:
         return self.journal.find(run_id, key)
 
     def keep(self, run_id: str, key: str, kind: str, data: dict[str, Any]) -> Entry:
-        """Return the line of a key, written now unless it stands already; long texts and lists are cut."""
+        """Return the line of a key, written now unless there is one; long texts and lists are cut."""
         found = self.find(run_id, key)
         if found is not None:
             return found
@@ -159,7 +159,7 @@ class Recorder:
         """Write every event of the outbox, in roster order, and return the update that empties it.
 
         Raises:
-            RunDamagedError: Another event stands under the key of one of them.
+            RunDamagedError: The journal has another event under the key of one of them.
         """
         waiting = state.get("outbox", {})
         for key, event in sorted(waiting.items(), key=lambda item: (item[1]["order"], item[0])):

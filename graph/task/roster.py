@@ -23,11 +23,11 @@ def roster_of(
     role that the project's configuration alone names takes part only when its gate is required. Where no role hands
     over, the one new build role that says nothing about it does.
     """
-    spared = set(spared_roles(task, config, whole)) - {*task.agents, *brought}
+    unneeded = set(unneeded_roles(task, config, whole)) - {*task.agents, *brought}
     roster = {
         name: role
         for name, role in whole.roles.items()
-        if role.kind == "orchestrator" or (name in {*given, *brought} and name not in spared)
+        if role.kind == "orchestrator" or (name in {*given, *brought} and name not in unneeded)
     }
     if not any(role.hands_over for role in roster.values()):
         open_roles = [role for role in roster.values() if hands_over_alone(role, config)]
@@ -36,7 +36,7 @@ def roster_of(
     return roster
 
 
-def spared_roles(task: Task, config: Config, whole: Protocol) -> Iterator[str]:
+def unneeded_roles(task: Task, config: Config, whole: Protocol) -> Iterator[str]:
     """Yield the QA and review roles of `[agents]` that a task with a command gate does without: no gate needs them."""
     if not any(whole.gate(gate_id).by_command for gate_id in task.gates_required):
         return
@@ -114,7 +114,7 @@ def staffed(task: Task, config: Config, root: Path, models: Iterable[str]) -> Ta
 
 
 def _by_role(models: Iterable[str]) -> dict[str, str]:
-    """Return the specs by role; the one for whoever has none stands under the empty name."""
+    """Return the specs by role; the one for roles without a runner is under the empty name."""
     chosen: dict[str, str] = {}
     for text in models:
         role, spec = split_role(text)

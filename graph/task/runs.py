@@ -1,4 +1,4 @@
-"""Driving a run: the one place that invokes a graph. Locks the run, reads where it stands, and takes it on."""
+"""Driving a run: the one place that invokes a graph. Locks the run, reads its state, and takes it on."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def start_run(
     run_id: str | None = None,
     roles: tuple[str, ...] = (),
     warn: Callable[[str], None] = lambda _text: None,
-    played: bool = False,
+    replayed: bool = False,
     progress: Callable[[str], None] = lambda _line: None,
     accept_base: bool = False,
 ) -> str:
@@ -75,7 +75,7 @@ def start_run(
         run_id: The id to use; default: `<TASK_ID>.<n>`.
         roles: Roles that the caller brings runners for.
         warn: Called with each warning about the task.
-        played: The answers come from a recording: no runner is made, nor is what it needs.
+        replayed: The answers come from a recording: no runner is made, nor is what it needs.
         progress: Takes what happens while the tree is frozen and the tests of the base run.
         accept_base: Tests, and files that decide a gate, may be the base although an earlier run changed them and no
             gate judged them: a person has looked at them.
@@ -87,7 +87,7 @@ def start_run(
             what an earlier run left (`SEAL407`).
         ConfigError: `interlock.toml` is wrong.
     """
-    prepared = prepare(root, task, roles=roles, played=played)
+    prepared = prepare(root, task, roles=roles, replayed=replayed)
     faults = preflight(prepared)
     if (error := refusal(faults)) is not None:
         raise error
@@ -137,7 +137,7 @@ def drive(
         runners: Runners by role name that replace the configured ones.
         notice: Called with each step as it happens, also from other threads; `progress.jsonl` of the run has it too.
         queue_seconds: How long to wait for files that others hold; None: as long as it takes.
-        tape: Records the run, or plays a recording; see `agents.recording`.
+        tape: Records the run, or replays a recording; see `agents.recording`.
         take_up: Where the run ended BLOCKED for a reason outside the work, go on at the steps of `RunView.failed`.
 
     Raises:
@@ -146,17 +146,17 @@ def drive(
             nothing was done.
         ScopeHeldError, LeasesError: The files of the scope cannot be had; nothing was done.
     """
-    told = Notices(root, run_id)
+    notices = Notices(root, run_id)
     named: dict[str, Any] = {"runners": runners, "queue_seconds": queue_seconds, "tape": tape}
-    named["notice"] = told.watching(notice)
+    named["notice"] = notices.watching(notice)
     try:
         view, answered = _drive(run_id, root, answers or {}, asks or {}, take_up=take_up, **named)
         while answered:  # a person decided meanwhile; after a correction the graph is that of another task
             view, answered = _drive(run_id, root, {}, {}, take_up=False, **named)
     except AgentsError:
-        told.stands(view_run(run_id, root=root))
+        notices.report(view_run(run_id, root=root))
         raise
-    told.stands(view)
+    notices.report(view)
     return view
 
 
@@ -172,7 +172,7 @@ def _drive(
     tape: Tape | None,
     take_up: bool,
 ) -> tuple[RunView, bool]:
-    """Return where a run stands after one graph was run, and whether the answer to a question of it is kept by now."""
+    """Return the view of a run after one graph was run, and whether the answer to a question of it is kept by now."""
     store = RunStore(root, run_id)
     store.load()
     if answers and store.driven():
@@ -191,7 +191,7 @@ def _drive(
             graph, view = graph_of(task), view_of(store, task, policy, state)
             _check_records(root, view, frozen, {step.name for step in state.tasks})
             redactor = redactor_for(root, key_variables(policy))
-            notice = Progress(store, redactor).telling(notice)
+            notice = Progress(store, redactor).writing(notice)
             texts = {role: redactor.text(text) for role, text in answers.items()}
             given = hand_in(view, state, store, texts, asks) | decided(state, store)
             view = view_of(store, task, policy, state)
@@ -257,7 +257,7 @@ Graphs: TypeAlias = dict[str, TaskGraph]
 
 
 def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunView:
-    """Return where a run stands, without taking its lock and without changing anything.
+    """Return the view of a run, without taking its lock and without changing anything.
 
     `graphs` is shared by calls about runs under the same tables.
 
@@ -274,7 +274,7 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
     if key not in known:
         nobody = dict.fromkeys(policy.protocol.roles, REMOTE)
         known[key] = task_graph(task, root=root, policy=policy, runners=nobody)
-    with checkpointer(store, looks=True) as saver:
+    with checkpointer(store, read_only=True) as saver:
         graph = known[key].copy({"checkpointer": saver})
         state = read_state(store, graph, _config(run_id, policy))
         view = view_of(store, task_now(task, state, store), policy, state)
@@ -312,7 +312,7 @@ def left_before(root: Path, task: Task) -> Finding | None:
 
 
 def kept_views(root: Path, damaged: Callable[[str, RunDamagedError], object]) -> dict[str, RunView]:
-    """Return where each run of this root stands, as its checkpoint keeps it.
+    """Return the view of each run of this root, as its checkpoint keeps it.
 
     Each run that cannot be read back goes to `damaged`, with why.
     """
@@ -335,7 +335,7 @@ def _leases(
 
 
 def keep_files(view: RunView, *, root: Path, worker: str | None = None, client: str = "mcp") -> None:
-    """Renew what a run holds that waits for an answer; with a worker, give it into the hands of that agent.
+    """Renew what a run holds while it waits for an answer; with a worker, lend it to that agent.
 
     The `worker` is the agent that was given the ask; empty is the client of this process, and None that nobody was. A
     person at the entry point `cli` may only be looking, and gets nothing.

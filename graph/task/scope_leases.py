@@ -70,7 +70,7 @@ class ScopeLeases:
         self.leases = LentLeases(self.runtime, caller)
         self.patterns = tuple(patterns)
         self.reason = reason[:_MAX_REASON]
-        self._tell: Notice = _nobody
+        self._report: Notice = _ignore
         self._lost = False
 
     @classmethod
@@ -91,18 +91,18 @@ class ScopeLeases:
     def held(self, notice: Notice | None = None, *, queue_seconds: float | None = None) -> Generator[Self]:
         """Hold the scope while the body runs: all of it or, as long as others are in the way, a place in the queue.
 
-        A body that ends tells with `finish` or `rest` what becomes of the leases; one that raises leaves them, for
+        A body that ends decides with `finish` or `rest` what becomes of the leases; one that raises leaves them, for
         the run may be taken on. Those of a process that has ended can be taken over.
 
         Args:
-            notice: Told of `queued` (who holds what), `unqueued`, `scope_lost` and `leases_trouble`.
+            notice: Called with `queued` (who holds what), `unqueued`, `scope_lost` and `leases_trouble`.
             queue_seconds: How long to wait in the queue; None: as long as it takes. A place is kept a while longer.
 
         Raises:
             ScopeHeldError: Others held files of the scope all the time; nothing was done.
             LeasesError: The store cannot be used; nothing was done.
         """
-        self._tell = notice or _nobody
+        self._report = notice or _ignore
         try:
             with _translated():
                 self._queue(queue_seconds)
@@ -114,12 +114,12 @@ class ScopeLeases:
 
     def finish(self) -> None:
         """Release everything: the run is at its end, and stays there even where the store cannot be used now."""
-        with self._told():
+        with self._reported():
             self.leases.release_all()
 
     def rest(self) -> None:
-        """Keep everything while an agent outside works: from now on no process stands for the run, only its calls."""
-        with self._told():
+        """Keep everything while an agent outside works: from now on no process represents the run, only its calls."""
+        with self._reported():
             self.leases.rest()
 
     # -- while it waits for an answer --------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class ScopeLeases:
             self.leases.renew()
 
     def lend(self, worker: Caller) -> None:
-        """Give what the run holds into the hands of the agent that works for it, until the run is driven again.
+        """Lend what the run holds to the agent that works for it, until the run is driven again.
 
         The hooks of that agent's client know it by its own name: they would refuse it the files of its own task.
         """
@@ -161,9 +161,9 @@ class ScopeLeases:
         answer = self._reserve(0)
         try:
             while answer["errors"]:
-                blockers = self._in_the_way(answer)
+                blockers = self._blocked_by(answer)
                 queued = True
-                self._tell({"kind": "queued", "blockers": blockers, "waited_seconds": round(waited)})
+                self._report({"kind": "queued", "blockers": blockers, "waited_seconds": round(waited)})
                 left = SLICE_SECONDS if queue_seconds is None else min(SLICE_SECONDS, queue_seconds - waited)
                 if left <= 0:
                     break
@@ -176,9 +176,9 @@ class ScopeLeases:
         if answer["errors"]:
             raise ScopeHeldError(*held_by(self.caller.name, _blockers(answer)))
         if queued:
-            self._tell({"kind": "unqueued", "waited_seconds": round(waited)})
+            self._report({"kind": "unqueued", "waited_seconds": round(waited)})
 
-    def _in_the_way(self, answer: ReserveAnswer) -> list[dict[str, Any]]:
+    def _blocked_by(self, answer: ReserveAnswer) -> list[dict[str, Any]]:
         """Return who is in the way of a refused call."""
         if answer["errors"][0]["code"] == "RSV204":
             self._give_way(answer)
@@ -225,34 +225,34 @@ class ScopeLeases:
             thread.join()
 
     def renew_once(self) -> None:
-        """Renew, or take what was lost once more; tell once when others have it."""
-        with self._told():
+        """Renew, or take what was lost once more; report once when others have it."""
+        with self._reported():
             answer = self._reserve(0)
             lost = bool(answer["errors"])
             if lost and not self._lost:
-                self._tell({"kind": "scope_lost", "blockers": _blockers(answer)})
+                self._report({"kind": "scope_lost", "blockers": _blockers(answer)})
             self._lost = lost
 
     def _drain(self) -> None:
         """Write what happened into the journal; what cannot be written now stays queued for the next who drains."""
-        with self._told():
+        with self._reported():
             drain_events(self.runtime.store, self.caller.root)
 
     @contextmanager
-    def _told(self) -> Generator[None]:
+    def _reported(self) -> Generator[None]:
         """Report what goes wrong with store or journal, where the work itself goes on or is done."""
         try:
             yield
         except InterlockError as error:
-            self._tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
+            self._report({"kind": "leases_trouble", "code": error.code, "message": str(error)})
 
 
 def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> None:
     """Release what is left of a run at its end, whose process was killed before it could.
 
-    Trouble with the store is told to `notice`, since nothing is left to do for the run itself.
+    Trouble with the store is reported to `notice`, since nothing is left to do for the run itself.
     """
-    tell = notice or _nobody
+    report = notice or _ignore
     try:
         with _translated():
             made = os.path.exists(place.find(str(root)).store_path)  # noqa: PTH110 - a text, as in the whole package
@@ -266,7 +266,7 @@ def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> 
             left.leases.release_all()
             drain_events(left.runtime.store, left.caller.root)
     except InterlockError as error:
-        tell({"kind": "leases_trouble", "code": error.code, "message": str(error)})
+        report({"kind": "leases_trouble", "code": error.code, "message": str(error)})
 
 
 # -- texts ---------------------------------------------------------------------------------------------------------
@@ -275,13 +275,13 @@ def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> 
 def held_by(waiter: str, blockers: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
     """Return who is in the way of a run and for how long, and what helps."""
     rows = list(blockers)
-    told = "; ".join(blocker_text(row) for row in rows[:3])
+    first = "; ".join(blocker_text(row) for row in rows[:3])
     more = f"; and {len(rows) - 3} more" if len(rows) > 3 else ""
     fix = "It goes on by itself once they are free."
     runs = [str(row["holder"]) for row in rows if str(row["holder"]).startswith("run:")]
     if runs:
         fix += f" To give up what a run holds that nobody goes on with: {give_up(runs[0])}"
-    return f"{waiter} waits for files of its scope: {told}{more}", fix
+    return f"{waiter} waits for files of its scope: {first}{more}", fix
 
 
 def give_up(holder: str) -> str:
@@ -314,7 +314,7 @@ def _blocker(row: Conflict) -> dict[str, Any]:
     }
 
 
-def _nobody(_step: Mapping[str, Any]) -> None:
+def _ignore(_step: Mapping[str, Any]) -> None:
     return
 
 
@@ -322,7 +322,7 @@ def _nobody(_step: Mapping[str, Any]) -> None:
 
 
 def _for_runs(given: Settings) -> Settings:
-    """Return the settings with the bounds that protect from agents widened: a run is no agent's call."""
+    """Return the settings with the bounds that protect from agents widened: a run is not the call of an agent."""
     return replace(
         given,
         ttl_minutes=max(given.ttl_minutes, _SHORTEST_TTL_MINUTES),

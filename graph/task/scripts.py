@@ -38,7 +38,7 @@ _IMPLIED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Program to the files that it reads in the folder where it runs."""
 _OUTPUT: Final = re.compile(r"-[oO]|--?(?:out|junit|report|log|html|xml|result|cov|cache|basetemp|tb|durations)[\w-]*")
-"""Options whose value is written or is no file: it changes with every run."""
+"""Options whose value is written or is not a file: it changes with every run."""
 _TOKEN: Final = re.compile(r"[^\s;&|()<>`'\"$={}\[\],:]+")
 _SCRIPT: Final = re.compile(r".*\.(?:sh|bash|py|js|mjs|cjs|ts|rb|pl|php|mk)|(?:\./|[\w.-]+/).*[^/]", re.DOTALL)
 """What looks like a script: a suffix of one, or a path."""

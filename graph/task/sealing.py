@@ -47,7 +47,7 @@ def sealed_gates(task: Task, policy: Policy) -> tuple[GateSpec, ...]:
 
 
 def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lambda _line: None) -> Frozen | None:
-    """Freeze what the sealed gates of a run go by; None where there are none and the project is no git checkout.
+    """Freeze what the sealed gates of a run go by; None where there are none and the project is not a git checkout.
 
     Raises:
         CollectorError: The tree cannot be frozen, or held-out checks cannot be used.
@@ -56,10 +56,10 @@ def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lamb
     if not gates and top_of(Path(os.path.realpath(root))) is None:
         return None
 
-    def said(done: int, whole: int) -> None:
+    def report(done: int, whole: int) -> None:
         progress(f"freezing the tree: {done} of {whole} files")
 
-    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], progress=said, note=progress)
+    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], progress=report, note=progress)
 
 
 def in_git(root: Path) -> bool:

@@ -185,7 +185,7 @@ class RunStore(RunFolder):
         rows = [*self._failures(key), {"key": key, "role": role, "usage": spent.to_json()}]
         write_atomically(self.folder / "answers" / f"{key}{_FAILED}", _readable(rows))
 
-    def spent_in_vain(self, key: str) -> Usage:
+    def spent_on_failures(self, key: str) -> Usage:
         """Return what was spent on an ask by runners that failed."""
         return total(Usage.from_json(row["usage"]) for row in self._failures(key))
 
@@ -268,8 +268,8 @@ def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> Unknown
         ticket_run = name
     if ticket_run is not None:
         return UnknownRunError(
-            f"`{name}` is a ticket and no task: ticket run {ticket_run} is taken on by its agent, over MCP",
-            f"`interlock explain {ticket_run}` says where it stands; its agent goes on with interlock_submit_ticket.",
+            f"`{name}` is a ticket, not a task: its agent takes ticket run {ticket_run} on, over MCP",
+            f"`interlock explain {ticket_run}` shows its state; its agent goes on with interlock_submit_ticket.",
         )
     return UnknownRunError(f"there is no run or task `{name}` below {root}", "`interlock status` lists the runs.")
 

@@ -205,7 +205,7 @@ def _read(path: Path) -> bytes:
     try:
         opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError as error:
-        raise TaskError(f"{str(path)!r} is no path: {error}", "Give the path of a readable task file.") from error
+        raise TaskError(f"{str(path)!r} is not a path: {error}", "Give the path of a readable task file.") from error
     try:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
             raise TaskError(f"{path}: not a regular file", "Give the path of a file, not of a folder, pipe or device.")

@@ -64,7 +64,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """Where a run stands.
+    """The state of a run, as its checkpoint and its files show it.
 
     Args:
         phase: `new` before its first node, `running` when a step was cut off, `waiting` for a remote answer, `done`.
@@ -112,7 +112,7 @@ class RunView:
 
 
 def view_of(store: RunStore, task: Task, policy: Policy, state: StateSnapshot) -> RunView:
-    """Return where a run stands by its checkpoint and its files."""
+    """Return the view of a run by its checkpoint and its files."""
     values = dict(state.values)
     again = asked_again(values, policy, task.task_id, store) if state.tasks else {}
     kept = tuple(role for role in again if kept_answer(values, role, store) is not None)
@@ -209,7 +209,7 @@ def task_now(task: Task, state: StateSnapshot, store: RunStore) -> Task:
     """Return a run's task as a person corrected it last, which may be in the answer that goes into the run next.
 
     Raises:
-        RunDamagedError: That is no answer, or holds no task.
+        RunDamagedError: That is not an answer, or holds no task.
     """
     kept = [answer for key in open_keys(state) if (answer := kept_as(store, key)) is not None]
     rows = [state.values.get("task"), *(answer.task for answer in kept)]

@@ -22,7 +22,7 @@ class Wait(NamedTuple):
     """One thing that waits.
 
     Args:
-        kind: What for. An `answer` is that of a role which is no reviewer, and may be an agent's to give; a run that is
+        kind: What for. An `answer` is that of a role other than reviewer, and may be an agent's to give; a run that is
             `cut off` waits for whoever takes it on.
         run: The run; of a negotiation its thread.
         text: What is to be done.

@@ -81,7 +81,7 @@ def _sent_step(entry: HistoryEntry) -> SentStep:
     return step
 
 
-def nowhere(issues: Sequence[Issue], *, retry: bool) -> TicketResponse:
+def without_run(issues: Sequence[Issue], *, retry: bool) -> TicketResponse:
     """Return the answer where no run could be found, or none that the caller may see."""
     found = records(issues)
     return {
@@ -127,7 +127,7 @@ def busy_answer(error: RunBusyError, *, minimal_too: bool) -> TicketResponse:
 
     With `minimal_too` it has the keys of both forms.
     """
-    answer = nowhere([busy_run(error)], retry=True)
+    answer = without_run([busy_run(error)], retry=True)
     return cast("TicketResponse", {**answer, **minimal(answer)}) if minimal_too else answer
 
 
@@ -156,7 +156,7 @@ MAX_KEPT_CHARS: Final = 8 * 1024
 """So much of a refused submission is kept, as JSON; its digest is of the whole."""
 
 REFUSED: Final = "tamper_refused"
-UNHEARD: Final = "submission_refused"
+UNREAD: Final = "submission_refused"
 
 
 def kept(submitted: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,14 +232,14 @@ def _why(state: RunState, rows: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def note_unheard(
+def note_unread(
     journal: Journal, store: TicketStore, code: str, call: Mapping[str, str], submitted: Mapping[str, Any]
 ) -> None:
-    """Count a submission of which nothing was looked at; the journal has a line at each power of two.
+    """Count a submission that was rejected unread; the journal has a line at each power of two.
 
     Such a submission cannot be read, comes from another caller, or after the end of the run.
     """
     number = store.count_refused()
     if number & (number - 1) == 0:
         row: dict[str, Any] = {**call, "code": code, "refused_so_far": number, **kept(submitted)}
-        journal.append(journal_beside(store.run_id), f"unheard/{number}", UNHEARD, row)
+        journal.append(journal_beside(store.run_id), f"unheard/{number}", UNREAD, row)

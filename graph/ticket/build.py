@@ -21,7 +21,6 @@ from interlock.gates.stages import Issue, Observed, Stage, Surroundings, artifac
 from interlock.gates.tree import tree_diff
 from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, restore, snapshots_path
 from interlock.graph.errors import RunDamagedError
-from interlock.graph.ticket.comparing import other_key
 from interlock.graph.ticket.contract import FAIL_CLOSED, SCHEMA_VERSION, GateStatus, Ticket
 from interlock.graph.ticket.machine import GATE_EVENTS, apply, attempt, begun, check_attempt
 from interlock.graph.ticket.rules import issue, shown
@@ -40,6 +39,7 @@ from interlock.graph.ticket.state import (
     tree_before,
 )
 from interlock.graph.ticket.store import TicketStore
+from interlock.graph.ticket.submission import other_key
 from interlock.journal import Entry, Journal, JournalConflict
 from interlock.reservations import Authors, authors_of, is_ticket_file
 
@@ -126,7 +126,7 @@ class Nodes:
     """The node functions of one pipeline.
 
     Every effect comes after the interrupt, and under a key: a node that runs again after a crash takes over the lines
-    that stand.
+    that are there.
     """
 
     spec: PipelineSpec
@@ -165,7 +165,7 @@ class Nodes:
             here = handed.get("revision") == state["revision"]
             given: object = handed.get("answer") if here else interrupt(self._asked(stage, state))
             answer: Mapping[str, Any] = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
-            # What is no payload is judged as an empty one: raising here would leave it with the interrupt of a
+            # What is not a payload is judged as an empty one: raising here would leave it with the interrupt of a
             # checkpointer for good.
             submitted = answer.get("payload")
             payload = cast("dict[str, Any]", submitted) if isinstance(submitted, dict) else {}
@@ -313,14 +313,14 @@ class Nodes:
         return state
 
     def _snapshot(self, run: str, revision: str, ticket: Ticket) -> Entry:
-        """Keep a ticket; one that stands was issued, though another version of the program may word it otherwise."""
+        """Keep a ticket; one that is there was issued, though another version of the program may word it otherwise."""
         try:
             return self.snapshots.append(run, revision, "ticket", cast("dict[str, Any]", ticket))
         except JournalConflict:
-            standing = self.snapshots.find(run, revision)
-            if standing is None:
+            issued = self.snapshots.find(run, revision)
+            if issued is None:
                 raise
-            return standing
+            return issued
 
 
 def _line(journal: Journal, run: str, key: str) -> Entry:
@@ -358,15 +358,15 @@ def _version_issue(version: object) -> Issue:
 
 
 def _early(root: Path, before: Mapping[str, str], now: Mapping[str, str], *, remote: bool) -> tuple[Issue, ...]:
-    """Report files that changed before the plan passed; to a caller with a token, those that it is told of by name."""
+    """Report files that changed before the plan passed; a caller with a token gets the names that it may know."""
     diff = tree_diff(before, revealed(root, before, now))
     paths = [path for path in (*diff.changed, *diff.added, *diff.removed) if not is_ticket_file(root, path)]
     if not paths:
         return ()
-    told = shared(root, paths) if remote else frozenset(paths)
-    rows = [shown(path)[:_MAX_PATH_CHARS] for path in paths if path in told]
+    visible = shared(root, paths) if remote else frozenset(paths)
+    rows = [shown(path)[:_MAX_PATH_CHARS] for path in paths if path in visible]
     more = [f"{len(rows) - _MAX_NAMED} more"] if len(rows) > _MAX_NAMED else []
-    more += [untold(hidden)] if (hidden := [path for path in paths if path not in told]) else []
+    more += [untold(hidden)] if (hidden := [path for path in paths if path not in visible]) else []
     named = " and ".join([part for part in (", ".join(rows[:_MAX_NAMED]), *more) if part])
     return (
         issue(

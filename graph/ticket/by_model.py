@@ -1,4 +1,4 @@
-"""A ticket driven by a model: each stage is asked for its payload, and the pipeline alone says what that is worth."""
+"""A ticket driven by a model: each stage is asked for its payload, and the pipeline alone judges it."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -199,7 +199,7 @@ def newest_run(root: Path, ticket_id: str) -> str | None:
 
 @dataclass
 class ByModel:
-    """Drives one ticket run with a runner, from where it stands to where it ends.
+    """Drives one ticket run with a runner, from its present stage to where it ends.
 
     What the runner says is submitted like the payload of any agent. Each answer is kept before it is judged and its
     cost is in the journal, so that a drive that was killed pays for no answer twice. Notices are those of a task run,
@@ -259,7 +259,7 @@ class ByModel:
     def _hand_in(self, state: RunState) -> End | None:
         """Record the ticket: a file is copied word for word by a program, and not by a model."""
         response = self._submit(state, self.ticket.payload)
-        self._tell(state, response)
+        self._report(state, response)
         issues = response["gate_result"]["issues"]
         refused = response["gate_result"]["status"] != "pass"
         return self._stopped(issues[0]["message"], issues[0]["fix"]) if refused and response["continue"] else None
@@ -269,7 +269,7 @@ class ByModel:
         response = self._submit(state, {})
         issues = response["gate_result"]["issues"]
         if _moved(response, state):
-            self._tell(state, response)
+            self._report(state, response)
             return None
         if issues[0]["code"] != _UNFINISHED:
             return self._stopped(issues[0]["message"], issues[0]["fix"])
@@ -306,7 +306,7 @@ class ByModel:
                 f"{state['state']} had no answer when what was left of its budget was used up: {answer.stopped}"
             )
         response = self._submit(state, answer.text)
-        self._tell(state, response, answer)
+        self._report(state, response, answer)
         self._unjudged = [] if _moved(response, state) else [*self._unjudged, response["gate_result"]["issues"]]
         if len(self._unjudged) < MAX_UNJUDGED:
             return None
@@ -338,7 +338,7 @@ class ByModel:
             raise RunBusyError(first["message"].rstrip("."), "Run it again once the other call has its answer.")
         return response
 
-    def _tell(self, state: RunState, response: TicketResponse, answer: Answer | None = None) -> None:
+    def _report(self, state: RunState, response: TicketResponse, answer: Answer | None = None) -> None:
         gate = response["gate_result"]
         errors = [item for item in gate["issues"] if item["level"] != "warn"]
         step: dict[str, Any] = {

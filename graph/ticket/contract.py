@@ -160,7 +160,7 @@ class MinimalResponse(TypedDict):
 
 
 class RunStatus(TypedDict):
-    """Where a ticket run stands, for `interlock_run_status`."""
+    """The status of a ticket run, for `interlock_run_status`."""
 
     run_id: str
     ticket_id: str

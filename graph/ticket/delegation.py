@@ -36,7 +36,7 @@ _PATTERN_CHARACTERS: Final = frozenset("*?[]{}!")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where the tasks of a plan stand.
+    """The progress of the tasks of a plan.
 
     Args:
         issues: What the caller must wait for or fix; empty once every task is at its end.
@@ -142,7 +142,7 @@ class Delegation:
         return self.drives.advance(run_id, wait_seconds=max(until - time.monotonic(), 0.0))
 
     def _is_scope(self, path: str) -> bool:
-        """Return whether a path of the plan can stand in a task's scope: as a pattern, or as a plain name."""
+        """Return whether a task's scope can hold a path of the plan: as a pattern, or as a plain name."""
         if _PATTERN_CHARACTERS.isdisjoint(path):
             return True
         try:
@@ -237,8 +237,8 @@ def _slug(ticket_id: str) -> str:
 def _wait(step_id: str, view: "RunView") -> Issue:
     roles = ", ".join(item.role for item in view.waiting)
     if view.queued:
-        told = "; ".join(blocker_text(row) for row in view.queued[:3])
-        return _unfinished(step_id, f"it waits in the queue for files of its scope: {told}", _AGAIN)
+        first = "; ".join(blocker_text(row) for row in view.queued[:3])
+        return _unfinished(step_id, f"it waits in the queue for files of its scope: {first}", _AGAIN)
     if view.question is not None:
         fix = f"Have a person decide (`interlock answer {view.run_id}`), then submit again."
         return _unfinished(step_id, "it waits for a person to decide", fix)

@@ -1,4 +1,4 @@
-"""Where ticket runs stand and why, for people and programs: what the reading commands print."""
+"""The state of ticket runs and its reasons, for people and programs: what the reading commands print."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ def find_ticket_run(root: Path, name: str) -> str | None:
 
 
 def ticket_summary(tickets: Tickets, run_id: str, limits: Limits | None = None) -> dict[str, Any]:
-    """Return where a ticket run stands, what its model cost and where its records are; nothing is changed.
+    """Return the status of a ticket run, what its model cost and where its records are; nothing is changed.
 
     Raises:
         UnknownRunError: There is no such run.
@@ -181,7 +181,7 @@ class Summaries(NamedTuple):
 
 
 def all_summaries(root: Path) -> Summaries:
-    """Return where every run stands; what is damaged does not hide the rest, and nothing is changed."""
+    """Return the summary of every run; what is damaged does not hide the rest, and nothing is changed."""
     found = Summaries([], [], [])
     tickets, graphs = Tickets(root), Graphs()
     for log in (tickets.journal, tickets.snapshots):

@@ -78,7 +78,7 @@ def decide(state: RunState, issues: Sequence[Issue]) -> Decision:
 
 
 def signature(issues: Iterable[Issue]) -> str:
-    """Return what makes two failures the same: the codes, the places, and what stood there."""
+    """Return what makes two failures the same: the codes, the places, and what was found there."""
     rows = sorted([item.code, item.field, item.found] for item in issues if item.level != "warn")
     return hashlib.sha256(canonical(rows)).hexdigest()
 

@@ -20,11 +20,11 @@ _LATEST: Final = (
 
 _ROWS: Final = (
     Rule(
-        "TKT101", "retry", "The ticket is no strict JSON.", "Governance Design §Complete Flow: Invalid JSON/Schema",
+        "TKT101", "retry", "The ticket is not strict JSON.", "Governance Design §Complete Flow: Invalid JSON/Schema",
         "A text around it, a comma too many or a key twice: send the JSON that the server returned, and nothing else.",
     ),
     Rule(
-        "TKT102", "retry", "The ticket is no JSON object.", "Governance Design §Complete Flow: Invalid JSON/Schema",
+        "TKT102", "retry", "The ticket is not a JSON object.", "Governance Design §Complete Flow: Invalid JSON/Schema",
         "Send the ticket itself, not a list or a text that holds it.",
     ),
     Rule(
@@ -197,9 +197,9 @@ def busy_run(error: RunBusyError) -> Issue:
 
 
 def no_object(payload: object) -> Issue:
-    """Return the finding about a payload that is no object."""
+    """Return the finding about a payload that is not an object."""
     return issue(
-        "TKT106", "payload", "The payload is no JSON object.", found=payload, expected="an object",
+        "TKT106", "payload", "The payload is not a JSON object.", found=payload, expected="an object",
         fix="Write the fields of the stage into `payload` as an object.",
     )  # fmt: skip
 

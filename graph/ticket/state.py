@@ -25,7 +25,7 @@ _MAX_IDS = 60
 class Delegate(TypedDict):
     """How the plan is carried out by tasks: their gates, scope, agents, and how long one call waits for them.
 
-    `fingerprints` are those of gates, roster and scripts as they stood when the run began.
+    `fingerprints` are those of gates, roster and scripts as they were when the run began.
     """
 
     gates: list[str]
@@ -163,7 +163,7 @@ def retries_left(state: RunState, found: str) -> dict[str, int]:
 
 
 def run_status(spec: PipelineSpec, state: RunState, waiting: Sequence[str] = ()) -> RunStatus:
-    """Return where a run stands."""
+    """Return the status of a run."""
     over, left = terminal(state), retries_left(state, state["gate"].get("signature", ""))
     return RunStatus(
         run_id=state["run_id"],

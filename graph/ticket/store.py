@@ -81,7 +81,7 @@ class TicketStore(RunFolder):
         return (self.folder / "answers").exists()
 
     def count_refused(self) -> int:
-        """Count one more submission that nothing of was looked at, and return how many there were."""
+        """Count one more submission that was rejected unread, and return how many there were."""
         path = self.folder / "unheard"
         try:
             count = int(path.read_text()) + 1
@@ -116,7 +116,7 @@ class TicketStore(RunFolder):
         Raises:
             RunBusyError: There is one.
         """
-        fix = f"Wait until that one is done; `interlock status {self.run_id}` says where it stands."
+        fix = f"Wait until that one is done; `interlock status {self.run_id}` shows its state."
         return self.holding(_DRIVEN, 0, (f"ticket run {self.run_id} is being resolved by another process", fix))
 
     def driven(self) -> bool:

@@ -107,9 +107,9 @@ def _json(path: Path, text: str) -> dict[str, str]:
         # Pairs: of two equal keys a dictionary would keep the last one alone.
         read: object = json.loads(text, object_pairs_hook=tuple)
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"it is no JSON: {error}", "Correct it at the place named.") from error
+        raise _wrong(path, f"it is not JSON: {error}", "Correct it at the place named.") from error
     if not isinstance(read, tuple):
-        raise _wrong(path, "it is no JSON object", 'Write `{"id": …, "title": …, "description": …}`.')
+        raise _wrong(path, "it is not a JSON object", 'Write `{"id": …, "title": …, "description": …}`.')
     return _known(path, cast("tuple[tuple[str, object], ...]", read))
 
 
@@ -142,7 +142,7 @@ def _front_matter(path: Path, text: str) -> tuple[list[tuple[str, object]], str]
             continue
         read = _LINE.fullmatch(line.rstrip())
         if read is None:
-            raise _wrong(path, f"line {number} is no `key: value` line", "Write `key: value` on one line.")
+            raise _wrong(path, f"line {number} is not a `key: value` line", "Write `key: value` on one line.")
         head.append((read["key"], _unquoted((read["value"] or "").strip())))
     return head, "\n".join(lines[ends + 1 :])
 
@@ -163,7 +163,7 @@ def _known(path: Path, given: Iterable[tuple[str, object]]) -> dict[str, str]:
             known = ", ".join(keys[0] for keys in KEYS.values())
             raise _wrong(path, f"the key `{key[:60]}` is unknown", f"Remove it; the keys are {known}.")
         if not isinstance(value, str):
-            raise _wrong(path, f"`{key}` is no text", f'Write `"{key}": "…"`.')
+            raise _wrong(path, f"`{key}` is not a text", f'Write `"{key}": "…"`.')
         if not (text := value.replace("\r\n", "\n").strip()):
             continue
         if names[key] in found:

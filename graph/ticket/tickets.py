@@ -11,9 +11,8 @@ from interlock.gates.stages import Issue, Stage, Surroundings, artifact_records,
 from interlock.graph.engine.folder import MAX_RUN_ID_CHARS, is_run_id, journal_beside, journal_run, list_runs
 from interlock.graph.errors import RunBusyError, RunDamagedError
 from interlock.graph.task.background import Drives
-from interlock.graph.ticket import answers, comparing
-from interlock.graph.ticket.answers import closing_spent, kept, note_unheard, record_refusal
-from interlock.graph.ticket.comparing import check_payload, payload_room, read_object
+from interlock.graph.ticket import answers, submission
+from interlock.graph.ticket.answers import closing_spent, kept, note_unread, record_refusal
 from interlock.graph.ticket.contract import (
     FAIL_CLOSED,
     HistoryEntry,
@@ -24,7 +23,7 @@ from interlock.graph.ticket.contract import (
 )
 from interlock.graph.ticket.delegation import Delegation
 from interlock.graph.ticket.machine import digest
-from interlock.graph.ticket.opened import OpenRun, OpenRuns
+from interlock.graph.ticket.open_runs import OpenRun, OpenRuns
 from interlock.graph.ticket.rules import (
     busy_run,
     foreign_run,
@@ -48,6 +47,7 @@ from interlock.graph.ticket.state import (
     ticket_policy,
 )
 from interlock.graph.ticket.store import TicketStore, new_run_id
+from interlock.graph.ticket.submission import check_payload, payload_space, read_object
 from interlock.journal import Entry, JournalError
 
 SUBMIT: Final = "interlock_submit_ticket"
@@ -104,7 +104,7 @@ class Tickets:
         spec = self.open_runs.specs[pipeline]
         wrong = wrong_ids(ticket_id, run_id)
         if wrong is not None:
-            return answers.nowhere([wrong], retry=True)
+            return answers.without_run([wrong], retry=True)
         name = run_id or new_run_id(ticket_id)
         store = TicketStore(self.root, name)
         given = RunInput(
@@ -115,19 +115,19 @@ class Tickets:
             given["policy"] = ticket_policy(self.root)
             problem = self.delegation.trial(given["policy"], ticket_id) if spec.acts else None
             if problem is not None:
-                return answers.nowhere([problem], retry=False)
+                return answers.without_run([problem], retry=False)
         try:
             with store.locked():
                 known = store.exists()
                 run = self.open_runs.open(store) if known else self._begun(store, given)
         except RunBusyError as error:
-            return answers.nowhere([busy_run(error)], retry=True)
-        if not _may(run.state, caller):
-            return answers.nowhere([foreign_run(name, "another caller")], retry=False)
+            return answers.without_run([busy_run(error)], retry=True)
+        if not _may_submit(run.state, caller):
+            return answers.without_run([foreign_run(name, "another caller")], retry=False)
         if run.state["state"] == FAIL_CLOSED:
             return self._over(run)
         if run.state["ticket_id"] != ticket_id or run.spec.name != pipeline:
-            return answers.nowhere([foreign_run(name, "another ticket, or to another pipeline")], retry=False)
+            return answers.without_run([foreign_run(name, "another ticket, or to another pipeline")], retry=False)
         said = self.open_runs.begun(run, caller, known=known)
         return answers.response(run.spec, run.ticket, answers.gate_result("pass", []), said, over=terminal(run.state))
 
@@ -135,7 +135,7 @@ class Tickets:
         """Judge a submitted ticket and return what came of it, with the authoritative ticket."""
         given = read_object(ticket, "ticket_json")
         if isinstance(given, Issue):
-            return answers.nowhere([given], retry=True)
+            return answers.without_run([given], retry=True)
         return self._with_run(given, caller, lambda run: self._submit_whole(run, given, tool, caller))
 
     def submit_payload(
@@ -150,7 +150,7 @@ class Tickets:
         def judge(run: OpenRun) -> "TicketResponse | _ByTasks":
             if not isinstance(given, Issue):
                 return self._judge(run, given, revision, [], PAYLOAD, caller, agent)
-            note_unheard(
+            note_unread(
                 self.journal, run.store, given.code, {"tool": PAYLOAD, "caller": caller}, {"payload": given.found}
             )
             gate = answers.gate_result("retry", answers.records([given]))
@@ -162,33 +162,33 @@ class Tickets:
         """Judge a ticket of either form; a minimal ticket of an unknown run in `intake` begins one."""
         given = read_object(ticket, "ticket_json")
         if isinstance(given, Issue):
-            answer = answers.nowhere([given], retry=True)
+            answer = answers.without_run([given], retry=True)
             return cast("TicketResponse", {**answer, **answers.minimal(answer)})
-        if not comparing.is_minimal(given) or self.open_runs.pipeline(given.get("run_id")) not in {None, POC.name}:
+        if not submission.is_minimal(given) or self.open_runs.pipeline(given.get("run_id")) not in {None, POC.name}:
             return self.submit(given, tool=NEXT_STEP, caller=caller)
         answer = self._next_minimal(given, caller)
         known = answer["ticket_json"]
         return answers.minimal(
             answer,
-            comparing.first_ticket(given) if known is None else comparing.issued_ticket(self.state(known["run_id"])),
+            submission.first_ticket(given) if known is None else submission.issued_ticket(self.state(known["run_id"])),
         )
 
     def status(self, run_id: str) -> RunStatus | TicketResponse:
-        """Return where a run stands, without changing anything; for an unknown run, an answer that says so."""
+        """Return the status of a run, without changing anything; for an unknown run, an answer that says so."""
         if self.open_runs.find(run_id) is None:
-            return answers.nowhere([unknown_run(run_id)], retry=False)
-        return self.standing(self.open_runs.look(run_id))
+            return answers.without_run([unknown_run(run_id)], retry=False)
+        return self.status_of(self.open_runs.look(run_id))
 
-    def standing(self, run: OpenRun) -> RunStatus:
-        """Return where a run that was read stands."""
+    def status_of(self, run: OpenRun) -> RunStatus:
+        """Return the status of a run that was read."""
         state = run.state
         waiting = self.delegation.waiting(state) if delegated(run.spec, state) else []
         return run_status(run.spec, state, waiting)
 
     def look(self, run_id: str) -> RunStatus | None:
-        """Return where a run stands, and change nothing; None before the journal has a line of it."""
+        """Return the status of a run, and change nothing; None before the journal has a line of it."""
         run = self.open_runs.peek(run_id)
-        return None if run is None else self.standing(run)
+        return None if run is None else self.status_of(run)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
@@ -231,17 +231,17 @@ class Tickets:
             named = run_id if "run_id" in given else given.get("ticket_id")
             near = [] if caller else self._near(named)
             finding = unknown_run(run_id, near=near) if "run_id" in given else no_run_id(given, near=near)
-            return answers.nowhere([finding], retry=bool(near) or "run_id" not in given)
+            return answers.without_run([finding], retry=bool(near) or "run_id" not in given)
         try:
             with store.locked():
                 run = self.open_runs.open(store)
-                if not _may(run.state, caller):
-                    note_unheard(self.journal, store, "TKT112", {"tool": "", "caller": caller}, given)
-                    return answers.nowhere([foreign_run(store.run_id, "another caller")], retry=False)
+                if not _may_submit(run.state, caller):
+                    note_unread(self.journal, store, "TKT112", {"tool": "", "caller": caller}, given)
+                    return answers.without_run([foreign_run(store.run_id, "another caller")], retry=False)
                 answer = judge(run)
             return self._by_tasks(run, answer) if isinstance(answer, _ByTasks) else answer
         except RunBusyError as error:
-            return answers.nowhere([busy_run(error)], retry=True)
+            return answers.without_run([busy_run(error)], retry=True)
 
     def _near(self, name: object) -> list[str]:
         """Return the runs that a wrong run id may mean: those of a ticket of that name, or one with a similar id."""
@@ -252,13 +252,13 @@ class Tickets:
         return of_ticket[:3] or nearest(name, runs[:MAX_NEAR], 1, 0.8)
 
     def _submit_whole(self, run: OpenRun, given: dict[str, Any], tool: str, caller: str) -> "TicketResponse | _ByTasks":
-        wrong = comparing.missing_and_unknown(given)
+        wrong = submission.missing_and_unknown(given)
         payload = given.get("payload")
         if "payload" in given and not isinstance(payload, dict):
             wrong.append(no_object(payload))
         revision = given.get("revision")
-        if comparing.past_attempt(revision, run.state) is None:
-            wrong += comparing.changed(given, answers.sent(run.ticket), run.ticket)
+        if submission.past_attempt(revision, run.state) is None:
+            wrong += submission.changed(given, answers.sent(run.ticket), run.ticket)
         # Another version ends a run, so nothing less than its whole present ticket may say so.
         if [item.field for item in wrong] == ["schema_version"] and "schema_version" in given:
             if terminal(run.state):
@@ -278,20 +278,20 @@ class Tickets:
         agent: str = "",
     ) -> "TicketResponse | _ByTasks":
         """Judge a payload for a revision, once nothing else is wrong with the submission."""
-        past = comparing.past_attempt(revision, run.state)
+        past = submission.past_attempt(revision, run.state)
         if past is not None and not wrong and self._is_same(run, past, payload):
             return self._first_answer(run, past["revision"])
         present = type(revision) is int and revision == run.state["revision"]
         if past is not None or not (wrong or present):
-            wrong.append(comparing.stale(revision, run.state))
-        wrong += comparing.other_ticket(payload, run.state, run.spec) if not wrong else []
+            wrong.append(submission.stale(revision, run.state))
+        wrong += submission.other_ticket(payload, run.state, run.spec) if not wrong else []
         if terminal(run.state):
             return self._over(run, tool, caller, {"revision": revision, "payload": payload})
         by_tasks = delegated(run.spec, run.state)
         if not wrong and by_tasks and payload:
             wrong.append(takes_none(payload))
         elif not wrong and (
-            large := check_payload(payload, payload_room(run.ticket, run.spec.left(run.ticket["state"])))
+            large := check_payload(payload, payload_space(run.ticket, run.spec.left(run.ticket["state"])))
         ):
             wrong.append(large)
         if wrong:
@@ -325,7 +325,7 @@ class Tickets:
     ) -> TicketResponse:
         """Answer a submission to a run that is at its end, or a call that would begin it again."""
         if submitted is not None:
-            note_unheard(self.journal, run.store, "TKT113", {"tool": tool, "caller": caller}, submitted)
+            note_unread(self.journal, run.store, "TKT113", {"tool": tool, "caller": caller}, submitted)
         state = run.state["state"]
         report = run.state["invalidation_report"]
         wrong = issue(
@@ -367,22 +367,22 @@ class Tickets:
 
     def _next_minimal(self, given: dict[str, Any], caller: str) -> TicketResponse:
         """Judge a minimal ticket; the first one of a run begins it."""
-        run_id, first = given.get("run_id"), comparing.FIRST
+        run_id, first = given.get("run_id"), submission.FIRST
         if "run_id" not in given:
             near = [] if caller else self._near(given.get("ticket_id"))
-            return answers.nowhere([no_run_id(given, first, near)], retry=True)
+            return answers.without_run([no_run_id(given, first, near)], retry=True)
         if is_run_id(run_id) and self.open_runs.pipeline(run_id) is None:
             if given.get("state") != first:
-                return answers.nowhere([unknown_run(run_id, first)], retry=False)
-            if wrong := comparing.first_findings(self.root, given):
-                return answers.nowhere(wrong, retry=True)
+                return answers.without_run([unknown_run(run_id, first)], retry=False)
+            if wrong := submission.first_findings(self.root, given):
+                return answers.without_run(wrong, retry=True)
             begun = self.begin(cast("str", given.get("ticket_id")), run_id, caller=caller, pipeline=POC.name)
             if begun["gate_result"]["status"] != "pass":
                 return begun
 
         def judge(run: OpenRun) -> TicketResponse | _ByTasks:
-            payload, wrong = comparing.payload_of(given, earlier(run.state))
-            wrong = [*comparing.changed_minimal(given, run.state), *wrong]
+            payload, wrong = submission.payload_of(given, earlier(run.state))
+            wrong = [*submission.changed_minimal(given, run.state), *wrong]
             past = self._passed(run, given.get("state"), payload)
             if past is not None:
                 return self._first_answer(run, past)
@@ -396,8 +396,8 @@ class Tickets:
     def _close(self, run: OpenRun, stage: Stage, payload: dict[str, Any], caller: str) -> TicketResponse:
         """Record what is handed over in a run that has reached its end: once, and the run stays as it is."""
         name, submitted = journal_beside(run.store.run_id), {"state": stage.name, "payload": payload}
-        standing = self.journal.find(name, stage.name)
-        other = standing is not None and standing.data["payload"] != payload
+        recorded = self.journal.find(name, stage.name)
+        other = recorded is not None and recorded.data["payload"] != payload
         if other or closing_spent(self.journal, run.state):
             return self._over(run, NEXT_STEP, caller, submitted)
         around = Surroundings(self.root, unchanged=acted_on_nothing(run.spec, run.state), remote=bool(caller))
@@ -409,14 +409,14 @@ class Tickets:
             gate = answers.gate_result("stop" if spent else "retry", found)
             reason = f"{stage.name} is not recorded yet, and the run is complete all the same."
             return answers.response(run.spec, run.ticket, gate, reason, over=True)
-        if standing is None:
+        if recorded is None:
             records = artifact_records(around, payload)
             record = {"caller": caller, "payload": payload, "artifacts": records}
             self.journal.append(name, stage.name, "recorded", record)
             run.store.write_copy(stage.name, payload)
         gate = answers.gate_result("pass", answers.records(issues))
-        said = f"{stage.name} is recorded; the run is complete."
-        return answers.response(run.spec, run.ticket, gate, said, over=True)
+        reason = f"{stage.name} is recorded; the run is complete."
+        return answers.response(run.spec, run.ticket, gate, reason, over=True)
 
     def _passed(self, run: OpenRun, state: object, payload: Mapping[str, Any]) -> int | None:
         left = state != run.state["state"] or run.state["done"]
@@ -424,6 +424,6 @@ class Tickets:
         return next((row["revision"] for row in rows if self._is_same(run, row, payload)), None)
 
 
-def _may(state: RunState, caller: str) -> bool:
+def _may_submit(state: RunState, caller: str) -> bool:
     """Return whether a caller may submit to a run: one with a name only to its own; the user of the machine to all."""
     return not caller or caller == state["owner"]

@@ -63,7 +63,7 @@ def run_command(
             folder,
             task,
             warn=warn,
-            played=taping.replay is not None,
+            replayed=taping.replay is not None,
             progress=Sparse(lambda line: console.print(line, style="dim", markup=False)),
             accept_base=accept_base,
         )
@@ -316,7 +316,7 @@ def resolve_command(
         raise click.UsageError(f"--replay excludes {OPTION} and --record: nobody is asked")
     folder = resolve_root(root)
     read = graph.read_ticket(ticket)
-    played = None if replay is None else graph.PlayedRunner(replay)
+    played = None if replay is None else graph.ReplayRunner(replay)
     agent = graph.ticket_agent(folder, model) if played is None else None
     runner = played if agent is None else agent.runner()
     assert runner is not None, "one of the two is there"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.graph import PlayedRunner, Tickets, list_runs, verify_journal
+from interlock.graph import ReplayRunner, Tickets, list_runs, verify_journal
 from interlock.reservations import open_reservations
 from tests import warm
 from tests.graph.ticket.test_by_model import drive
@@ -55,7 +55,7 @@ def finish(folder: Path, more: Counter[str], where: str) -> None:
     assert not verify_journal(root, []).problems
     assert open_reservations(str(root), name="observer").standing()["leases"] == [], where
     again = Tickets(make_project(folder / "again"))
-    end = drive(again, PlayedRunner(folder / "recorded.jsonl"))
+    end = drive(again, ReplayRunner(folder / "recorded.jsonl"))
     assert again.state(end.run_id)["state"] == "complete", where
     assert (folder / "again" / "app.py").read_bytes() == (root / "app.py").read_bytes()
 

@@ -3,7 +3,7 @@
 The point is named by its number, or by its name, which means the first one of that name.
 
 A point lies before and after each effect: a journal line, a file of the run, an answer, a recorded line, a file of the
-project, and each submission. The model writes a line into `paid` for each call; the points stand in `points`.
+project, and each submission. The model writes a line into `paid` for each call; `points` lists the points.
 """
 
 import json
@@ -17,7 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from interlock.agents import files
 from interlock.cli.main import main
 from interlock.graph import StageRunner, TicketAgent, Tickets
-from interlock.graph.ticket import by_model, played
+from interlock.graph.ticket import by_model, recording
 from interlock.journal import Journal
 from interlock.reservations import Reservations
 from tests.graph.ticket.scripted import EDIT, SETTINGS, ScriptedModel, calls, says
@@ -59,7 +59,7 @@ def resolve() -> None:
         (Journal, "extend"),
         (by_model, "write_atomically"),
         (StageRunner, "__call__"),
-        (played.RecordingRunner, "__call__"),
+        (recording.RecordingRunner, "__call__"),
         (Tickets, "submit_payload"),
         (files, "write_confined"),
         (Reservations, "release_all"),

@@ -34,7 +34,7 @@ SRC = "src/greeting.txt"
 
 
 def first(trick: Callable[[Ask], object], answer: Answer) -> Answer:
-    """Return an agent that plays a trick and then answers."""
+    """Return an agent that cheats and then answers."""
 
     def both(ask: Ask) -> str:
         trick(ask)
@@ -149,7 +149,7 @@ def test_a_start_that_was_cut_off_leaves_its_run_id_free(project: Project) -> No
     assert project.drive("HELLO-001.2").status == "APPROVED"
 
 
-def test_a_run_id_stands_for_one_task_alone(project: Project) -> None:
+def test_a_run_id_belongs_to_one_task_alone(project: Project) -> None:
     start_run(project.root, project.task, run_id="mine", roles=tuple(project.runners))
     start_run(project.root, project.task, run_id="mine", roles=tuple(project.runners))
     with pytest.raises(RunBusyError):
@@ -285,7 +285,7 @@ def test_a_link_where_copies_are_kept_is_not_followed(project: Project, tmp_path
     assert project.drive(run_id).status == "APPROVED"
 
 
-def test_what_stands_at_the_temporary_name_of_an_answer_is_not_written_through(project: Project) -> None:
+def test_a_link_at_the_temporary_name_of_an_answer_is_not_written_through(project: Project) -> None:
     precious = project.root / "precious.txt"
     precious.write_text("keep me")
     real = RunStore.keep_answer
@@ -303,11 +303,11 @@ def test_what_stands_at_the_temporary_name_of_an_answer_is_not_written_through(p
 
 
 def test_a_script_in_scope_is_the_agents_to_change(project: Project) -> None:
-    def mend(ask: Ask) -> None:
+    def change(ask: Ask) -> None:
         (Path(ask.root) / "check.sh").write_text("grep -qx hello src/greeting.txt && true\n")
 
     project.task = replace(project.task, scope=("src/**", "check.sh"))
-    project.runners["builder"] = Scripted([first(mend, build())])
+    project.runners["builder"] = Scripted([first(change, build())])
     assert project.run().status == "APPROVED"
 
 

@@ -118,7 +118,7 @@ def test_a_builder_may_run_the_commands_of_the_task_and_of_its_gates_and_no_judg
     assert all(not ask.commands for name in ("tester", "reviewer") for ask in asks[name])
 
 
-def test_no_role_of_a_task_without_a_page_is_told_about_one(project: Project) -> None:
+def test_no_assignment_of_a_task_without_a_page_mentions_one(project: Project) -> None:
     for asks in rework(project).values():
         for ask in asks:
             assert "page" not in f"{ask.system}\n{ask.prompt}".lower()

@@ -153,7 +153,7 @@ def test_an_error_is_raised_by_the_call_that_waits(project: Project, agents: Any
         drives.advance(run_id)
     with pytest.raises(RunnerError):
         drives.advance(run_id)
-    assert len(agents.asks) == 2, "an error that was told does not keep the run from being tried again"
+    assert len(agents.asks) == 2, "an error that was reported does not keep the run from being tried again"
 
 
 def test_an_error_that_nobody_waited_for_is_raised_by_the_next_call(project: Project, agents: Any) -> None:

@@ -35,7 +35,7 @@ def with_budget(project: Project, **limits: float) -> None:
     project.configure(f"[budget]\n{rows}")
 
 
-def test_what_an_answer_cost_stands_in_the_journal_and_adds_up_by_role(project: Project) -> None:
+def test_what_an_answer_cost_is_in_the_journal_and_adds_up_by_role(project: Project) -> None:
     project.use("builder", paid(build()))
     view = project.run()
     assert view.status == "APPROVED"

@@ -98,7 +98,7 @@ def test_models_behind_the_wire_take_a_task_to_its_end_and_the_journal_says_what
 
 
 class Hasty(Models):
-    """A reviewer that cites what it never opened, and opens it when it is told."""
+    """A reviewer that cites what it never opened, and opens it when the re-ask names it."""
 
     def judge(self, request: Request) -> Reply:
         tree = re.search("sha256:[0-9a-f]{64}", request.words)
@@ -130,7 +130,7 @@ def test_a_judge_that_never_opened_what_it_cites_is_asked_again(project: Project
     assert view.status == "APPROVED"
 
 
-def test_what_a_runner_does_not_tell_is_not_held_against_it(project: Project) -> None:
+def test_what_a_runner_does_not_report_is_not_held_against_it(project: Project) -> None:
     """The tester is a function: nobody knows what it opened."""
     assert project.run().status == "APPROVED"
     assert view_answers(project)["tester"].get("opened") is None

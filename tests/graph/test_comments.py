@@ -66,7 +66,7 @@ def finish(project: Project, run_id: str) -> None:
     assert views[-1].status == "APPROVED"
 
 
-def told(ask: Ask) -> list[str]:
+def given(ask: Ask) -> list[str]:
     """Return the comments in an assignment."""
     block = ask.prompt.partition("## Comments on lines")[2].partition("</data>")[0]
     return [line.removeprefix("| ") for line in block.split("\n") if line.startswith("| ")]
@@ -92,7 +92,7 @@ def test_a_comment_goes_to_the_build_role_with_its_next_assignment_once(waiting:
     project.runners["builder"] = Scripted([progress, build()])
     finish(project, run_id)
     with_them, after = project.asks("builder")
-    assert told(with_them) == [
+    assert given(with_them) == [
         f"ada on attempt 1: src/greeting.txt:1 {TEXT}",
         "ada on attempt 1: src/other file.txt two lines and <b>",
     ]
@@ -110,7 +110,7 @@ def test_a_refused_answer_is_asked_for_again_with_the_comments_of_its_assignment
     project.runners["builder"] = Scripted(["no envelope", build()])
     finish(project, run_id)
     first, again = project.asks("builder")
-    assert told(first) == told(again) != []
+    assert given(first) == given(again) != []
 
 
 class Killed(BaseException):
@@ -154,7 +154,7 @@ def test_wherever_a_process_is_killed_each_comment_is_given_once_and_the_journal
         assert project.drive(run_id, tester=answer(project, run_id)).status == "APPROVED"
     else:
         finish(project, run_id)
-    asks = [told(ask) for ask in project.asks("builder")]
+    asks = [given(ask) for ask in project.asks("builder")]
     assert [len(rows) for rows in asks] == [0, 1], "what came after the dispatch goes with the next one"
     assert len(project.entries("comment")) == len(comments(project.root, run_id))
     assert whole(project)
@@ -169,7 +169,7 @@ def test_a_comment_can_be_written_while_the_run_is_driven(project: Project, monk
     project.runners["builder"] = Scripted([meanwhile])
     monkeypatch.setattr(kept, "MAX_GIVEN", 1)
     assert project.run().status == "APPROVED"
-    assert [len(told(ask)) for ask in project.asks("builder")] == [0, 1]
+    assert [len(given(ask)) for ask in project.asks("builder")] == [0, 1]
     assert whole(project)
 
 
@@ -193,7 +193,7 @@ def test_where_a_person_reviews_no_assignment_of_the_build_role_holds_comments(
     write(project, run_id)
     project.drive(run_id, tester=answer(project, run_id))
     assert project.asks("builder")[-1].attempt == 2
-    assert told(project.asks("builder")[-1]) == []
+    assert given(project.asks("builder")[-1]) == []
 
 
 REFUSED: list[tuple[str, dict[str, Any]]] = [
@@ -255,13 +255,13 @@ def test_a_comment_that_was_changed_or_whose_line_is_gone_is_found_by_verificati
 
 
 @pytest.mark.long
-def test_a_journal_that_cannot_be_written_is_told_and_the_comment_is_completed_later(
+def test_a_journal_that_cannot_be_written_is_reported_and_the_comment_is_completed_later(
     waiting: tuple[Project, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project, run_id = waiting
 
     def full(*_arguments: object) -> None:
-        raise JournalUnwritten("JRN733", "no room", path=project.root)
+        raise JournalUnwritten("JRN733", "no space", path=project.root)
 
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "extend", full)

@@ -64,10 +64,10 @@ def test_a_damaged_run_is_one_problem_and_the_whole_journal_is_still_checked(pro
         assert f".interlock/runs/{second}" in caught.value.fix
         assert "\n" not in caught.value.message
 
-    told: dict[str, RunDamagedError] = {}
-    views = kept_views(project.root, told.__setitem__)
+    damaged: dict[str, RunDamagedError] = {}
+    views = kept_views(project.root, damaged.__setitem__)
     assert {run: view.head for run, view in views.items()} == {first: head}
-    assert list(told) == [second]
+    assert list(damaged) == [second]
 
     found = verify_journal(project.root)  # the lines of the reservations are no run
     assert [(item.code, item.field) for item in found.problems] == [("RUN604", second)]

@@ -41,7 +41,7 @@ def test_the_newest_ticket_run_is_the_one_that_was_made_last(tmp_path: Path) -> 
     assert find_ticket_run(tmp_path, "T-1") == "a"
 
 
-def test_who_begins_a_second_run_of_a_ticket_is_told_of_the_open_one(tmp_path: Path) -> None:
+def test_the_answer_to_a_second_run_of_a_ticket_names_the_open_one(tmp_path: Path) -> None:
     tickets = Tickets(tmp_path)
     assert tickets.begin("T-1", "a")["reason"] == "Run a has begun."
     assert "Run a of T-1 is open too, in fetch_ticket" in tickets.begin("T-1", "b")["reason"]

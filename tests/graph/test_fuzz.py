@@ -31,7 +31,7 @@ EMPTY: dict[str, tuple[str, ...]] = {"screenshots": (), "a11y": (), "console": (
 
 
 class CrashError(Exception):
-    """Stands for a process that dies while an agent is asked."""
+    """Simulates a process that dies while an agent is asked."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class World:
         return [name for name in self.judges if name.startswith("review")]
 
     def content(self) -> str:
-        """Return what tells apart the trees of this project: the digest of every file in scope."""
+        """Return what distinguishes the trees of this project: the digest of every file in scope."""
         digest = hashlib.sha256()
         for path in sorted((self.root / "src").rglob("*")):
             if path.is_file() and path.name != "back.txt":
@@ -67,7 +67,7 @@ class World:
         return digest.hexdigest()
 
     def command_passes(self, gate: str) -> bool:
-        """Say what the command of a gate would find."""
+        """Return what the command of a gate would find."""
         path = self.root / WORK
         return path.exists() and gate.lower() in path.read_text().splitlines()
 
@@ -253,7 +253,7 @@ TRICKS = (
 )  # fmt: skip
 
 
-def play(world: World, seed: int) -> RunView | None:
+def run_world(world: World, seed: int) -> RunView | None:
     """Run a world to its end, through every crash; None when the run was stopped for forged records."""
     task = task_from_mapping(
         {"task_id": "FUZZ-1", "task": "Work", "gates_required": list(world.gates), "scope": ["src/**"],
@@ -322,7 +322,7 @@ def run_seeds(base: Path, seeds: range) -> Counter[str]:
         root = base / str(seed)
         world = make_world(root, seed)
         try:
-            view = play(world, seed)
+            view = run_world(world, seed)
             ends["stopped" if view is None else judge_end(world, view)] += 1
         except BaseException as error:
             error.add_note(f"seed {seed}")
@@ -344,14 +344,14 @@ def test_no_random_run_ends_approved_without_deserving_it_or_fails_to_end(tmp_pa
 def test_honest_agents_of_any_roster_and_budget_end_approved(tmp_path: Path, count: int) -> None:
     for seed in range(count):
         world = make_world(tmp_path / str(seed), seed, honesty=1.0)
-        view = play(world, seed)
+        view = run_world(world, seed)
         assert view is not None
         assert judge_end(world, view) == "APPROVED"
 
 
 def test_the_oracle_finds_an_approval_that_is_not_deserved(tmp_path: Path) -> None:
     world = make_world(tmp_path / "w", 1, honesty=1.0)
-    view = play(world, 1)
+    view = run_world(world, 1)
     assert view is not None
     (tmp_path / "w" / WORK).write_text("another text\n")
     with pytest.raises(AssertionError):

@@ -9,8 +9,8 @@ import pytest
 
 from interlock.agents import Ask
 from interlock.graph import HandOver, hand_overs, kept_file, remove
+from interlock.graph.task import hand_over_writer, nodes
 from interlock.graph.task import hand_overs as kept
-from interlock.graph.task import keeping, nodes
 from tests.graph.conftest import Project, Scripted, build
 
 OLD = "old greeting\n"
@@ -98,7 +98,7 @@ def test_ignored_private_large_and_binary_files_and_links_are_named_and_not_kept
         return build()(ask)
 
     project.runners["builder"] = Scripted([more])
-    monkeypatch.setattr(keeping, "MAX_RUN_BYTES", 6)
+    monkeypatch.setattr(hand_over_writer, "MAX_RUN_BYTES", 6)
     (project.root / ".gitignore").write_text("ignored.txt*\n")
     run_id, found = run(project)
     assert {path.removeprefix("src/"): item.why for path, item in found["base"].left_out.items()} == {
@@ -118,7 +118,7 @@ def test_ignored_private_large_and_binary_files_and_links_are_named_and_not_kept
 
 @pytest.mark.long
 def test_what_does_not_fit_any_more_is_named(two_rounds: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "MAX_RUN_BYTES", 30)
+    monkeypatch.setattr(hand_over_writer, "MAX_RUN_BYTES", 30)
 
     def long(ask: Ask) -> str:
         (Path(ask.root) / "src/long.txt").write_text("x" * 31)
@@ -212,7 +212,7 @@ def test_the_record_of_a_hand_over_that_was_cut_off_stays_the_first(
         pass
 
     def killed(*arguments: object) -> None:
-        keeping.keep_hand_over(*arguments)  # type: ignore[arg-type]
+        hand_over_writer.keep_hand_over(*arguments)  # type: ignore[arg-type]
         raise Killed
 
     monkeypatch.setattr(nodes, "keep_hand_over", killed)

@@ -27,8 +27,8 @@ from interlock.graph.task.machine import (
     judges,
     objections,
     outcome_of,
+    recheck,
     route,
-    standing,
     tally,
     waived,
 )
@@ -78,13 +78,13 @@ def subsets(items: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     return chain.from_iterable(combinations(items, size) for size in range(len(items) + 1))
 
 
-Told: TypeAlias = tuple[Outcome, tuple[str, ...], tuple[str, ...]]
+Facts: TypeAlias = tuple[Outcome, tuple[str, ...], tuple[str, ...]]
 """What comes of an answer: its outcome, the gates that it certifies, and those that its reasons name."""
 
-ANSWERS: dict[tuple[tuple[str, ...], str, Status, frozenset[str]], frozenset[Told]] = {}
+ANSWERS: dict[tuple[tuple[str, ...], str, Status, frozenset[str]], frozenset[Facts]] = {}
 
 
-def answers(role_name: str, current: Status, held: frozenset[str], rows: Table = DEFAULT) -> frozenset[Told]:
+def answers(role_name: str, current: Status, held: frozenset[str], rows: Table = DEFAULT) -> frozenset[Facts]:
     """Return what can come of any answer of a role: outcome, the gates that it would certify, those that it fails.
 
     Every status, every set of claimed gates, with and without evidence, with and without each fail reason.
@@ -95,7 +95,7 @@ def answers(role_name: str, current: Status, held: frozenset[str], rows: Table =
     protocol, gates = rows.protocol, rows.gates
     role = protocol.roles[role_name]
     reasons: list[tuple[str, ...]] = [(), *((f"{gate}: a fault",) for gate in gates)]
-    found: set[Told] = set()
+    found: set[Facts] = set()
     for status, passed, evidence, fails in product(STATUSES, subsets(gates), (FULL, EMPTY), reasons):
         text = render(
             Envelope(
@@ -119,7 +119,7 @@ def answers(role_name: str, current: Status, held: frozenset[str], rows: Table =
 
 @dataclass(frozen=True)
 class World:
-    """One state: where the task stands, what was judged, and what an adversary has done."""
+    """One state: the status of the task, what was judged, and what an adversary has done."""
 
     status: Status | None = None
     tree: int = 0
@@ -241,7 +241,7 @@ def judging_moves(world: World, tables: Table) -> Iterator[World]:
         elif name in protocol.roles and name not in rows:
             yield from judge(world, protocol.roles[name], held, tables)
     count = tally(names, rows, world.attempt, world.excused)
-    found = standing(
+    found = recheck(
         protocol, tables.gates, rows, attempt=world.attempt, handed_over=str(world.handed), present=str(world.tree),
         swapped=lambda _files: world.swapped, last=world.status == "READY_FOR_REVIEW", excused=world.excused,
         waivers=world.waivers(),
@@ -361,7 +361,7 @@ def test_only_a_pass_of_its_own_certifier_or_a_waiver_for_this_tree_and_nobodys_
                 passed = any(gate.id in row["gates"] and row["role"] in certifiers for row in on)
                 passed &= not any(gate.id in row["failed"] for row in now)  # type: ignore[typeddict-item]
                 assert (gate.id in certified(protocol, rows, 1, "t", excused)) == passed
-                found = standing(
+                found = recheck(
                     protocol, ("GATE-MSG-STRICT", gate.id), rows, attempt=1, handed_over="t", present=present,
                     swapped=lambda _files: False, last=True, excused=excused,
                     waivers={} if until is None else {gate.id: until, "GATE-MSG-STRICT": until},

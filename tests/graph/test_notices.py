@@ -1,4 +1,4 @@
-"""What people are told of a run: each thing once, by whoever drives it, and never at the run's expense."""
+"""The notifications of a run: each thing once, by whoever drives it, and never at the run's expense."""
 
 import json
 import sqlite3
@@ -20,25 +20,25 @@ from tests.graph.ticket import walk
 from tests.notify.conftest import program, unsent
 from tests.table import each_row
 
-TABLE = '[notify]\ncommand = ["./tell.sh"]\n'
+TABLE = '[notify]\ncommand = ["./notify.sh"]\n'
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Return a project in which people are told, and no sender is started by itself."""
+    """Return a project that notifies people, and in which no sender is started by itself."""
     return notifying(make_project(tmp_path / "hello"), monkeypatch)
 
 
 def notifying(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Let people be told."""
+    """Configure notifications."""
     unsent(monkeypatch)
     project.configure(TABLE)
-    program(project.root / "tell.sh")
+    program(project.root / "notify.sh")
     return project
 
 
-def said(root: Path) -> list[tuple[str, str, str]]:
-    """Return what people are told: event, why, and about which run, in the order in which it happened."""
+def queued(root: Path) -> list[tuple[str, str, str]]:
+    """Return the notifications that are queued: event, why, and about which run, in the order in which it happened."""
     with closing(sqlite3.connect(root / ".interlock/notify.sqlite")) as db:
         rows = [json.loads(row) for (row,) in db.execute("SELECT row FROM event ORDER BY rowid")]
     assert all(row["text"] and row["title"] and row["next"].startswith("interlock ") for row in rows)
@@ -57,7 +57,7 @@ RUN = "HELLO-001.1"
 APPROVED = ("ended", "approved", RUN)
 
 
-def test_each_event_of_a_run_is_told_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_event_of_a_run_is_notified_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def waiver(project: Project) -> None:
         answered(project, project.run(), "accept")
 
@@ -82,29 +82,29 @@ def test_each_event_of_a_run_is_told_with_its_reason(tmp_path: Path, monkeypatch
         "twice": ({"builder": Scripted(["no envelope", "no envelope", build()])}, Project.run, [("ended", "approved")]),
         "an agent": ({"builder": Scripted(["no envelope"])}, Project.run, [("refused", "agent"), ("waits", "blocked")]),
     }  # fmt: skip
-    for name, (runners, act, told) in cases.items():
+    for name, (runners, act, expected) in cases.items():
         project = notifying(make_project(tmp_path / name), monkeypatch)
         project.runners |= runners
         with suppress(RunnerError):
             act(project)
-        found = said(project.root) if (project.root / ".interlock/notify.sqlite").exists() else []
-        assert found == [(event, why, RUN) for event, why in told], name
+        found = queued(project.root) if (project.root / ".interlock/notify.sqlite").exists() else []
+        assert found == [(event, why, RUN) for event, why in expected], name
 
 
-def test_a_run_that_is_taken_on_tells_nothing_twice_and_what_comes_next_once(project: Project) -> None:
+def test_a_run_that_is_taken_on_notifies_nothing_twice_and_what_comes_next_once(project: Project) -> None:
     view = project.waiting("reviewer")
     project.drive(view.run_id)
-    assert said(project.root) == [("waits", "review", RUN)]
+    assert queued(project.root) == [("waits", "review", RUN)]
     (waiting,) = project.drive(view.run_id).waiting
     names = ("run_id", "task_id", "role", "attempt", "turn", "reask", "step", "prompt", "system", "tree", "evidence",
              "reports_dir")  # fmt: skip
     ask = Ask(root=str(project.root), **{name: waiting.request[name] for name in names})
     project.drive(view.run_id, reviewer=reviewing(ask))
     project.drive(view.run_id)
-    assert said(project.root) == [("waits", "review", RUN), APPROVED]
+    assert queued(project.root) == [("waits", "review", RUN), APPROVED]
 
 
-def test_a_run_is_told_of_as_it_was_configured_when_it_began(project: Project) -> None:
+def test_notifications_of_a_run_are_configured_when_it_begins(project: Project) -> None:
     owned = project.root / "owned"
 
     def rewriting(ask: Ask) -> str:
@@ -131,17 +131,17 @@ def test_trouble_with_notifications_changes_nothing_in_a_run(
         path.parent.mkdir()
         path.write_bytes(b"x" * 4096)
     else:
-        program(project.root / "tell.sh", "#!/bin/sh\nexit 1\n")
+        program(project.root / "notify.sh", "#!/bin/sh\nexit 1\n")
     assert project.run().status == "APPROVED"
 
 
 def test_a_removed_run_leaves_nothing_behind(project: Project) -> None:
     project.run()
     remove(project.root, RUN)
-    assert said(project.root) == []
+    assert queued(project.root) == []
 
 
-def test_the_end_of_a_ticket_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_ticket_is_notified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     unsent(monkeypatch)
     root = walk.make_project(tmp_path / "shop")
     with (root / "interlock.toml").open("a") as file:
@@ -152,10 +152,10 @@ def test_the_end_of_a_ticket_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     tickets.begin("SHOP-8", "run-2")
     for _ in range(3):
         tickets.submit_payload("run-2", tickets.ticket("run-2")["revision"], {})
-    assert said(root) == [("ended", "complete", "ticket:run-1"), ("ended", "blocked", "ticket:run-2")]
+    assert queued(root) == [("ended", "complete", "ticket:run-1"), ("ended", "blocked", "ticket:run-2")]
 
 
-def test_a_person_who_holds_a_file_is_told_who_asks_for_it_and_an_agent_is_not(project: Project) -> None:
+def test_a_person_who_holds_a_file_is_notified_of_a_request_and_an_agent_is_not(project: Project) -> None:
     ada = open_reservations(str(project.root), "cli")
     assert ada.caller.kind == "person"
     ada.reserve_files(["src/a"])
@@ -165,4 +165,4 @@ def test_a_person_who_holds_a_file_is_told_who_asks_for_it_and_an_agent_is_not(p
     assert negotiate(bob, "src/a", "for a fix", "urgent", wait_seconds=0.01)["thread_id"] == asked["thread_id"]
     assert negotiate(bob, "src/b", "for a fix", "normal")["status"] == "pending"
     assert negotiate(bob, "src/free", "for a fix", "normal")["status"] == "free"
-    assert said(project.root) == [("waits", "negotiation", asked["thread_id"])]
+    assert queued(project.root) == [("waits", "negotiation", asked["thread_id"])]

@@ -107,12 +107,12 @@ def test_a_correction_is_a_new_attempt_and_no_round_of_rework(objected: tuple[Pr
     with pytest.raises(TaskError):  # the roster's tester would have nothing to certify
         decide(project, view, "correct", task=replace(project.task, gates_required=gates))
     decide(project, view, "correct", task=replace(project.task, task="Write hello", scope=("src/*",)))
-    retold = Scripted([lambda ask: build()(ask).replace("Write the greeting", "Write hello")])
-    project.runners["builder"] = retold
+    corrected = Scripted([lambda ask: build()(ask).replace("Write the greeting", "Write hello")])
+    project.runners["builder"] = corrected
     view = project.drive(view.run_id)
     assert (view.task.task, view.task.scope) == ("Write hello", ("src/*",))
-    assert "Write hello" in retold.asks[0].prompt
-    assert retold.asks[0].attempt == 2
+    assert "Write hello" in corrected.asks[0].prompt
+    assert corrected.asks[0].attempt == 2
     line = project.entries("objection_answered")[0].data
     assert line["task"]["task"] == "Write hello"
 
@@ -148,13 +148,13 @@ def test_a_judges_objection_is_a_plain_fail(project: Project) -> None:
     assert view.values["cause"] != "objection"
 
 
-def test_the_second_of_two_answers_is_told_of_the_first(objected: tuple[Project, RunView]) -> None:
+def test_the_refusal_of_a_second_answer_names_the_first(objected: tuple[Project, RunView]) -> None:
     project, view = objected
     decide(project, view, "accept")
     for _ in ("before the run goes on", "when it asks the next question"):
-        with pytest.raises(QuestionError, match="ada answered `accept`") as told:
+        with pytest.raises(QuestionError, match="ada answered `accept`") as refused:
             decide(project, view, "refuse", by="bob", reason="no")
-        assert told.value.code == "RUN641"
+        assert refused.value.code == "RUN641"
         assert project.drive(view.run_id).question is not None
     assert project.entries("objection_answered")[0].data["by"] == "ada"
 

@@ -7,7 +7,7 @@ import pytest
 
 from interlock.agents.ask import Ask
 from interlock.agents.changes import ChangedFile
-from interlock.graph.task.changes import as_told, diffs_outside
+from interlock.graph.task.changes import diffs_outside, visible_changes
 from interlock.graph.task.state import Outside
 from interlock.redaction import redactor_for
 from tests.graph.conftest import Project, Scripted, build
@@ -34,12 +34,12 @@ def test_no_private_file_is_shown_to_any_reviewer(root: Path) -> None:
     assert {path for path, diff in diffs.items() if "not shown" in diff} == set(PRIVATE)
 
 
-def test_somebody_outside_is_told_how_many_private_files_changed_and_not_which(root: Path) -> None:
+def test_a_remote_reader_gets_the_number_of_private_changes_and_no_names(root: Path) -> None:
     files = [ChangedFile(path, "changed", in_scope=path == ".env", diff="x") for path in (*PUBLIC, *PRIVATE)]
-    told = as_told(root, files)
-    assert [file.path for file in told] == [*PUBLIC, "3 files that are not shown to you"]
-    assert told[-1].diff == ""
-    assert as_told(root, files[:3]) == files[:3]
+    visible = visible_changes(root, files)
+    assert [file.path for file in visible] == [*PUBLIC, "3 files that are not shown to you"]
+    assert visible[-1].diff == ""
+    assert visible_changes(root, files[:3]) == files[:3]
 
 
 def test_an_assignment_holds_no_key_and_no_private_file_from_outside_the_scope(

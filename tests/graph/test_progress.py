@@ -56,9 +56,9 @@ def test_a_full_file_loses_its_older_half_and_positions_stay_true(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "MAX_BYTES", 2000)
-    told, positions, path = writer(store), [0], store.folder / "progress.jsonl"
+    notices, positions, path = writer(store), [0], store.folder / "progress.jsonl"
     for number in range(200):
-        told.write(asking(number))
+        notices.write(asking(number))
         assert path.stat().st_size <= 2000
         positions.append(progress_since(store.root, RUN, positions[-1])[1])
     oldest = numbers(progress_since(store.root, RUN)[0])[0]
@@ -71,11 +71,11 @@ def test_a_full_file_loses_its_older_half_and_positions_stay_true(
 
 def test_of_working_only_some_are_written_for_each_role_and_all_are_passed_on(store: RunStore) -> None:
     at, passed = [0.0], list[Any]()
-    tell = writer(store, lambda: at[0]).telling(passed.append)
+    notice = writer(store, lambda: at[0]).writing(passed.append)
     for tick in range(100):
         at[0] = tick / 50
         for role in ("builder", "tester"):
-            tell({"kind": "working", "role": role, "tool": "", "calls": tick})
+            notice({"kind": "working", "role": role, "tool": "", "calls": tick})
     rows, _ = progress_since(store.root, RUN)
     assert len(passed) == 200
     assert [row["role"] for row in rows].count("tester") == [row["role"] for row in rows].count("builder") <= 8
@@ -108,16 +108,16 @@ def test_a_fragment_or_what_another_wrote_is_passed_over(store: RunStore, left: 
 
 def test_a_file_that_cannot_be_written_stops_nothing(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     passed = list[Any]()
-    tell = writer(store).telling(passed.append)
-    tell(asking(0))
+    notice = writer(store).writing(passed.append)
+    notice(asking(0))
     whole = os.write
     with monkeypatch.context() as full:
         full.setattr(os, "write", lambda fd, data: whole(fd, data[: len(data) // 2]))  # pyright: ignore[reportUnknownArgumentType, reportUnknownLambdaType]
-        tell(asking(1))
-    tell({"kind": "asking", "number": object()})
+        notice(asking(1))
+    notice({"kind": "asking", "number": object()})
     (store.folder / "progress.jsonl").rename(store.folder / "moved")
     (store.folder / "progress.jsonl").symlink_to("moved")
-    tell(asking(2))
+    notice(asking(2))
     assert len(passed) == 4
     assert progress_since(store.root, RUN) == ([], 0)
     (store.folder / "moved").rename(store.folder / "progress.jsonl")
@@ -129,7 +129,7 @@ def failing(ask: Any) -> str:
     return "nothing"
 
 
-def test_a_drive_in_the_background_writes_what_its_watcher_is_told(project: Project) -> None:
+def test_a_drive_in_the_background_writes_what_its_watcher_gets(project: Project) -> None:
     steps = list[dict[str, Any]]()
     agents = (f'[agents.{role}]\nrunner = "python:{__name__}:failing"' for role in ("builder", "tester", "reviewer"))
     project.configure("\n".join(agents))

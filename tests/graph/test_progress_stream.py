@@ -1,4 +1,4 @@
-"""What runners tell while they work reaches whoever drives the run at once, also from agents side by side."""
+"""What runners report while they work reaches whoever drives the run at once, also from agents side by side."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,14 +26,14 @@ def passing(gate: str) -> Answer:
 def test_two_agents_side_by_side_are_seen_at_work_before_either_has_answered(project: Project) -> None:
     (project.root / "interlock.toml").write_text(TWO_QA)
     seen = {"tester": Event(), "linter": Event()}
-    told: list[tuple[str, str]] = []
+    steps: list[tuple[str, str]] = []
 
     def at_work(answer: Answer) -> Any:
-        """Say that the work began, and end it only when both were seen at it."""
+        """Report that the work began, and end it only when both were seen at it."""
 
         def runner(ask: Ask) -> str:
             step = {"kind": "working", "role": ask.role, "tool": "read_file a", "calls": 1, "tokens": 7}
-            thread = Thread(target=ask.notice, args=(step,))  # a model's client may tell from a thread of its own
+            thread = Thread(target=ask.notice, args=(step,))  # a model's client may report from a thread of its own
             thread.start()
             thread.join()
             assert all(event.wait(WAIT_SECONDS) for event in seen.values()), "a notice came only after the work"
@@ -42,7 +42,7 @@ def test_two_agents_side_by_side_are_seen_at_work_before_either_has_answered(pro
         return runner
 
     def notice(step: Mapping[str, Any]) -> None:
-        told.append((step["kind"], step.get("role", "")))
+        steps.append((step["kind"], step.get("role", "")))
         if step["kind"] == "working":
             seen[step["role"]].set()
 
@@ -52,11 +52,11 @@ def test_two_agents_side_by_side_are_seen_at_work_before_either_has_answered(pro
     view = drive(run_id, root=Path(project.root), runners=runners, notice=notice)
     assert view.status == "APPROVED"
     both = {("working", "tester"), ("working", "linter")}
-    first_answer = min(told.index(("answered", name)) for name in seen)
-    assert both <= set(told[:first_answer])
+    first_answer = min(steps.index(("answered", name)) for name in seen)
+    assert both <= set(steps[:first_answer])
 
 
-def test_what_a_role_spent_is_told_with_its_answer(project: Project) -> None:
+def test_what_a_role_spent_is_reported_with_its_answer(project: Project) -> None:
     steps: list[Mapping[str, Any]] = []
     run_id = project.start()
     drive(run_id, root=project.root, runners=project.runners, notice=steps.append)
@@ -64,4 +64,4 @@ def test_what_a_role_spent_is_told_with_its_answer(project: Project) -> None:
     assert [step["role"] for step in answers] == ["builder", "tester", "reviewer"]
     for step in answers:
         assert step["seconds"] >= 0
-        assert (step["usage"], step["model"]) == (None, ""), "a bare text tells nothing but how long it took"
+        assert (step["usage"], step["model"]) == (None, ""), "a bare text reports nothing but how long it took"

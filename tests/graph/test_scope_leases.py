@@ -38,13 +38,13 @@ def held(project: Project) -> dict[str, str]:
 
 @dataclass
 class Steps:
-    """What a drive told, and a way to wait for one kind of it."""
+    """The steps that a drive reported, and a way to wait for one kind of it."""
 
     rows: list[Step] = field(default_factory=list[Step])
     seen: dict[str, threading.Event] = field(default_factory=dict[str, threading.Event])
 
-    def __call__(self, *told: Any) -> None:
-        step: Step = told[-1]
+    def __call__(self, *given: Any) -> None:
+        step: Step = given[-1]
         self.rows.append(step)
         self.seen.setdefault(step["kind"], threading.Event()).set()
 
@@ -123,12 +123,12 @@ def test_a_scope_that_cannot_be_reserved_is_an_error_with_a_fix(project: Project
     assert view_run(run_id, root=project.root).phase == "new"
 
 
-# -- the line ----------------------------------------------------------------------------------------------------------
+# -- the wait queue ----------------------------------------------------------------------------------------------------
 
 
 def test_a_run_whose_files_are_held_waits_says_for_whom_and_goes_on(project: Project) -> None:
     holder = other(project)
-    (lease,) = holder.reserve_files(["src/greeting.txt"], "mends it")["reservations"]
+    (lease,) = holder.reserve_files(["src/greeting.txt"], "fixes it")["reservations"]
     steps, views = Steps(), list[RunView]()
     run_id = project.start()
     thread = threading.Thread(
@@ -167,7 +167,7 @@ Worlds = Callable[..., tuple[World, Callable[[str], ScopeLeases]]]
 
 @pytest.fixture
 def world_of(monkeypatch: pytest.MonkeyPatch) -> Worlds:
-    """Give the maker of a world whose clock stands still, and of runs in it."""
+    """Give the maker of a world whose clock is stopped, and of runs in it."""
     monkeypatch.setattr(ScopeLeases, "_drain", kept)
 
     def made(*patterns: str) -> tuple[World, Callable[[str], ScopeLeases]]:
@@ -186,7 +186,7 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def test_a_long_wait_tells_again_and_keeps_its_place(world_of: Worlds) -> None:
+def test_a_long_wait_reports_again_and_keeps_its_place(world_of: Worlds) -> None:
     world, run = world_of()
     holder = world.agent("holder")
     (lease,) = holder.reserve_files(["src/a"])["reservations"]
@@ -258,13 +258,13 @@ def test_a_run_that_would_close_a_circle_gives_up_what_it_holds_and_waits(world_
     theirs.reserve_files(["src/x"])
     assert codes(theirs.reserve_files(["docs/x"], wait_seconds=1)) == ["RSV201"]
 
-    def tell(step: Step) -> None:
+    def notice(step: Step) -> None:
         steps(step)
         if step["kind"] == "queued" and any(row["code"] == "RSV204" for row in world.events("lease_refused")):
             assert [row.pattern for row in world.leases() if row.agent == "theirs"] == ["src/x", "docs/x"]
             theirs.release_all()
 
-    with mine.held(tell):
+    with mine.held(notice):
         assert {row.agent for row in world.leases()} == {"run:T.1"}
     assert steps.kinds() == ["queued", "queued", "unqueued"]
 
@@ -339,7 +339,7 @@ def test_leases_live_through_a_turn_that_is_longer_than_they_are(world_of: World
     assert steps.kinds() == []
 
 
-def test_a_run_that_slept_past_its_lease_is_told_once_who_has_its_files(world_of: Worlds) -> None:
+def test_a_run_that_slept_past_its_lease_gets_one_notice_of_who_has_its_files(world_of: Worlds) -> None:
     world, run = world_of()
     mine, steps = run("T.1"), Steps()
     with mine.held(steps):
@@ -359,7 +359,7 @@ def test_a_command_that_waits_says_for_whom_and_an_interrupt_gives_up_its_place(
     root = tmp_path / "project"
     task = greeting_project(root)
     holder = open_reservations(str(root), "mcp", name="other")
-    assert holder.reserve_files(["src/**"], "mends it")["errors"] == []
+    assert holder.reserve_files(["src/**"], "fixes it")["errors"] == []
     command = [sys.executable, "-m", "interlock", "run", str(task), "--root", str(root)]
     with subprocess.Popen(command, cwd=REPO, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
         assert running.stderr is not None

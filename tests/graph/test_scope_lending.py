@@ -82,8 +82,8 @@ def test_a_request_for_a_lent_file_goes_to_whoever_works_in_it(project: Project)
     assert asked["status"] == "pending"
     keep_files(view_run(run_id, root=project.root), root=project.root, worker="builder")
     thread = str(asked["thread_id"])
-    told = other(project, "builder").respond_to_release(thread, "release", "src/greeting.txt")
-    assert told["status"] == "released"
+    released = other(project, "builder").respond_to_release(thread, "release", "src/greeting.txt")
+    assert released["status"] == "released"
 
 
 def _leases(project: Project) -> list[Any]:
@@ -107,7 +107,7 @@ def test_looking_after_a_waiting_run_renews_what_it_holds(project: Project) -> N
 
 def test_beginning_a_task_whose_files_are_held_says_for_whom_it_waits(project: Project) -> None:
     holder = other(project)
-    holder.reserve_files(["src/greeting.txt"], "mends it")
+    holder.reserve_files(["src/greeting.txt"], "fixes it")
     call = server_of(project)
     task = {
         "task_id": "HELLO-001", "task": "Write the greeting", "gates_required": list(project.task.gates_required),
@@ -136,7 +136,7 @@ def test_an_answer_that_cannot_be_taken_since_others_hold_the_files_is_not_lost_
     assert [item.role for item in drives.advance(run_id, answers={"builder": text}).waiting] == ["tester"]
 
 
-def test_a_process_that_drives_a_run_stands_for_it_even_where_an_earlier_one_still_runs(project: Project) -> None:
+def test_the_process_that_drives_a_run_represents_it_even_where_an_earlier_one_still_runs(project: Project) -> None:
     """Else the files would be free once the earlier process ends, in the middle of the work."""
     run_id = waiting_run(project)
     rows: list[tuple[int | None, str]] = []
@@ -152,7 +152,7 @@ def test_a_process_that_drives_a_run_stands_for_it_even_where_an_earlier_one_sti
     with store.transaction() as tx:
         agent = tx.agent("run:HELLO-001.1")
         assert agent is not None
-        assert agent.pid is None, "while it waits no process stands for it"
+        assert agent.pid is None, "while it waits no process represents it"
         parent = other(project).caller
         tx.put_agent(replace(agent, pid=parent.pid, started=parent.started))
     text = answer(project, view_run(run_id, root=project.root))

@@ -108,7 +108,7 @@ def test_what_a_command_writes_and_what_is_in_scope_does_not_count(root: Path, c
 
 @pytest.mark.parametrize("command", ['["sh", "-e", "check.sh"]', '["sh", "-c", "sh ./check.sh"]', '["make", "-s"]'])
 def test_a_script_that_the_builder_changes_passes_nothing(project: Project, command: str) -> None:
-    """Whatever stands before the script, and though make alone names it."""
+    """Whatever precedes the script, and though make alone names it."""
     config = project.root / "interlock.toml"
     config.write_text(config.read_text().replace('["sh", "check.sh"]', command))
     (project.root / "Makefile").write_text("all:\n\tfalse\n")

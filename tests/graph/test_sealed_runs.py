@@ -1,4 +1,4 @@
-"""A run with a sealed gate: frozen at the start, judged by the base, and of held-out checks only counts are told."""
+"""A run with a sealed gate: frozen at the start, judged by the base, and only counts of held-out checks are shown."""
 
 import json
 import subprocess
@@ -127,18 +127,18 @@ def test_held_out_checks_that_changed_meanwhile_judge_nothing(sealed: Project) -
 
 
 @pytest.mark.long
-def test_of_held_out_checks_nothing_but_counts_is_told(sealed: Project) -> None:
+def test_nothing_but_counts_of_held_out_checks_is_shown(sealed: Project) -> None:
     sealed.runners = {"builder": Scripted([working({"src/calc.py": VISIBLE}, {"src/calc.py": VISIBLE + "\n"})])}
     view = sealed.run()
     assert view.status == "BLOCKED"
     reasons = "\n".join(view.values["fail_reasons"])
     assert "1 of 2 held-out checks failed" in reasons
     assert codes_of(sealed) == [["EVD586"], ["EVD586"]]
-    told = [ask.prompt.encode() for ask in sealed.asks("builder")]
+    prompts = [ask.prompt.encode() for ask in sealed.asks("builder")]
     written = [path.read_bytes() for path in (sealed.root / "artifacts").rglob("*") if path.is_file()]
     assert len(written) > 3
-    assert [word for word in (b"31337", b"62674") if any(word in data for data in (*told, *written))] == []
-    assert not any(b"held-outside" in data for data in told)
+    assert [word for word in (b"31337", b"62674") if any(word in data for data in (*prompts, *written))] == []
+    assert not any(b"held-outside" in data for data in prompts)
 
 
 def test_no_run_begins_on_what_an_unapproved_one_left_unless_a_person_accepts_it(sealed: Project) -> None:

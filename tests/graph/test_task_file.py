@@ -49,7 +49,7 @@ def problem(**change: object) -> str:
         ({"agents": {"builder": "remote"}}, "agents.builder", "the text `remote`", "a table"),
     ],
 )
-def test_a_wrong_value_is_told_with_place_found_expected_and_a_fix(
+def test_a_wrong_value_is_reported_with_place_found_expected_and_a_fix(
     change: dict[str, object], place: str, found: str, expected: str
 ) -> None:
     said, _, fix = problem(**change).partition(f"; expected {expected}. ")
@@ -58,14 +58,14 @@ def test_a_wrong_value_is_told_with_place_found_expected_and_a_fix(
 
 
 @pytest.mark.parametrize("key", sorted(GOOD))
-def test_a_missing_key_is_told_with_what_it_should_hold(key: str) -> None:
+def test_a_missing_key_is_reported_with_what_it_should_hold(key: str) -> None:
     with pytest.raises(TaskError) as caught:
         task_from_mapping({name: value for name, value in GOOD.items() if name != key})
     (text,) = caught.value.problems
     assert text.startswith(f"missing key `{key}`; expected ")
 
 
-def test_an_unknown_key_is_told_with_the_nearest() -> None:
+def test_an_unknown_key_is_reported_with_the_nearest() -> None:
     assert "did you mean `page`" in problem(pge="x")
     assert "did you mean `max_reasks`" in problem(run={"max_reask": 1})
 

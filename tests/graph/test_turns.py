@@ -119,7 +119,7 @@ def test_a_turn_that_a_limit_ended_is_blocked_with_the_figure_and_paid(project: 
     assert (row.data["outcome"], row.data["usage"]) == ("spent", FEE.to_json())
 
 
-def test_what_keeps_a_mended_answer_from_its_hand_over_is_told_with_the_first_findings(project: Project) -> None:
+def test_what_keeps_a_fixed_answer_from_its_hand_over_is_among_the_first_findings(project: Project) -> None:
     project.configure("[run]\nmax_reasks = 0\nmax_rework = 0")
 
     def approving(ask: Ask) -> str:

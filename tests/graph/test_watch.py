@@ -55,16 +55,16 @@ def test_who_is_at_work_in_a_driven_run_is_seen_as_its_progress_grows(project: P
 
     with store.locked():
         asking = {"kind": "asking", "role": "builder", "attempt": 1, "reask": 0}
-        told = awaited({"kind": "answered", "role": "builder"}, asking)
-        assert told == [("builder", "at work", STAMP, None)]
-        told = awaited({"kind": "working", "role": "builder", "tool": "Edit", "calls": 1, "tokens": 7})
-        assert told == [("builder", "Edit", STAMP, 7)]
-        told = awaited(
+        rows = awaited({"kind": "answered", "role": "builder"}, asking)
+        assert rows == [("builder", "at work", STAMP, None)]
+        rows = awaited({"kind": "working", "role": "builder", "tool": "Edit", "calls": 1, "tokens": 7})
+        assert rows == [("builder", "Edit", STAMP, 7)]
+        rows = awaited(
             {"kind": "answered", "role": "builder"}, {"kind": "collecting", "role": "tester", "gate": "GATE-X"}
         )
-        assert told == [("GATE-X", "collecting evidence", STAMP, None)]
-        told = awaited({"kind": "collected", "gate": "GATE-X"}, {"kind": "queued", "blockers": []})
-        assert told == [("files", "waits for files that others hold", STAMP, None)]
+        assert rows == [("GATE-X", "collecting evidence", STAMP, None)]
+        rows = awaited({"kind": "collected", "gate": "GATE-X"}, {"kind": "queued", "blockers": []})
+        assert rows == [("files", "waits for files that others hold", STAMP, None)]
         assert awaited({"kind": "unqueued"}, {"kind": "asking"}, {"kind": "working", "tokens": "many"}) == []
     assert watch.look().runs[0]["state"] == "answer"
 

@@ -25,7 +25,7 @@ class LeaseRefusedError(InterlockError):
 def show(request: Request) -> Response:
     """Show the leases of a project."""
     project = site_of(request).project(request.path_params["project"])
-    held = project.standing(fresh=True)
+    held = project.reservations(fresh=True)
     me = ""
     if held is not None:
         with calls(project.root) as mine:
@@ -36,7 +36,7 @@ def show(request: Request) -> Response:
 
 
 def _done(request: Request, project: Project, answer: Mapping[str, Any]) -> Response:
-    project.standing(fresh=True)
+    project.reservations(fresh=True)
     errors: list[Mapping[str, Any]] = answer.get("errors") or []
     if errors:
         first = errors[0]

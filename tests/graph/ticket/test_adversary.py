@@ -114,7 +114,7 @@ def test_a_revision_of_another_kind_is_a_finding_and_changes_nothing(tickets: Ti
 
 
 def test_a_revision_that_counts_the_first_time_counts_when_it_is_repeated(tickets: Tickets) -> None:
-    """JSON does not tell 1 from 1.0."""
+    """JSON does not distinguish 1 from 1.0."""
     tickets.begin("SHOP-7", "run-1")
     first = tickets.submit_payload("run-1", 1.0, PAYLOADS["fetch_ticket"])
     assert tickets.submit_payload("run-1", 1.0, PAYLOADS["fetch_ticket"]) == first
@@ -297,7 +297,7 @@ def test_a_plan_with_a_target_that_is_no_pattern_can_still_be_carried_out_or_is_
         ticket = ticket_of(answer)
         payload = {} if ticket["state"] == "act_via_tools" else PAYLOADS[ticket["state"]]
         answer = tickets.submit({**ticket, "payload": payload})
-    assert "TKT143" not in codes(answer), "the run stands in a stage that it can never leave"
+    assert "TKT143" not in codes(answer), "the run is in a stage that it can never leave"
 
 
 def test_a_gate_that_was_redefined_after_the_run_began_does_not_judge_its_steps(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_a_turn_that_its_limit_ends_hands_nothing_in_and_is_paid_for(tickets: Ti
 
 def test_a_runner_without_an_answer_stops_the_drive_and_the_run_is_kept(tickets: Tickets) -> None:
     def fails(_ask: Ask) -> str:
-        raise RunnerError("no answer", "Mend it.")
+        raise RunnerError("no answer", "Fix it.")
 
     with pytest.raises(RunnerError):
         drive(tickets, fails)
@@ -253,7 +253,7 @@ def test_two_that_begin_a_ticket_at_once_begin_one_run(root: Path) -> None:
     assert len({each.result() for each in begun}) == 1
 
 
-def test_a_damaged_run_stands_in_the_way_of_its_own_ticket_alone(tickets: Tickets, root: Path) -> None:
+def test_a_damaged_run_blocks_its_own_ticket_alone(tickets: Tickets, root: Path) -> None:
     for name in ("SHOP-70.1", "SHOP-7.1"):
         store = TicketStore(root, name)
         store.folder.mkdir(parents=True)
@@ -264,7 +264,7 @@ def test_a_damaged_run_stands_in_the_way_of_its_own_ticket_alone(tickets: Ticket
     assert find_or_begin(tickets, FILE)
 
 
-def test_the_summary_of_a_run_tells_its_cost_by_stage_and_whether_it_is_worked(tickets: Tickets) -> None:
+def test_the_summary_of_a_run_has_its_cost_by_stage_and_whether_it_is_driven(tickets: Tickets) -> None:
     seen: list[dict[str, Any]] = []
 
     def looks(ask: Ask) -> Answer:
@@ -272,11 +272,11 @@ def test_the_summary_of_a_run_tells_its_cost_by_stage_and_whether_it_is_worked(t
         return Answer("{}", Usage(calls=2, input_tokens=30, usd=0.5))
 
     end = drive(tickets, looks)
-    told = ticket_summary(tickets, end.run_id, Limits(calls=9))
+    summary = ticket_summary(tickets, end.run_id, Limits(calls=9))
     assert [(row["driven"], row["usage"]["all"]["calls"]) for row in seen] == [(True, 0), (True, 2), (True, 4)]
-    assert not told["driven"]
-    assert told["usage"]["roles"]["extract_requirements"]["input_tokens"] == 90
-    assert (told["usage"]["all"]["usd"], told["usage"]["all"]["left"]) == (1.5, {"calls": 3})
+    assert not summary["driven"]
+    assert summary["usage"]["roles"]["extract_requirements"]["input_tokens"] == 90
+    assert (summary["usage"]["all"]["usd"], summary["usage"]["all"]["left"]) == (1.5, {"calls": 3})
 
 
 def test_a_run_that_an_agent_of_the_network_owns_is_left_to_it(tickets: Tickets) -> None:
@@ -311,7 +311,7 @@ def test_the_prompt_is_bounded_and_quotes_what_others_wrote_as_data(tickets: Tic
     assert "\n</data>\n# Orders" not in longer
 
 
-def test_each_answer_is_counted_even_where_the_runner_tells_no_cost(tickets: Tickets) -> None:
+def test_each_answer_is_counted_even_where_the_runner_reports_no_cost(tickets: Tickets) -> None:
     given: Sequence[str] = [stage for stage in PAYLOADS if stage != "fetch_ticket"]
 
     def plain(ask: Ask) -> str | Answer:

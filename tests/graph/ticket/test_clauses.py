@@ -96,11 +96,11 @@ def test_no_file_that_an_agent_can_write_moves_a_run(tickets: Tickets, root: Pat
 def test_the_same_ticket_walks_the_same_path_to_the_same_answers(tmp_path: Path) -> None:
     """Governance Design §Deterministic FSM: Same ticket → same workflow path; Reproducible runs."""
 
-    def played(name: str) -> list[Any]:
+    def walk(name: str) -> list[Any]:
         root = make_project(tmp_path / name)
         return [timeless(answer) for answer in walked(Tickets(root), root)]
 
-    one, two = played("one"), played("two")
+    one, two = walk("one"), walk("two")
     assert one == two
     assert [answer["next_state"] for answer in one] == list(STATES[1:])
 
@@ -152,7 +152,7 @@ def test_the_journal_holds_what_was_submitted_by_whom_and_with_which_tool(ticket
     }  # fmt: skip
 
 
-def test_created_at_stands_and_updated_at_is_the_time_of_the_last_attempt(tickets: Tickets, ticket: SentTicket) -> None:
+def test_created_at_stays_and_updated_at_is_the_time_of_the_last_attempt(tickets: Tickets, ticket: SentTicket) -> None:
     """Governance Design §Ticket Schema: `created_at` / `updated_at`: Timestamps."""
     created = ticket["created_at"]
     assert created == tickets.events("run-1")[0].at

@@ -31,7 +31,7 @@ def test_a_minimal_ticket_begins_a_run_and_walks_to_finalize(tickets: Tickets, r
     assert codes(tickets.next_step({**ticket, "payload": {"x": 1}})) == ["TKT113"]
 
 
-def test_the_title_of_a_minimal_ticket_stands_once_it_passed(tickets: Tickets) -> None:
+def test_the_title_of_a_minimal_ticket_is_fixed_once_it_passed(tickets: Tickets) -> None:
     tickets.next_step(MINIMAL_TICKET)
     ticket = {**MINIMAL_TICKET, "state": "extract_requirements", "payload": MINIMAL["extract_requirements"]}
     assert codes(tickets.next_step({**ticket, "title": "Another"})) == ["TKT122"]
@@ -61,7 +61,7 @@ def test_a_minimal_ticket_with_an_old_revision_is_refused_once_and_its_repeat_an
     assert tickets.state("run-123")["revision"] == 3
 
 
-# -- where the fields of a stage stand, and what is refused ----------------------------------------------------------
+# -- where the fields of a stage are, and what is refused ------------------------------------------------------------
 
 
 def walk_to_act(tickets: Tickets) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def walk_to_act(tickets: Tickets) -> dict[str, Any]:
     return ticket | {"state": "act"}
 
 
-def test_the_fields_of_a_stage_may_stand_in_the_ticket_itself(tickets: Tickets, root: Path) -> None:
+def test_the_fields_of_a_stage_may_be_in_the_ticket_itself(tickets: Tickets, root: Path) -> None:
     ticket = walk_to_act(tickets)
     do_the_work(root)
     assert cast("MinimalResponse", tickets.next_step({**ticket, **MINIMAL["act"]}))["next_state"] == "finalize"

@@ -29,7 +29,7 @@ from tests.graph.ticket.walk import STATES, do_the_work, filled, ticket_of, walk
 
 
 class CutOffError(Exception):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 def _cut(*_args: object, **_kwargs: object) -> None:
@@ -85,7 +85,7 @@ def test_a_begin_that_was_cut_off_is_finished_by_the_next(
 @pytest.mark.sample("1")
 @pytest.mark.parametrize("steps", [0, 1, 4, 6, 7])
 def test_the_journal_alone_says_where_a_run_is(root: Path, steps: int, tickets: Tickets) -> None:
-    """What was kept beside it is lost, or stands in a database of checkpoints that an older version wrote."""
+    """What was kept beside it is lost, or is in a database of checkpoints that an older version wrote."""
     walk_to(tickets, STATES[steps])
     state = tickets.state("run-1")
     (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()

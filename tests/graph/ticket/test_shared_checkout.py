@@ -66,9 +66,9 @@ def test_what_another_agent_holds_is_none_of_the_tickets(shared: Checkout, act: 
     (shared.root / "src/app0.py").write_text("def greet(name):\n    return 'Hello ' + name + '!'\n")
     answer = act()
     assert (answer["gate_result"]["status"], codes(answer)) == ("pass", ["STG605"])
-    (told,) = answer["gate_result"]["issues"]
-    assert "held by ann" in told["found"]
-    assert "Leave the files as they are" in told["fix"]
+    (finding,) = answer["gate_result"]["issues"]
+    assert "held by ann" in finding["found"]
+    assert "Leave the files as they are" in finding["fix"]
 
 
 def test_what_another_agent_held_or_committed_since_the_plan_passed_is_not_either(shared: Checkout, act: Act) -> None:

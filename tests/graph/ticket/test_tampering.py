@@ -52,13 +52,13 @@ def refusals(tickets: Tickets, kind: str = "tamper_refused") -> list[dict[str, A
 
 def test_every_refused_ticket_is_in_the_journal_and_the_third_of_a_kind_ends_the_run(tickets: Tickets) -> None:
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
-    told = [tickets.submit(filled(ticket, state="complete")) for _ in range(40)]
-    assert [answer["gate_result"]["status"] for answer in told[:4]] == ["retry", "retry", "stop", "stop"]
-    assert [codes(answer)[0] for answer in told[1:4]] == ["TKT122", "TKT124", "TKT113"]
-    assert ticket_of(told[1]) == ticket
-    report = ticket_of(told[2])["invalidation_report"]
+    answers = [tickets.submit(filled(ticket, state="complete")) for _ in range(40)]
+    assert [answer["gate_result"]["status"] for answer in answers[:4]] == ["retry", "retry", "stop", "stop"]
+    assert [codes(answer)[0] for answer in answers[1:4]] == ["TKT122", "TKT124", "TKT113"]
+    assert ticket_of(answers[1]) == ticket
+    report = ticket_of(answers[2])["invalidation_report"]
     assert report is not None
-    assert (ticket_of(told[2])["state"], report["reason_code"]) == ("fail_closed", "refused_submissions_spent")
+    assert (ticket_of(answers[2])["state"], report["reason_code"]) == ("fail_closed", "refused_submissions_spent")
     assert report["required_next_action"].lower().count("begin a new run") == 1
     assert len(refusals(tickets)) == 3
     assert [row["refused_so_far"] for row in refusals(tickets, "submission_refused")] == [1, 2, 4, 8, 16, 32]
@@ -186,7 +186,7 @@ def test_a_ticket_of_which_nothing_is_known_gets_one_finding_and_no_advice_that_
     assert "comes back" not in item["fix"]
 
 
-def test_what_a_ticket_without_a_run_id_is_told_to_do_brings_its_payload_in(tickets: Tickets) -> None:
+def test_the_fix_for_a_ticket_without_a_run_id_brings_its_payload_in(tickets: Tickets) -> None:
     ticket = filled(ticket_of(tickets.begin("SHOP-7", "run-1")))
     payload = ticket.pop("payload")
     assert "interlock_begin_run" in tickets.submit({"payload": payload})["gate_result"]["issues"][0]["fix"]

@@ -125,7 +125,7 @@ def test_a_run_id_that_cannot_be_used_is_refused(tickets: Tickets, run_id: Any) 
 # -- retries, stops, terminal states -------------------------------------------------------------------------------
 
 
-def test_a_retry_names_the_fields_and_the_mended_ticket_passes(tickets: Tickets) -> None:
+def test_a_retry_names_the_fields_and_the_fixed_ticket_passes(tickets: Tickets) -> None:
     ticket = ticket_of(tickets.begin("SHOP-7"))
     answer = tickets.submit({**ticket, "payload": {**PAYLOADS["fetch_ticket"], "title": ""}})
     assert answer["gate_result"]["status"] == "retry"
@@ -219,7 +219,7 @@ def test_each_passed_payload_and_the_last_ticket_are_files_for_people(tickets: T
     assert kept == {**PAYLOADS, "ticket": tickets.ticket("run-1")}
 
 
-def test_a_plan_is_told_the_ids_that_it_may_use(tickets: Tickets, root: Path) -> None:
+def test_the_stage_of_the_plan_names_the_ids_that_it_may_use(tickets: Tickets, root: Path) -> None:
     walk_to(tickets, "propose_plan")
     ticket = tickets.ticket("run-1")
     assert "Requirement ids: ac_001, ac_002, con_001. Evidence ids: ev_1, ev_2." in ticket["agent_role"]
@@ -230,7 +230,7 @@ def test_a_plan_is_told_the_ids_that_it_may_use(tickets: Tickets, root: Path) ->
     }
 
 
-def test_a_status_says_where_a_run_stands(tickets: Tickets, root: Path) -> None:
+def test_a_status_shows_the_stage_of_a_run(tickets: Tickets, root: Path) -> None:
     walk_to(tickets, "scope_context")
     status = cast("dict[str, Any]", tickets.status("run-1"))
     assert (status["state"], status["revision"], status["terminal"]) == ("scope_context", 3, False)
@@ -285,7 +285,7 @@ def test_a_text_that_quotes_the_escape_of_nul_holds_no_nul(tickets: Tickets, tic
 
 
 def test_large_payloads_and_many_retries_never_make_a_run_that_cannot_go_on(root: Path) -> None:
-    """A ticket with its whole history is one line of the snapshots, and each stage keeps room for its payload."""
+    """A ticket with its whole history is one line of the snapshots, and each stage keeps space for its payload."""
     (root / "interlock.toml").write_text("[tickets]\nmax_retries = 20\nmax_retries_run = 100\n")
     tickets = Tickets(root)
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
@@ -296,7 +296,7 @@ def test_large_payloads_and_many_retries_never_make_a_run_that_cannot_go_on(root
             do_the_work(root)
         size = 32_000
         while True:
-            assert size > 4_000, f"{ticket['state']} has no room left"
+            assert size > 4_000, f"{ticket['state']} has no space left"
             bad = tickets.submit({**ticket, "payload": {**_large(ticket["state"], size), "extra": {}}})
             good = (
                 bad
@@ -340,7 +340,7 @@ def _large(state: str, size: int) -> dict[str, Any]:
     return payload
 
 
-def test_a_plan_is_told_whole_ids_however_many_there_are(tickets: Tickets, root: Path) -> None:
+def test_the_stage_of_the_plan_names_whole_ids_however_many_there_are(tickets: Tickets, root: Path) -> None:
     ticket = walk_to(tickets, "extract_requirements")
     many = {"acceptance_criteria": [f"It holds {at}." for at in range(100)], "constraints": [], "unknowns": []}
     ticket = ticket_of(tickets.submit({**ticket, "payload": many}))
@@ -369,14 +369,14 @@ def test_a_retry_says_how_many_are_left(tickets: Tickets, ticket: SentTicket) ->
 
 def test_the_last_but_one_identical_failure_says_that_the_same_once_more_ends_the_run(tickets: Tickets) -> None:
     ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
-    told: list[bool] = []
+    warned: list[bool] = []
     left: list[int] = []
     for _ in range(2):
         answer = tickets.submit({**ticket, "payload": {"wrong": "x"}})
         ticket = ticket_of(answer)
-        told.append(SAME_ENDS in answer["reason"])
+        warned.append(SAME_ENDS in answer["reason"])
         left.append(cast("dict[str, Any]", tickets.status("run-1"))["retries_left"]["identical"])
-    assert (told, left) == ([False, True], [1, 0])
+    assert (warned, left) == ([False, True], [1, 0])
     assert SAME_ENDS in explain_ticket(tickets, "run-1")["why"]
     assert SAME_ENDS in summary_text(ticket_summary(tickets, "run-1"))
     ended = tickets.submit({**ticket, "payload": {"wrong": "x"}})
@@ -415,7 +415,7 @@ def test_an_answer_sent_back_whole_is_one_finding_that_names_the_ticket_in_it(ti
         assert name in refused["gate_result"]["issues"][0]["fix"]
 
 
-def test_a_revision_as_a_text_is_told_from_the_number(tickets: Tickets) -> None:
+def test_a_revision_as_a_text_is_distinguished_from_the_number(tickets: Tickets) -> None:
     ticket = ticket_of(tickets.begin("SHOP-7"))
     (item,) = tickets.submit(filled(ticket, revision="1"))["gate_result"]["issues"]
     assert (item["found"], item["expected"]) == ('"1"', "1")
@@ -436,8 +436,8 @@ def test_a_bad_payload_for_a_known_run_brings_its_ticket_back(tickets: Tickets, 
         assert (codes(refused), ticket_of(refused)) == ([code], ticket)
 
 
-def test_an_agent_is_told_what_each_field_holds_and_the_files_that_may_change(tickets: Tickets, root: Path) -> None:
-    def told(state: str, run_id: str) -> Any:
+def test_a_ticket_describes_each_field_and_names_the_files_that_may_change(tickets: Tickets, root: Path) -> None:
+    def step(state: str, run_id: str) -> Any:
         make_project(root)
         return tickets.begin("SHOP-7", walk_to(tickets, state, run_id)["run_id"])
 
@@ -445,8 +445,8 @@ def test_an_agent_is_told_what_each_field_holds_and_the_files_that_may_change(ti
         "list of {source_id: text, source_type: text, locator: text, snippet: text, "
         "claim: {subject: text, value: text}, may be left out}"
     )
-    assert told("gather_evidence", "a")["field_types"] == {"evidence_items": items}
-    assert "evidence_refs: list of texts}" in told("propose_plan", "b")["field_types"]["plan_steps"]
-    assert "`app.py`" in told("act_via_tools", "c")["next_role"]
-    assert told("record_and_finalize", "d")["field_types"]["outcome"] == "one of success, partial, blocked"
-    assert told("complete", "e")["field_types"] == {}
+    assert step("gather_evidence", "a")["field_types"] == {"evidence_items": items}
+    assert "evidence_refs: list of texts}" in step("propose_plan", "b")["field_types"]["plan_steps"]
+    assert "`app.py`" in step("act_via_tools", "c")["next_role"]
+    assert step("record_and_finalize", "d")["field_types"]["outcome"] == "one of success, partial, blocked"
+    assert step("complete", "e")["field_types"] == {}

@@ -1,4 +1,4 @@
-"""Recording what a model answered in the stages of a ticket, and playing it again without one. One JSON line a turn."""
+"""Recording what a model answered in the stages of a ticket, and replaying it without one. One JSON line a turn."""
 
 import json
 import os
@@ -67,8 +67,8 @@ class RecordingRunner:
 
     def __call__(self, ask: Ask, /) -> Answer:
         """Return the answer of the runner, written down."""
-        said = self._runner(ask)
-        answer = said if isinstance(said, Answer) else Answer(said, Usage(calls=1, usd=None))
+        response = self._runner(ask)
+        answer = response if isinstance(response, Answer) else Answer(response, Usage(calls=1, usd=None))
         if not answer.stopped:
             files = tuple(self._changes(ask)) if ask.step == "build" else ()
             row = self._redactor.value(Turn(ask.run_id, ask.role, ask.reask + 1, answer, files).to_json())
@@ -77,7 +77,7 @@ class RecordingRunner:
                     file.write(json.dumps(row).encode() + b"\n")
             except OSError as error:
                 message = f"the recording {self._path} cannot be written: {error.strerror}"
-                raise RunnerError(message, "Make room, or go on without `--record`.") from error
+                raise RunnerError(message, "Free some space, or go on without `--record`.") from error
         return answer
 
     def _changes(self, ask: Ask) -> Iterator[Change]:
@@ -90,7 +90,7 @@ class RecordingRunner:
         yield from (Change(path, "") for path in sorted(diff.removed) if ask.in_scope(path))
 
 
-class PlayedRunner:
+class ReplayRunner:
     """Answers each stage as a recording says, and makes the recorded changes to files, inside the plan alone.
 
     Raises:
@@ -167,7 +167,7 @@ def _read(path: Path) -> tuple[list[Turn], int]:
         try:
             turns.append(_turn(json.loads(line)))
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            message = "it is no turn with a stage, a try and a payload"
+            message = "it is not a turn with a stage, a try and a payload"
             raise _bad(path, f"line {number}", message, _FIX) from error
     return turns, len(whole)
 

@@ -1,4 +1,4 @@
-"""A recorded ticket plays again without a model, and ends where it ended."""
+"""A recorded ticket is replayed without a model, and ends where it ended."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ import pytest
 
 from interlock.agents.ask import AgentConfigError, RunnerError
 from interlock.graph.ticket.by_model import newest_run
-from interlock.graph.ticket.played import PlayedRunner, RecordingRunner
+from interlock.graph.ticket.recording import RecordingRunner, ReplayRunner
 from interlock.graph.ticket.tickets import Tickets
 from interlock.redaction import Redactor
 from tests.graph.ticket.scripted import BEFORE, EDIT, WHOLE, KilledError, calls, runner, says
@@ -25,8 +25,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a project in which a ticket was worked, and its recording."""
     folder = tmp_path_factory.mktemp("recorded")
     root = make_project(folder / "project")
-    said = RecordingRunner(runner(SCRIPT)[0], folder / "recorded.jsonl", root, run_id=None, redactor=Redactor())
-    assert drive(Tickets(root), said).kind == "over"
+    recorder = RecordingRunner(runner(SCRIPT)[0], folder / "recorded.jsonl", root, run_id=None, redactor=Redactor())
+    assert drive(Tickets(root), recorder).kind == "over"
     return folder
 
 
@@ -50,9 +50,9 @@ def test_each_turn_is_one_line_with_its_payload_its_cost_and_the_files_it_change
 def test_a_replay_needs_no_model_and_ends_as_the_run_did(recorded: Path, recording: Path, tmp_path: Path) -> None:
     root, again = recorded / "project", make_project(tmp_path / "again")
     tickets = Tickets(again)
-    said = PlayedRunner(recording)
-    end = drive(tickets, said)
-    assert (end.kind, tickets.state(end.run_id)["state"], said.unused) == ("over", "complete", [])
+    replay = ReplayRunner(recording)
+    end = drive(tickets, replay)
+    assert (end.kind, tickets.state(end.run_id)["state"], replay.unused) == ("over", "complete", [])
     assert (again / "app.py").read_text() == (root / "app.py").read_text() != SOURCE
     first = Tickets(root)
     (run_id,) = first.runs()
@@ -66,26 +66,26 @@ def test_a_replay_that_was_killed_goes_on(recording: Path, tmp_path: Path) -> No
     tickets = Tickets(make_project(tmp_path / "again"))
     with pytest.raises(KilledError):
         drive(tickets, runner(SCRIPT[:2])[0])
-    assert drive(tickets, PlayedRunner(recording)).kind == "over"
+    assert drive(tickets, ReplayRunner(recording)).kind == "over"
 
 
 def test_half_a_line_at_the_end_of_a_recording_is_no_turn(recording: Path) -> None:
     recording.write_bytes(recording.read_bytes()[:-9])
-    assert PlayedRunner(recording).unused[-1] == "act_via_tools, try 1"
+    assert ReplayRunner(recording).unused[-1] == "act_via_tools, try 1"
 
 
 def test_what_was_edited_before_a_kill_is_recorded_with_the_answer_after_it(
     tickets: Tickets, root: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "recorded.jsonl"
-    said = RecordingRunner(runner([*BEFORE, calls(EDIT)])[0], path, root, run_id=None, redactor=Redactor())
+    recorder = RecordingRunner(runner([*BEFORE, calls(EDIT)])[0], path, root, run_id=None, redactor=Redactor())
     with pytest.raises(KilledError):
-        drive(tickets, said)
+        drive(tickets, recorder)
     rest = runner([says("act_via_tools"), says("record_and_finalize")])[0]
-    said = RecordingRunner(rest, path, root, run_id=newest_run(root, "SHOP-7"), redactor=Redactor())
-    assert drive(tickets, said).kind == "over"
+    recorder = RecordingRunner(rest, path, root, run_id=newest_run(root, "SHOP-7"), redactor=Redactor())
+    assert drive(tickets, recorder).kind == "over"
     again = make_project(tmp_path / "again")
-    assert drive(Tickets(again), PlayedRunner(path)).kind == "over"
+    assert drive(Tickets(again), ReplayRunner(path)).kind == "over"
     assert (again / "app.py").read_text() == (root / "app.py").read_text() != SOURCE
 
 
@@ -94,11 +94,11 @@ def test_what_a_recording_cannot_hold_is_said_and_costs_no_answer(
 ) -> None:
     monkeypatch.setattr("interlock.agents.taped.MAX_FILE_BYTES", 20)
     path = tmp_path / "recorded.jsonl"
-    said = RecordingRunner(runner(WHOLE)[0], path, root, run_id=None, redactor=Redactor())
-    assert drive(tickets, said).kind == "over"
+    recorder = RecordingRunner(runner(WHOLE)[0], path, root, run_id=None, redactor=Redactor())
+    assert drive(tickets, recorder).kind == "over"
     again = make_project(tmp_path / "again")
     with pytest.raises(RunnerError, match=r"app\.py"):
-        drive(Tickets(again), PlayedRunner(path))
+        drive(Tickets(again), ReplayRunner(path))
     assert (again / "app.py").read_text() == SOURCE
 
 
@@ -108,7 +108,7 @@ def test_a_recorded_file_outside_of_the_plan_is_not_written(recording: Path, tmp
     )
     root = make_project(tmp_path / "again")
     with pytest.raises(RunnerError, match=r"interlock\.toml"):
-        drive(Tickets(root), PlayedRunner(recording))
+        drive(Tickets(root), ReplayRunner(recording))
     assert not (root / "interlock.toml").exists()
 
 
@@ -116,7 +116,7 @@ def test_a_turn_that_was_not_recorded_is_named(recording: Path, tmp_path: Path) 
     lines = recording.read_text().splitlines(keepends=True)
     recording.write_text("".join(lines[:3] + lines[4:]))
     with pytest.raises(RunnerError, match="gather_evidence, try 1; the next in it is propose_plan, try 1"):
-        drive(Tickets(make_project(tmp_path / "again")), PlayedRunner(recording))
+        drive(Tickets(make_project(tmp_path / "again")), ReplayRunner(recording))
 
 
 TURN: dict[str, Any] = {"stage": "x", "try": 1, "payload": {}}
@@ -132,27 +132,27 @@ def test_a_line_that_is_no_turn_is_refused_with_its_number(tmp_path: Path, text:
     path = tmp_path / "recorded.jsonl"
     path.write_text(f"\n{text}\n")
     with pytest.raises(AgentConfigError) as caught:
-        PlayedRunner(path)
+        ReplayRunner(path)
     assert caught.value.key == "line 2"
 
 
 def test_a_recording_replaces_no_file_and_lies_outside_of_the_project(root: Path, tmp_path: Path) -> None:
-    said = runner([])[0]
+    model = runner([])[0]
     (tmp_path / "there.jsonl").write_text("mine\n")
     for path in (tmp_path / "there.jsonl", root / "recorded.jsonl", tmp_path / "no" / "folder.jsonl"):
         with pytest.raises(AgentConfigError):
-            RecordingRunner(said, path, root, run_id=None, redactor=Redactor())
+            RecordingRunner(model, path, root, run_id=None, redactor=Redactor())
     assert (tmp_path / "there.jsonl").read_text() == "mine\n"
     (tmp_path / "begun.jsonl").touch()
-    RecordingRunner(said, tmp_path / "begun.jsonl", root, run_id="SHOP-7.1", redactor=Redactor())
+    RecordingRunner(model, tmp_path / "begun.jsonl", root, run_id="SHOP-7.1", redactor=Redactor())
     other = json.dumps({**TURN, "run": "SHOP-7.1"}) + "\n"
     (tmp_path / "other.jsonl").write_text(other)
     for run_id in ("SHOP-7.2", None):
         with pytest.raises(AgentConfigError):
-            RecordingRunner(said, tmp_path / "other.jsonl", root, run_id=run_id, redactor=Redactor())
+            RecordingRunner(model, tmp_path / "other.jsonl", root, run_id=run_id, redactor=Redactor())
     assert (tmp_path / "other.jsonl").read_text() == other
     (root / "artifacts").mkdir()
-    RecordingRunner(said, root / "artifacts" / "recorded.jsonl", root, run_id=None, redactor=Redactor())
+    RecordingRunner(model, root / "artifacts" / "recorded.jsonl", root, run_id=None, redactor=Redactor())
 
 
 def test_a_recording_of_a_killed_drive_goes_on_in_the_same_file(tickets: Tickets, root: Path, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_recording_of_a_killed_drive_goes_on_in_the_same_file(tickets: Tickets
     run_id = newest_run(root, "SHOP-7")
     drive(tickets, RecordingRunner(runner(WHOLE[2:])[0], path, root, run_id=run_id, redactor=Redactor()))
     shutil.rmtree(root)
-    assert drive(Tickets(make_project(root)), PlayedRunner(path)).kind == "over"
+    assert drive(Tickets(make_project(root)), ReplayRunner(path)).kind == "over"
 
 
 def test_keys_of_the_environment_are_in_no_recording_and_in_no_journal(

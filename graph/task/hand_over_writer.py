@@ -1,4 +1,4 @@
-"""Keeping the files of each hand-over; how they lie and what is left out, `graph.task.hand_overs` says."""
+"""Writes the files of each hand-over; `graph.task.hand_overs` describes their layout and what is left out."""
 
 import json
 import os

@@ -20,7 +20,7 @@ from interlock.graph.engine.folder import (
     snapshots_path,
 )
 from interlock.graph.errors import RunAbandonedError, RunDamagedError, UnknownRunError
-from interlock.graph.task.notices import tell_ticket
+from interlock.graph.task.notices import notify_ticket_end
 from interlock.graph.ticket.build import Nodes, PipelineGraph, compiled
 from interlock.graph.ticket.contract import Ticket
 from interlock.graph.ticket.machine import rebuild
@@ -141,7 +141,7 @@ class OpenRuns:
         run.store.keep_pin(Pin(head=state["head"], snapshots=state["snapshots"]))
         self._known[run.store.run_id] = state
         if terminal(state):
-            tell_ticket(self.root, run.store.run_id, complete=state["done"], state=state["state"])
+            notify_ticket_end(self.root, run.store.run_id, complete=state["done"], state=state["state"])
         while len(self._known) > _MAX_REMEMBERED:
             self._known.pop(next(iter(self._known)), None)
 

@@ -28,7 +28,7 @@ MAX_TEXT_BYTES: Final = 1024 * 1024
 """How long a submitted ticket may be; the server never issues one of more than a quarter of it."""
 
 MAX_PAYLOAD_DEPTH: Final = 32
-"""How deep a payload may be nested; it stands inside the ticket, and the ticket inside a journal line."""
+"""How deep a payload may be nested; it is part of the ticket, and the ticket of a journal line."""
 
 FINDINGS_BYTES: Final = 80 * 1024
 """What a ticket keeps free for the findings about its last submission, and for the history of retries to come."""
@@ -77,7 +77,7 @@ def read_object(given: object, name: str) -> dict[str, Any] | Issue:
                 fix=again,
             )
     if not isinstance(value, dict):
-        message = f"`{name}` is no JSON object."
+        message = f"`{name}` is not a JSON object."
         return issue("TKT102", name, message, found=_kind(value), expected="a JSON object", fix=again)
     wrapped = next((key for key in _WRAPPERS if key in value), None) if name == TICKET_JSON else None
     if wrapped is not None:
@@ -106,20 +106,20 @@ def _whole(value: dict[str, Any], name: str) -> dict[str, Any] | Issue:
     return value
 
 
-def payload_room(ticket: Mapping[str, Any], later: int) -> int:
+def payload_space(ticket: Mapping[str, Any], later: int) -> int:
     """Return how many bytes of JSON the next payload may add to a ticket that must fit into one line of the snapshots.
 
-    Each of the `later` stages that follow the present one keeps room of its own.
+    Each of the `later` stages that follow the present one keeps space of its own.
     """
     kept = len(canonical({**ticket, "payload": {}, "validation": {}, "invalidation_report": {}}))
     free = max(MAX_LINE_BYTES - FINDINGS_BYTES - kept, 0)
     return free - later * min(LATER_BYTES, free // (later + 1))
 
 
-def check_payload(payload: Mapping[str, Any], room: int) -> Issue | None:
+def check_payload(payload: Mapping[str, Any], space_left: int) -> Issue | None:
     """Refuse a payload that could not be kept whole in the ticket and the journal."""
-    # The texts of requirements stand in the ticket once more, under the ids that they get.
-    most = min(MAX_PAYLOAD_BYTES, room - len(canonical(requirement_ids(payload))))
+    # The ticket repeats the texts of requirements, under the ids that they get.
+    most = min(MAX_PAYLOAD_BYTES, space_left - len(canonical(requirement_ids(payload))))
     size = len(canonical(payload))
     flaw = not_json(payload, MAX_DEPTH - MAX_PAYLOAD_DEPTH)
     if size <= most and not flaw:
@@ -214,7 +214,7 @@ def other_ticket(payload: Mapping[str, Any], state: RunState, spec: PipelineSpec
 def other_key(payload: Mapping[str, Any], ticket_id: str) -> list[Issue]:
     """Return a warning when the ticket that was fetched has an id in its tracker that does not look like the run's.
 
-    Trackers have keys of their own, and the server asks none: so it is told, and refused never.
+    Trackers have keys of their own, and the server asks none: so it is reported, and never refused.
     """
     key = payload.get("external_ticket_id")
     if not isinstance(key, str) or _is_end(key, ticket_id) or _is_end(ticket_id, key):
@@ -230,7 +230,7 @@ def other_key(payload: Mapping[str, Any], ticket_id: str) -> list[Issue]:
 
 
 def _is_end(short: str, whole: str) -> bool:
-    """Return whether an id is another one, or stands at its end after a sign: `7` in `SHOP-7`, `SHOP-7` in a URL."""
+    """Return whether an id is another one, or its end after a separator: `7` in `SHOP-7`, `SHOP-7` in a URL."""
     end, text = short.strip().lstrip("#").casefold(), whole.strip().casefold()
     return end != "" and text.endswith(end) and not text[: -len(end)][-1:].isalnum()
 
@@ -265,9 +265,9 @@ def changed_field(name: str, found: object, expected: object) -> Issue:
 
 
 def unknown_fields(given: Mapping[str, Any], known: Sequence[str]) -> list[Issue]:
-    """Return a finding for each field that is none of a ticket, as far as they are worth reading."""
+    """Return a finding for each unknown field, as far as they are worth reading."""
     names = [name for name in given if name not in known]
-    found = [_stranger(name, known) for name in names[:_MAX_UNKNOWN]]
+    found = [_unknown_field(name, known) for name in names[:_MAX_UNKNOWN]]
     more = names[_MAX_UNKNOWN:]
     if more:
         message = f"{len(more)} more fields are not among those of a ticket."
@@ -278,13 +278,13 @@ def unknown_fields(given: Mapping[str, Any], known: Sequence[str]) -> list[Issue
     return found
 
 
-def _stranger(name: str, known: Sequence[str]) -> Issue:
+def _unknown_field(name: str, known: Sequence[str]) -> Issue:
     near = closest(name, known)
     hint = f" Did you mean `{near}`?" if near else ""
     return issue(
         "TKT105",
         shown(name),
-        f"`{shown(name)}` is no field of a ticket.{hint}",
+        f"`{shown(name)}` is not a field of a ticket.{hint}",
         found=name,
         expected="the fields as issued",
         fix=f"Remove `{shown(name)}`; what you want to say belongs into `payload`.",
@@ -292,7 +292,7 @@ def _stranger(name: str, known: Sequence[str]) -> Issue:
 
 
 def _text(value: object, *, beside: object) -> str:
-    """Show a value; a text beside a value of another kind stands between quotes, so that `2` is not "2"."""
+    """Show a value; a text beside a value of another kind is quoted, so that `2` is not "2"."""
     plain = isinstance(value, str) and isinstance(beside, str)
     return str(value) if plain else canonical(cast("Any", value)).decode("ascii")
 
@@ -317,7 +317,7 @@ def is_minimal(given: Mapping[str, Any]) -> bool:
 
 
 def payload_of(given: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[dict[str, Any], list[Issue]]:
-    """Return the payload of a minimal ticket, whose stage fields stand in `payload` or beside it, and what is wrong.
+    """Return the payload of a minimal ticket, whose stage fields are in `payload` or beside it, and what is wrong.
 
     `known` are the fields of the stages that passed; the ticket may hold them as they were handed in.
     """
@@ -385,14 +385,14 @@ def changed_minimal(given: Mapping[str, Any], state: RunState) -> list[Issue]:
 
 def issued_ticket(state: RunState) -> MinimalTicket:
     """Return the minimal ticket of a run."""
-    told = {name: value for name, value in earlier(state).items() if name in ("title", "description")}
+    texts = {name: value for name, value in earlier(state).items() if name in ("title", "description")}
     return MinimalTicket(
-        ticket_id=state["ticket_id"], run_id=state["run_id"], state=state["state"], revision=state["revision"], **told
+        ticket_id=state["ticket_id"], run_id=state["run_id"], state=state["state"], revision=state["revision"], **texts
     )
 
 
 def first_ticket(given: Mapping[str, Any]) -> MinimalTicket | None:
-    """Return the ticket with which a run could begin, from one that named no run here; None where it is no ticket."""
+    """Return the ticket with which a run could begin, from one that named no run here; None for anything else."""
     texts = {
         name: value for name in ("ticket_id", "run_id", "title", "description")
         if isinstance(value := given.get(name), str) and 0 < len(value) <= MAX_TEXT_CHARS
