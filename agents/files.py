@@ -134,7 +134,7 @@ class ScopedFiles(ReadableFiles):
                 if count != 1:
                     found = "an empty text" if not old else f"{count} such places"
                     raise refusal(
-                        "AGT916", "The text to replace does not stand in the file exactly once.", place=path,
+                        "AGT916", "The text to replace is not in the file exactly once.", place=path,
                         found=found, expected="exactly one", fix="Read the file, and give more of the text around it.",
                     )  # fmt: skip
                 data = encoded(text.replace(old, new), path)

@@ -18,7 +18,7 @@ from interlock.agents.file_refusals import (
     text_of,
     unusable,
 )
-from interlock.agents.fitting import cut, taken
+from interlock.agents.truncation import cut, taken
 from interlock.reservations.rules import shown
 
 MAX_LINES: Final = 2000

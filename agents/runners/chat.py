@@ -117,7 +117,7 @@ class ChatRunner:
         return str(history[-1].text) if form is None else answer_text(form, history[-1])
 
     def _begun(self, ask: Ask, model: BaseChatModel) -> list[AnyMessage]:
-        """Return what the model has before it: the conversation of the refused answer, if that leaves it room."""
+        """Return what the model has before it: the conversation of the refused answer, if that leaves it space."""
         said = self._talks.take(ask)
         if said is not None:
             longer = [*said, HumanMessage(content=ask.correction)]

@@ -42,6 +42,6 @@ def toolbox(ask: Ask) -> Generator[list[BaseTool]]:
 
 
 def _sources(ask: Ask) -> Callable[[str], bool]:
-    """Return what says whether a path is one of the task's sources, or below one."""
+    """Return a predicate: whether a path is one of the task's sources, or below one."""
     names = [name.rstrip("/") for name in ask.inputs]
     return lambda path: any(path == name or path.startswith(f"{name}/") for name in names)

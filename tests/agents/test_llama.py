@@ -21,7 +21,7 @@ from interlock.envelope.export.language import Bounds
 from interlock.envelope.template import example
 from tests.agents.conftest import AskMaker
 from tests.child import python
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 
 pytest.importorskip("xllamacpp", reason="needs the extra `local`")
 pytest.importorskip(llama.PACKAGED, reason="needs the extra `local`")
@@ -134,7 +134,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(missing: str, 
         return None if name == missing else object()
 
     monkeypatch.setattr(llama, "find_spec", find)
-    with raises_told(RunnerError, "./interlock[local]"):
+    with raises_with(RunnerError, "./interlock[local]"):
         server_for(context=1111)
 
 
