@@ -7,7 +7,7 @@ from threading import Lock
 
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
-from interlock.agents.file_refusals import Answer, Refused, answering, encoded, refusal, text_of, unusable
+from interlock.agents.file_refusals import Answer, RefusedError, answering, encoded, refusal, text_of, unusable
 from interlock.agents.readable import ReadableFiles
 from interlock.core.project import NoProject
 from interlock.reservations import (
@@ -194,10 +194,10 @@ class LeasedFiles(ScopedFiles):
         if not any(row["exclusive"] and patterns.matches(row["pattern"], held) for row in own):
             answer = self._reservations.reserve_files([patterns.quote(held)], reason=f"writes {shown(path)}")
             if answer["errors"]:
-                raise Refused(*answer["errors"])
+                raise RefusedError(*answer["errors"])
         try:
             with guarded(self._reservations, [held]) as guard:
                 action()
                 return {"token": guard.tokens[held]}
         except NotCoveredError as error:
-            raise Refused(*error.errors) from error
+            raise RefusedError(*error.errors) from error

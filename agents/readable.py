@@ -142,7 +142,7 @@ def plain_segments(argument: str, path: str) -> tuple[str, ...]:
     """Return the segments of a path below the root.
 
     Raises:
-        Refused: It is none.
+        RefusedError: It is none.
     """
     try:
         return split_path(path)

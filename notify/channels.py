@@ -44,7 +44,7 @@ CODES: Final = rules({
 
 
 class DeliveryError(InterlockError):
-    """One attempt failed; `again` says whether a later one may succeed."""
+    """One attempt failed; `again`: whether a later one may succeed."""
 
     exit_code = Exit.REFUSED
 

@@ -20,7 +20,7 @@ from tests.graph.ticket import walk
 from tests.notify.conftest import program, unsent
 from tests.table import each_row
 
-TABLE = '[notify]\ncommand = ["./tell.sh"]\n'
+TABLE = '[notify]\ncommand = ["./notify.sh"]\n'
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def notifying(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Let people be told."""
     unsent(monkeypatch)
     project.configure(TABLE)
-    program(project.root / "tell.sh")
+    program(project.root / "notify.sh")
     return project
 
 
@@ -131,7 +131,7 @@ def test_trouble_with_notifications_changes_nothing_in_a_run(
         path.parent.mkdir()
         path.write_bytes(b"x" * 4096)
     else:
-        program(project.root / "tell.sh", "#!/bin/sh\nexit 1\n")
+        program(project.root / "notify.sh", "#!/bin/sh\nexit 1\n")
     assert project.run().status == "APPROVED"
 
 
