@@ -77,9 +77,7 @@ def test_the_sdist_holds_the_packages_and_their_tests_and_no_link(sdist: Path) -
 
 
 def test_the_wheel_from_the_sdist_holds_every_file_of_every_package_and_nothing_else(wheel: Path) -> None:
-    expected = _files(ROOT / "interlock", "interlock")
-    for folder in MAPPED:
-        expected |= _files(ROOT / folder, f"interlock/{folder}")
+    expected = _files(ROOT / "interlock", "interlock").union(*(_files(ROOT / n, f"interlock/{n}") for n in MAPPED))
     names = {name for name in _names(wheel) if not name.split("/")[0].endswith(".dist-info")}
     assert names == expected
     assert "interlock/py.typed" in names
