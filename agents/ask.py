@@ -150,7 +150,7 @@ def remote_request(ask: Ask) -> dict[str, object]:
 
 
 class Runner(Protocol):
-    """Whatever brings back the text of an agent: a function from an ask to a response, with its cost where it is known.
+    """What gets the text of an agent: a function from an ask to a response, with its cost where it is known.
 
     It is called with one positional argument, may be called again for the same ask after a crash, and raises
     `RunnerError` when there is no response. What the text says is not its concern.
@@ -181,7 +181,7 @@ class AgentsError(InterlockError):
 
 
 class RunnerError(AgentsError):
-    """There is no response to an ask. The runner, its script or its surroundings must be fixed.
+    """There is no response to an ask. The runner, its script or its environment must be fixed.
 
     Fix: The program or model gave no text: see in the message whether it is missing, refused the call or ran out of
     time. Repair that, then `interlock resume RUN` asks again.
@@ -220,10 +220,10 @@ class AgentConfigError(AgentsError):
 
 
 def brought(runner: Runner, ask: Ask, redactor: Redactor, most_chars: int) -> Answer:
-    """Return what a runner brings, as `kept`, with its cost as it was measured here where the runner reports none.
+    """Return the answer of a runner, as `kept`, with its cost as it was measured here where the runner reports none.
 
     Raises:
-        RunnerError: It brings nothing; a key that the error quotes is taken out.
+        RunnerError: It has none; a key that the error quotes is taken out.
     """
     started = time.monotonic()
     try:

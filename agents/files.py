@@ -8,7 +8,7 @@ from threading import Lock
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
 from interlock.agents.file_refusals import Answer, RefusedError, answering, encoded, refusal, text_of, unusable
-from interlock.agents.readable import ReadableFiles
+from interlock.agents.readable_files import ReadableFiles
 from interlock.core.project import NoProject
 from interlock.reservations import (
     Caller,

@@ -1,4 +1,4 @@
-"""What comes in is looked at before the SDK parses it: each line of standard input, each body of a request."""
+"""Messages are checked before the SDK parses them: each line of standard input, each body of a request."""
 
 import json
 import re

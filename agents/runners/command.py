@@ -21,7 +21,7 @@ _SHOWN_CHARS: Final = 1000
 
 
 class FailedError(RunnerError):
-    """The program ended by itself and says that it failed."""
+    """The program exited with a failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Session:
 
 
 class CommandRunner:
-    """A runner around a program. Each ask starts it anew, and no process of it is left when the answer is there.
+    """A runner that starts a program for each ask; no process of it is left when the answer is there.
 
     A re-ask goes on in the conversation that the program itself has kept, where it can; else, and where the program
     fails at that, it begins with the whole assignment.
@@ -96,7 +96,7 @@ class CommandRunner:
 
 
 def _since(total: Usage, before: Usage, name: Figure) -> float | None:
-    """Return what of a sum was added since; one that is smaller is no sum, and counts whole."""
+    """Return what was added to a sum since; a smaller number is not a sum and counts whole."""
     now, then = getattr(total, name), getattr(before, name)
     return now if now is None or then is None or now < then else now - then
 
@@ -130,12 +130,12 @@ def _words(ask: Ask, command: Command, folder: Path, session: str) -> dict[str, 
 
 
 def fill(text: str, words: Mapping[str, str]) -> str:
-    """Put words in place of their names in braces."""
+    """Replace names in braces by their words."""
     return PLACEHOLDER.sub(lambda found: found[0][0] if found[1] is None else words[found[1]], text)
 
 
 def _spent(ended: Ended, command: Command) -> Usage:
-    """Return what a program that gave no answer says that it spent; where it is silent, its money is not known."""
+    """Return what a program without an answer reports that it spent; where it reports nothing, the cost is unknown."""
     try:
         used = read_output(command.form, ended.output).usage
     except UnreadableOutputError as error:
@@ -174,7 +174,7 @@ def _answer(program: str, ended: Ended, command: Command, file: Path) -> Answer:
 
 
 def _error_of(form: Form, ended: Ended) -> str:
-    """Return what a program that failed says of it in its own form; on standard error it may warn of anything."""
+    """Return the error that a failed program reports in its own form; standard error may hold other warnings."""
     try:
         read_output(form, ended.output)
     except UnreadableOutputError as error:
@@ -183,7 +183,7 @@ def _error_of(form: Form, ended: Ended) -> str:
 
 
 def _tail(ended: Ended) -> str:
-    """Return the last lines that the program complained in, for a message."""
+    """Return the last lines of the program's error output, for a message."""
     # Half a key would not be known as one, so that keys go before anything is cut.
     text = redact((ended.complaints or ended.output[-TAIL_BYTES:]).decode("utf-8", "replace")).strip()
     return f". It said: {text[-_SHOWN_CHARS:]}" if text else ""

@@ -1,4 +1,4 @@
-"""llama.cpp's server on loopback: one for each model file, in a child process that is gone when this one is."""
+"""llama.cpp's server on loopback: one for each model file, in a child process that ends with this one."""
 
 import atexit
 import hashlib
@@ -161,7 +161,7 @@ def _start(file: Path, context: int, threads: int) -> Served:
 
 
 def _end(child: "subprocess.Popen[str]") -> None:
-    """End a server: it goes when its input is closed, and is killed when it does not."""
+    """End a server: close its input, and kill it when it does not exit."""
     for pipe in (child.stdin, child.stdout):
         with suppress(OSError):
             pipe.close() if pipe else None

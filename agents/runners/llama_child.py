@@ -12,7 +12,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Serve until the process that started this one closes our input, by its will or by its death."""
+    """Serve until the parent process closes our input or dies."""
     settings: dict[str, Any] = json.loads(sys.argv[1])
     with os.fdopen(os.dup(1), "w") as output:
         os.dup2(2, 1)

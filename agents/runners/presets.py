@@ -1,4 +1,4 @@
-"""The command-line agents that are known by name: how each is started, fed and read, and what commands it may run."""
+"""The command-line agents that are known by name: how each is started, its input and output, and its permissions."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""The player of a recording: it gives each ask the answer that was recorded for it, and puts the files that changed."""
+"""Replaying a recording: each ask gets its recorded answer, and the files that changed are written."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""One turn of a model in LangChain's agent loop: counted, bounded, reported, and called again after a fault.
+"""One turn of a model in LangChain's agent loop: counted, limited, reported, and retried after a fault.
 
 Imported with the first model: it needs LangChain.
 """
@@ -44,7 +44,7 @@ class SpentError(BaseException):
 
 
 class Turn(AgentMiddleware[Any, None, Any]):
-    """What surrounds every call of the model in one turn; it is made again as often as the settings say.
+    """Wraps every call of the model in one turn, and retries it as often as the settings say.
 
     `renewed` gives the model for a call that is made again, where it may have moved.
     """
@@ -101,7 +101,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
     def wrap_model_call(
         self, request: ModelRequest[None], handler: Callable[[ModelRequest[None]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Make one call of the model, again after a fault of the transport.
+        """Make one call of the model, and retry after a fault of the transport.
 
         Raises:
             SpentError: A limit is reached.
@@ -143,7 +143,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
     def _in_time(
         self, handler: Callable[[ModelRequest[None]], ModelResponse[Any]], request: ModelRequest[None]
     ) -> ModelResponse[Any]:
-        """Call the model, and leave the call to itself when the time is up: who is silent cannot be interrupted.
+        """Call the model, and abandon the call when the time is up: a silent one cannot be interrupted.
 
         An answer that comes later is ended by its first piece, which finds the time spent.
         """
@@ -181,7 +181,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
         return spread if left is None else min(spread, max(0.0, left - self.used.seconds))
 
     def _count(self, message: AIMessage, sent: list[AnyMessage]) -> None:
-        """Add what a call cost. A provider that does not say is counted by length, and its money is not known."""
+        """Add what a call cost. Where the provider reports nothing, tokens are estimated and the price is unknown."""
         cached = 0
         if (reported := message.usage_metadata) is not None:
             read, written = reported["input_tokens"], reported["output_tokens"]
@@ -258,7 +258,7 @@ def _whole(response: ModelResponse[Any]) -> AIMessage:
 
 
 def unmade(message: AIMessage) -> list[ToolMessage]:
-    """Return the results that tell a model which of its calls are not made, and why.
+    """Return the results for the calls of a model that are not made, with the reason.
 
     Those are the calls of an answer that was cut, since half a file would look like a whole one, and those without
     readable arguments, which are given none so that they can be answered.

@@ -7,7 +7,7 @@ from langchain_core.tools import BaseTool
 
 from interlock.agents.ask import Ask
 from interlock.agents.files import files_of
-from interlock.agents.readable import ReadableFiles
+from interlock.agents.readable_files import ReadableFiles
 from interlock.agents.tools.commands import TIMEOUT_SECONDS, command_tool
 from interlock.agents.tools.evidence import evidence_tool
 from interlock.agents.tools.files import building_tools, tools_to_read

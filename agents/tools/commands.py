@@ -9,7 +9,7 @@ from pydantic import Field, create_model
 
 from interlock.agents.file_refusals import Answer, answering, refusal
 from interlock.agents.quoting import bullets
-from interlock.agents.tools.making import Arguments, make_tool
+from interlock.agents.tools.tool_factory import Arguments, make_tool
 from interlock.agents.truncation import CONTENT_BYTES, ends, taken
 from interlock.core.process import COMMON_ENVIRONMENT, Ended, capture, environment_of
 from interlock.reservations.rules import shown

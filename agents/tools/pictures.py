@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from interlock.agents.file_refusals import refusal
-from interlock.agents.tools.making import Block
+from interlock.agents.tools.tool_factory import Block
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -46,7 +46,7 @@ def _shown(values: list[str]) -> str:
 
 
 class AddressGate:
-    """Lets in what is addressed to this server, by a program or by a page of an allowed origin.
+    """Admits what is addressed to this server, by a program or by a page of an allowed origin.
 
     A page in a browser whose name was rebound to this machine still sends its own name as Host, so one exact comparison
     shuts it out. `/health` is answered here, and anything but `/mcp` is not found.
@@ -100,7 +100,7 @@ class AddressGate:
 
 
 class TokenGate:
-    """Lets in who has a token, as the agent that it belongs to and at the pace that its limits allow.
+    """Admits callers with a token, as the agent that it belongs to and at the rate that its limits allow.
 
     A stream that is open when its token is revoked ends before its next byte. What comes next finds the caller in
     `scope["user"]`.

@@ -65,7 +65,7 @@ def http_app(
     origins: Iterable[str] = (),
     limits: Limits | None = None,
 ) -> HttpApp:
-    """Put what checks requests in front of an MCP server, which was made with `caller=caller` from here.
+    """Return an MCP server behind the checks of requests; it was made with `caller=caller` from here.
 
     Hosts and origins are those that are accepted, in full.
     """
@@ -144,7 +144,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, but a signal that stops it is a good end and not a death by that signal."""
+    """uvicorn, but one that ends normally when a signal stops it, instead of dying by that signal."""
 
     def __init__(
         self, config: uvicorn.Config, end_streams: Callable[[], None], stop_seconds: int, ready: Callable[[], None]

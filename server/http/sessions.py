@@ -1,4 +1,4 @@
-"""How many sessions of the older protocol one token may have open, so that none of them takes the sessions of all."""
+"""How many sessions of the older protocol one token may have open, so that no token takes them all."""
 
 import math
 from collections.abc import Callable

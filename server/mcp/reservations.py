@@ -114,7 +114,7 @@ class ReservationCalls:
         return self.of(who).standing()
 
     def drain(self) -> None:
-        """Write what happened into the journal; what cannot be written stays queued, and is complained of once."""
+        """Write what happened into the journal; what cannot be written stays queued, which is logged once."""
         if self._runtime is None or self._place is None:
             return
         try:

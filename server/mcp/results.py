@@ -81,7 +81,7 @@ def without_keys(result: CallToolResult, redactor: Redactor) -> CallToolResult:
 
 
 def defect(error: BaseException) -> dict[str, Any]:
-    """Return the description of an error that nobody foresaw."""
+    """Return the description of an unexpected error."""
     return {"code": "INTERNAL", "message": f"{type(error).__name__}: {str(error)[:400]}", "fix": DEFECT_FIX}
 
 

@@ -54,7 +54,7 @@ class Subscribers:
             row[1].discard(uri)
 
     async def notify(self, uri: str) -> None:
-        """Send the change of a resource to everybody who subscribed to it; who does not take it is forgotten."""
+        """Notify every subscriber of a resource that it changed; one that does not take the notice is removed."""
         async with anyio.create_task_group() as group:
             for connection, (session, uris) in self._rows.items():
                 if uri in uris:

@@ -123,7 +123,7 @@ def _next(phase: Phase, status: str | None, waiting: list[str], queued: Sequence
 
 
 def _early(view: "graph.RunView", waiting: Sequence[str]) -> list[str]:
-    """Say whose corrected answer is kept, and who may hand one in before it is asked again."""
+    """Return whose corrected answer is kept, and who may hand one in before it is asked again."""
     early = [role for role in view.again if role not in waiting]
     return [
         f"The answer of {role} to {view.again[role]} is kept, and judged when the roles beside it have answered."

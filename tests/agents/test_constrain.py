@@ -11,7 +11,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from interlock.agents import Ask
-from interlock.agents.constrain import (
+from interlock.agents.constrained_decoding import (
     BOUNDS,
     LOCAL_BOUNDS,
     TOOL,

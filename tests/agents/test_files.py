@@ -10,7 +10,7 @@ import pytest
 
 from interlock.agents import RunnerError, confined, truncation
 from interlock.agents import files as files_module
-from interlock.agents import readable as readable_module
+from interlock.agents import readable_files as readable_module
 from interlock.agents.ask import agent_of_run
 from interlock.agents.files import LeasedFiles, ScopedFiles, files_of, run_caller
 from interlock.agents.runners.replay import ReplayRunner

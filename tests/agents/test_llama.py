@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from interlock.agents import RunnerError
-from interlock.agents.constrain import constraint, form_for, longest_answer
+from interlock.agents.constrained_decoding import constraint, form_for, longest_answer
 from interlock.agents.runners import llama
 from interlock.agents.runners.llama import PARALLEL, Served, models_folder, packaged_model, server_for
 from interlock.envelope import parse
