@@ -13,7 +13,7 @@ __all__ = [
 
 PUBLIC_MODULES: Final = (
     "ask", "changes", "confined", "contract", "file_refusals", "files", "model_spec", "prompt", "quoting",
-    "recording", "role_file", "runners", "runners.model_settings", "runners.models", "runners.recorded", "runners.turn",
-    "tables", "taped", "tools", "usage",
+    "recording", "recording_file", "role_file", "runners", "runners.model_settings", "runners.models",
+    "runners.recorded", "runners.turn", "tables", "tools", "usage",
 )  # fmt: skip
 """What others import besides the names above: the parts of an ask, of its records and of a runner's settings."""

@@ -25,7 +25,7 @@ _PUBLIC: Final = (
     "ask_id", "run_id", "task_id", "role", "step", "attempt", "turn", "reask", "tree", "evidence", "reports_dir",
     "system", "prompt",
 )  # fmt: skip
-"""What of an ask is told to an agent in another process."""
+"""What an agent in another process gets of an ask."""
 
 
 def agent_of_run(run_id: str) -> str:
@@ -64,13 +64,13 @@ class Ask:
         required: GATES_REQUIRED.
         status: The status of the task when the ask was made.
         protocol: The roster and the gates that the answer is judged by; None when they are not known.
-        in_scope: Says whether a path relative to the root is in the scope of the task.
+        in_scope: Returns whether a path relative to the root is in the scope of the task.
         inputs: Files and folders that the task names as its sources: an agent may read them outside the scope too.
         commands: argv by name: what an agent may have run; for a build role the commands of the task's gates too.
         correction: After a refusal, what is said of the last answer, for an agent that has assignment and answer before
             it; `prompt` holds it too. Empty when there is none.
         limits: What is left of the budgets for this answer.
-        notice: Told what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
+        notice: Called with what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
     """
 
     run_id: str
@@ -126,7 +126,7 @@ class Answer:
         model: The model that said it, as its provider calls it; empty when that is not known.
         tool_calls: How many tools the agent called; None when that cannot be known.
         stopped: The limit that ended the work before there was an answer, with its figures; empty when there is one.
-        told: The runner told what it cost; False when that was measured around it.
+        cost_reported: Whether the runner reported what it cost; False when that was measured around it.
         opened: The files that tools of ours showed the agent or wrote for it, relative to the root; None when that is
             not known.
     """
@@ -136,7 +136,7 @@ class Answer:
     model: str = ""
     tool_calls: int | None = None
     stopped: str = ""
-    told: bool = True
+    cost_reported: bool = True
     opened: tuple[str, ...] | None = None
 
 
@@ -150,7 +150,7 @@ def remote_request(ask: Ask) -> dict[str, object]:
 
 
 class Runner(Protocol):
-    """Whatever brings back the text of an agent: a function from an ask to a response, with its cost where it is known.
+    """What gets the text of an agent: a function from an ask to a response, with its cost where it is known.
 
     It is called with one positional argument, may be called again for the same ask after a crash, and raises
     `RunnerError` when there is no response. What the text says is not its concern.
@@ -162,7 +162,7 @@ class Runner(Protocol):
 
 
 class Remote(Enum):
-    """The type of `REMOTE`, so that a type checker can tell a runner from the marker."""
+    """The type of `REMOTE`, so that a type checker can distinguish a runner from the marker."""
 
     REMOTE = "remote"
 
@@ -181,7 +181,7 @@ class AgentsError(InterlockError):
 
 
 class RunnerError(AgentsError):
-    """There is no response to an ask. The runner, its script or its surroundings must be fixed.
+    """There is no response to an ask. The runner, its script or its environment must be fixed.
 
     Fix: The program or model gave no text: see in the message whether it is missing, refused the call or ran out of
     time. Repair that, then `interlock resume RUN` asks again.
@@ -220,10 +220,10 @@ class AgentConfigError(AgentsError):
 
 
 def brought(runner: Runner, ask: Ask, redactor: Redactor, most_chars: int) -> Answer:
-    """Return what a runner brings, as `kept`, with its cost as it was measured here where the runner does not tell.
+    """Return the answer of a runner, as `kept`, with its cost as it was measured here where the runner reports none.
 
     Raises:
-        RunnerError: It brings nothing; a key that the error quotes is taken out.
+        RunnerError: It has none; a key that the error quotes is taken out.
     """
     started = time.monotonic()
     try:
@@ -234,7 +234,7 @@ def brought(runner: Runner, ask: Ask, redactor: Redactor, most_chars: int) -> An
             raise
         raise RunnerError(message, fix, error.spent) from None
     if isinstance(answer, str):
-        answer = Answer(answer, Usage(calls=1, seconds=time.monotonic() - started, usd=None), told=False)
+        answer = Answer(answer, Usage(calls=1, seconds=time.monotonic() - started, usd=None), cost_reported=False)
     if not isinstance(answer, Answer):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's function may lie
         raise RunnerError(f"the runner of {ask.role} returned {type(answer).__name__}, not a text", "Return a str.")
     return kept(answer, redactor, most_chars)

@@ -167,7 +167,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def _tests(tests: Sequence[FailedTest], limit: int) -> str:
-    """Return each test's name on a line, and below it as much of its message as all names leave room for."""
+    """Return each test's name on a line, and below it as much of its message as the names leave space for."""
     names = [_line(test.id, 300) for test in tests]
     each = (limit - sum(len(name.encode()) + 3 for name in names)) // len(names)
     return "\n".join(name + _message(test.message, each) for name, test in zip(names, tests, strict=True))

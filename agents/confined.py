@@ -1,4 +1,4 @@
-"""Reading and writing below a root: no path leaves it, and no reader ever sees half a file.
+"""Reading and writing below a root: no path leaves it, and no reader ever sees a partial file.
 
 Every function raises `RunnerError` when the path leaves the root, when a step of it is a symlink or no folder, when the
 target is no plain file, when what is to be read is not there, and when the system refuses.

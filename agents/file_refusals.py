@@ -63,7 +63,7 @@ RULES: Final = rules({
 """Code to rule of what is refused here; refusals for want of a lease have the codes of the reservations, `RSV…`."""
 
 
-class Refused(AgentsError):  # noqa: N818 - never leaves the tools
+class RefusedError(AgentsError):
     """Ends a call with its refusals, at least one."""
 
     def __init__(self, *errors: Mapping[str, Any]) -> None:
@@ -77,7 +77,7 @@ def answering(answer: Answer) -> Generator[Answer]:
     answer["errors"] = []
     try:
         yield answer
-    except Refused as refused:
+    except RefusedError as refused:
         answer["errors"] = refused.errors
 
 
@@ -87,12 +87,12 @@ def refusal_row(code: str, message: str, *, place: str, found: object, expected:
     return Finding(code, "error", shown(place), message, shown(found), expected, fix).to_refusal()
 
 
-def refusal(code: str, message: str, *, place: str, found: object, expected: str, fix: str) -> Refused:
+def refusal(code: str, message: str, *, place: str, found: object, expected: str, fix: str) -> RefusedError:
     """Return what ends a call that broke a rule; see `refusal_row`."""
-    return Refused(refusal_row(code, message, place=place, found=found, expected=expected, fix=fix))
+    return RefusedError(refusal_row(code, message, place=place, found=found, expected=expected, fix=fix))
 
 
-def unusable(path: str, error: RunnerError) -> Refused:
+def unusable(path: str, error: RunnerError) -> RefusedError:
     """Return what ends a call whose file is no plain one, or cannot be used."""
     return refusal(
         "AGT914", f"{error.message[:1].upper()}{error.message[1:]}.", place=path, found=error.message,
@@ -100,7 +100,7 @@ def unusable(path: str, error: RunnerError) -> Refused:
     )  # fmt: skip
 
 
-def bad_argument(name: str, found: object, expected: str) -> Refused:
+def bad_argument(name: str, found: object, expected: str) -> RefusedError:
     """Return what ends a call with a wrong argument."""
     return refusal(
         "AGT917", f"`{name}` is not what it has to be.", place=name, found=found, expected=expected,

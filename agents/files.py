@@ -7,8 +7,8 @@ from threading import Lock
 
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
-from interlock.agents.file_refusals import Answer, Refused, answering, encoded, refusal, text_of, unusable
-from interlock.agents.readable import ReadableFiles
+from interlock.agents.file_refusals import Answer, RefusedError, answering, encoded, refusal, text_of, unusable
+from interlock.agents.readable_files import ReadableFiles
 from interlock.core.project import NoProject
 from interlock.reservations import (
     Caller,
@@ -134,7 +134,7 @@ class ScopedFiles(ReadableFiles):
                 if count != 1:
                     found = "an empty text" if not old else f"{count} such places"
                     raise refusal(
-                        "AGT916", "The text to replace does not stand in the file exactly once.", place=path,
+                        "AGT916", "The text to replace is not in the file exactly once.", place=path,
                         found=found, expected="exactly one", fix="Read the file, and give more of the text around it.",
                     )  # fmt: skip
                 data = encoded(text.replace(old, new), path)
@@ -194,10 +194,10 @@ class LeasedFiles(ScopedFiles):
         if not any(row["exclusive"] and patterns.matches(row["pattern"], held) for row in own):
             answer = self._reservations.reserve_files([patterns.quote(held)], reason=f"writes {shown(path)}")
             if answer["errors"]:
-                raise Refused(*answer["errors"])
+                raise RefusedError(*answer["errors"])
         try:
             with guarded(self._reservations, [held]) as guard:
                 action()
                 return {"token": guard.tokens[held]}
         except NotCoveredError as error:
-            raise Refused(*error.errors) from error
+            raise RefusedError(*error.errors) from error

@@ -1,4 +1,4 @@
-"""The assignment: what one role is told for one ask, and what it is told after a refusal. Bounded in size."""
+"""The assignment: what one role gets for one ask, and after a refusal. Bounded in size."""
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -93,7 +93,7 @@ def assignment(
 
 
 def correction(findings: str) -> str:
-    """Return what an agent is told after a refusal, for one that has its assignment and its answer before it."""
+    """Return what an agent gets after a refusal, for one that has its assignment and its answer before it."""
     return f"# Your last answer was refused\n\n{bounded(findings.strip(), MAX_REASK_BYTES)}"
 
 

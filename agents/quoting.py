@@ -18,8 +18,8 @@ def bounded(text: str, limit_bytes: int, mark: str = "") -> str:
     data = text.encode("utf-8", "backslashreplace")
     if len(data) <= limit_bytes:
         return data.decode("utf-8")
-    room = max(limit_bytes - 48, 0)
-    kept = data[:room].decode("utf-8", "ignore").rstrip("\n")
+    space = max(limit_bytes - 48, 0)
+    kept = data[:space].decode("utf-8", "ignore").rstrip("\n")
     return f"{kept}\n{mark}[{len(data) - len(kept.encode('utf-8'))} more bytes left out]"
 
 

@@ -1,11 +1,11 @@
 """A recording of a run: every ask with its answer and the files that changed, one JSON line each.
 
 The first line names the run and lists the files in scope as they were at its start. Each further line holds one ask and
-its answer, and the files in scope and in the reports folder that changed since the line before, with their contents:
+its answer, and the files in scope and in the reports folder that changed since the line above, with their contents:
 whoever changed them, for an agent that was killed in the middle leaves changes too. Agents of a recorded run therefore
 work one after another, and what changed while one has the ask is that one's.
 
-A file that cannot be put back (a link, a pipe, one above `taped.MAX_FILE_BYTES`) is named with the reason in
+A file that cannot be put back (a link, a pipe, one above `recording_file.MAX_FILE_BYTES`) is named with the reason in
 `left_out`. The values of variables that look like keys are taken out of everything.
 """
 
@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any, Self, TypeAlias
 
 from interlock.agents.ask import AgentConfigError, Answer, Ask, RunnerError
-from interlock.agents.taped import SCHEMA, Row, apply, change_at, is_report, read_recording
+from interlock.agents.recording_file import SCHEMA, Row, apply, change_at, is_report, read_recording
 from interlock.redaction import Redactor
 
 Listing: TypeAlias = Callable[[str], Mapping[str, str]]
@@ -28,8 +28,8 @@ Raises `RunnerError` when they cannot be listed.
 """
 
 
-class Tape:
-    """What a run reports while its agents work, so that it can be recorded or played; this one does nothing."""
+class AskObserver:
+    """What a run reports while its agents work, so that it can be recorded or replayed; this one does nothing."""
 
     def alone(self, name: str) -> AbstractContextManager[object]:  # noqa: ARG002
         """Let the agent of an ask work, and its answer be judged, at its time: here all at once."""
@@ -42,7 +42,7 @@ class Tape:
         """Take note of an answer, before it is stored."""
 
 
-class Recording(Tape):
+class Recording(AskObserver):
     """Writes a recording while a run is driven. Its file has `size_bytes` of whole lines; more is written over."""
 
     def __init__(
@@ -139,7 +139,7 @@ class Recording(Tape):
                 os.fsync(file.fileno())
         except OSError as error:
             message = f"the recording {self._path} cannot be written: {error.strerror}"
-            raise RunnerError(message, "Make room, or go on without `--record`.") from error
+            raise RunnerError(message, "Free some space, or go on without `--record`.") from error
         self._size_bytes += len(line)
 
 

@@ -74,7 +74,7 @@ class Limits:
     usd: float | None = None
 
     def after(self, used: Usage) -> "Limits":
-        """Return what is left once that was used; never below nothing, and nothing of money whose price is unknown."""
+        """Return what is left after this use, at least 0; no money is left where the price is unknown."""
         return Limits(
             None if self.calls is None else max(0, self.calls - used.calls),
             None if self.tokens is None else max(0, self.tokens - used.tokens),

@@ -1,4 +1,4 @@
-"""How people are told what happens while they are elsewhere: by a command, a webhook, or on the desktop.
+"""How people are notified of what happens while they are elsewhere: by a command, a webhook, or on the desktop.
 
 It knows no runs: whoever has something to say hands over events, each with a key that is the same whoever sees it. It
 uses the standard library alone.

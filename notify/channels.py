@@ -44,7 +44,7 @@ CODES: Final = rules({
 
 
 class DeliveryError(InterlockError):
-    """One attempt failed; `again` says whether a later one may succeed."""
+    """One attempt failed; `again`: whether a later one may succeed."""
 
     exit_code = Exit.REFUSED
 
@@ -68,7 +68,7 @@ def deliver(channel: str, settings: Settings, root: str, body: bytes) -> None:
 
 
 def missing(settings: Settings, root: str, env: Mapping[str, str]) -> DeliveryError | None:
-    """Return why something that is configured cannot work with this environment, as far as one sees without trying."""
+    """Return why a configured channel cannot work in this environment, as far as that shows without sending."""
     path = env.get("PATH", os.defpath)
     word = settings.command[0] if settings.command else ""
     if word and shutil.which(str(Path(root, word)) if "/" in word else word, path=path) is None:
@@ -97,7 +97,7 @@ def _run(code: str, argv: list[str], root: str, body: bytes = b"") -> None:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """An answer that points elsewhere is the end: the events are for the configured address alone."""
+    """Redirects are not followed: the events are for the configured address alone."""
 
     def redirect_request(self, *_given: Any, **_named: Any) -> None:
         """Follow nothing."""

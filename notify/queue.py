@@ -1,4 +1,4 @@
-"""Events on their way: kept once by their keys, gathered so that no run is heard of too often, and sent.
+"""The queue of events: stored once by key, grouped so that no run sends too many, and delivered.
 
 `.interlock/notify.sqlite` of a project holds them. Whoever has an event writes it there, which takes milliseconds, and
 starts a sender: a process of its own, so that nothing waits for a slow webhook and what comes later than the end of a
@@ -85,7 +85,7 @@ class Event(NamedTuple):
 
 
 def post(root: str | Path, table: Mapping[str, Any], events: Iterable[Event]) -> None:
-    """Have events sent as a `[notify]` table says, each once; what was handed over before is passed over.
+    """Queue events to be sent as a `[notify]` table says, each once; those queued before are skipped.
 
     Whatever goes wrong here is nobody's reason to stop: a file that cannot be written loses the events.
     """
@@ -104,13 +104,13 @@ def post(root: str | Path, table: Mapping[str, Any], events: Iterable[Event]) ->
 
 
 def start_sender(root: str) -> None:
-    """Start the process that sends what waits; it belongs to nobody, and another one at work makes it end at once."""
+    """Start a detached process that sends what is queued; it exits at once when another one is at work."""
     line = '"$@" </dev/null >/dev/null 2>&1 &'
     start(["/bin/sh", "-c", line, "sh", sys.executable, "-P", "-m", "interlock.notify", root], cwd=root).wait()
 
 
 def send(root: str, *, clock: Callable[[], float] = time.time, pause: Callable[[float], object] = time.sleep) -> None:
-    """Send what waits until nothing is left, unless another process does that."""
+    """Send what is queued until nothing is left, unless another process does so."""
     with (Path(root) / ".interlock" / _LOCK).open("ab") as file:
         while waiting(root):  # looked at again without the lock: an event may have come when this one was about to end
             with locked(file, seconds=0) as mine:
@@ -121,7 +121,7 @@ def send(root: str, *, clock: Callable[[], float] = time.time, pause: Callable[[
 
 
 def is_sending(root: str) -> bool:
-    """Return whether some process sends what waits at this moment."""
+    """Return whether some process is sending now."""
     try:
         with (Path(root) / ".interlock" / _LOCK).open("rb") as file, locked(file, shared=True, seconds=0) as free:
             return not free
@@ -164,7 +164,7 @@ def _after(tries: int, now: float) -> float | None:
 
 
 def _gather(db: sqlite3.Connection, now: float) -> None:
-    """Make one notification of the events of each run that may be heard of again."""
+    """Make one notification of the queued events of each run whose interval is over."""
     db.execute("BEGIN IMMEDIATE")
     for (run,) in db.execute("SELECT DISTINCT run FROM event WHERE sent_in IS NULL").fetchall():
         (last,) = db.execute("SELECT max(at) FROM notification WHERE run = ?", (run,)).fetchone()

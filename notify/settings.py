@@ -61,7 +61,7 @@ def _command(value: object) -> tuple[str, str] | None:
     words = cast("list[object]", value) if isinstance(value, list) else []
     if words and all(isinstance(word, str) and word and "\0" not in word for word in words):
         return None
-    fix = 'Write the program and its arguments as a list: command = ["./tell.sh", "--all"].'
+    fix = 'Write the program and its arguments as a list: command = ["./notify.sh", "--all"].'
     return "it is no list of words that starts a program.", fix
 
 

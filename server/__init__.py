@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from interlock.server.guard import inspect
     from interlock.server.mcp.app import InterlockServer
     from interlock.server.mcp.toolsets import ALL, make_server
+    from interlock.server.message_validation import inspect
 
 __all__ = ["ALL", "InterlockServer", "inspect", "make_server"]
 

@@ -16,8 +16,8 @@ class Line(NamedTuple):
 
     Args:
         source: The document that it is from.
-        heading: Where it stands there.
-        text: As it stands there, or in our words.
+        heading: The heading above it there.
+        text: Word for word, or in our words.
         tests: The names of the tests that fail when the project breaks it.
         settled: Where the project does otherwise or more: what it does, and why; otherwise empty.
     """

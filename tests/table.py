@@ -23,8 +23,8 @@ def each_row(
     """
     words = names.replace(",", " ").split() if isinstance(names, str) else list(names)
     values = [tuple(row) if len(words) > 1 else (row,) for row in table]
-    told = [" - ".join(str(ids(value)) for value in row) for row in values] if callable(ids) else list(ids)
-    rows = [(name, dict(zip(words, row, strict=True))) for name, row in zip(told, values, strict=True)]
+    row_names = [" - ".join(str(ids(value)) for value in row) for row in values] if callable(ids) else list(ids)
+    rows = [(name, dict(zip(words, row, strict=True))) for name, row in zip(row_names, values, strict=True)]
     if not rows:
         raise ValueError(f"a table of {', '.join(words)} without rows")
 

@@ -1,4 +1,4 @@
-"""The rules of the house that no linter knows: what every module and every tracked file must look like."""
+"""The rules of the project that no linter knows: what every module and every tracked file must look like."""
 
 import ast
 import os
@@ -9,7 +9,9 @@ import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import packages_distributions
+from io import StringIO
 from pathlib import Path
+from tokenize import NAME, generate_tokens
 
 import pytest
 from packaging.requirements import Requirement
@@ -18,8 +20,8 @@ from packaging.utils import canonicalize_name
 from tests.table import each_row
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("agents", "core", "envelope", "gates", "graph", "journal", "notify", "reservations", "server", "web")
-CODE = (*ROOMS, "interlock", "benchmarks", "examples", "scripts", "tests")
+PACKAGES = ("agents", "core", "envelope", "gates", "graph", "journal", "notify", "reservations", "server", "web")
+CODE = (*PACKAGES, "interlock", "benchmarks", "examples", "scripts", "tests")
 MAX_LINES = 500
 
 
@@ -41,8 +43,8 @@ def _tree(path: Path) -> ast.Module:
 MODULES = _modules(*CODE)
 
 
-def test_the_rooms_are_found() -> None:
-    assert {path.parts[0] for path in MODULES} >= {*ROOMS, "interlock", "tests"}
+def test_the_packages_are_found() -> None:
+    assert {path.parts[0] for path in MODULES} >= {*PACKAGES, "interlock", "tests"}
 
 
 DOCSTRING = re.compile(rb'(?:#.*\n|\s)*"""(?:[^"\\]|\\.|"(?!""))*"""')
@@ -64,13 +66,13 @@ def _length_faults(path: Path, data: bytes) -> Iterator[str]:
 
 
 MAY_IMPORT = re.compile(
-    rb"^\s*(from\s*\.|from\s+(%b)\b|import\b.*\b(%b)\b)" % (("|".join(ROOMS).encode(),) * 2), re.MULTILINE
+    rb"^\s*(from\s*\.|from\s+(%b)\b|import\b.*\b(%b)\b)" % (("|".join(PACKAGES).encode(),) * 2), re.MULTILINE
 )
-"""What every bare import of a room matches; a tree takes long to be made and walked."""
+"""What every bare import of a package matches; a tree takes long to be made and walked."""
 
 
 def _import_faults(path: Path, data: bytes) -> Iterator[str]:
-    """The bare names of rooms belong to other distributions in a user's environment."""
+    """The bare names of packages belong to other distributions in a user's environment."""
     if not MAY_IMPORT.search(data):
         return
     for node in ast.walk(ast.parse(data, filename=str(path))):
@@ -82,13 +84,24 @@ def _import_faults(path: Path, data: bytes) -> Iterator[str]:
                 yield f"{path}:{node.lineno}: a relative import"
         else:
             continue
-        yield from (f"{path}:{node.lineno}: imports {name}" for name in names if name.split(".")[0] in ROOMS)
+        yield from (f"{path}:{node.lineno}: imports {name}" for name in names if name.split(".")[0] in PACKAGES)
 
 
-RULES = (_docstring_faults, _length_faults, _import_faults)
+PLAIN = {"agents", "core", "envelope", "journal", "notify", "server", "web"}
+COINED = re.compile(r"(?<![a-z])(rooms?|doors?|desks?|mend(s|ed)?|untold)(?![a-z])", re.IGNORECASE)
+"""What names nothing in these packages: the field says package or space, entry point, fix."""
 
 
-def test_every_module_says_what_it_owns_is_short_and_imports_rooms_by_their_full_names() -> None:
+def _name_faults(path: Path, data: bytes) -> Iterator[str]:
+    if path.parts[0] in PLAIN and COINED.search(text := data.decode()):
+        names = (token for token in generate_tokens(StringIO(text).readline) if token.type == NAME)
+        yield from (f"{path}:{name.start[0]}: {name.string}" for name in names if COINED.search(name.string))
+
+
+RULES = (_docstring_faults, _length_faults, _import_faults, _name_faults)
+
+
+def test_every_module_says_what_it_owns_is_short_and_imports_packages_by_their_full_names() -> None:
     found = list[str]()
     for path in MODULES:
         data = (ROOT / path).read_bytes()
@@ -105,38 +118,39 @@ def test_every_module_says_what_it_owns_is_short_and_imports_rooms_by_their_full
         ('"""What it owns.\nAnd more.\n"""\n', 1),
         ('"""What it owns."""\n' + "x = 1\n" * MAX_LINES, 1),
         ('"""What it owns."""\nfrom . import x\n', 1),
+        ('"""Has a room."""\nroom = kept_rooms = mending = "room"\n', 2),
         ('"""What it owns."""\nfrom gates.errors import x\nimport os, graph\n', 2),
     ],
 )
 def test_a_module_that_breaks_a_rule_is_found(text: str, faults: int) -> None:
-    found = [fault for rule in RULES for fault in rule(Path("x.py"), text.encode())]
+    found = [fault for rule in RULES for fault in rule(Path("core/x.py"), text.encode())]
     assert len(found) == faults
 
 
-@each_row("room", ROOMS)
-def test_a_room_lists_its_public_names_and_has_them_all(room: str) -> None:
-    tree = _tree(Path(room, "__init__.py"))
+@each_row("package", PACKAGES)
+def test_a_package_lists_its_public_names_and_has_them_all(package: str) -> None:
+    tree = _tree(Path(package, "__init__.py"))
     assert any(
         isinstance(target, ast.Name) and target.id == "__all__"
         for node in tree.body
         if isinstance(node, ast.Assign)
         for target in node.targets
-    ), f"{room}/__init__.py has no __all__"
-    module = import_module(f"interlock.{room}")
+    ), f"{package}/__init__.py has no __all__"
+    module = import_module(f"interlock.{package}")
     names: list[str] = module.__all__
     assert len(set(names)) == len(names)
     assert [name for name in names if not hasattr(module, name)] == []
 
 
-@each_row("room", ROOMS)
-def test_a_room_is_linked_and_mapped_into_the_wheel(room: str) -> None:
+@each_row("package", PACKAGES)
+def test_a_package_is_linked_and_mapped_into_the_wheel(package: str) -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]
-    assert build["wheel"]["force-include"][room] == f"interlock/{room}"
-    assert f"interlock/{room}" in build["wheel"]["exclude"]
-    assert f"/{room}" in build["sdist"]["include"]
-    assert f"/interlock/{room}" in build["sdist"]["exclude"]
-    link = ROOT / "interlock" / room
-    assert not link.exists() or link.readlink() == Path("..", room)
+    assert build["wheel"]["force-include"][package] == f"interlock/{package}"
+    assert f"interlock/{package}" in build["wheel"]["exclude"]
+    assert f"/{package}" in build["sdist"]["include"]
+    assert f"/interlock/{package}" in build["sdist"]["exclude"]
+    link = ROOT / "interlock" / package
+    assert not link.exists() or link.readlink() == Path("..", package)
 
 
 def test_a_contract_lets_others_import_the_public_modules_of_each_package_alone() -> None:
@@ -153,7 +167,7 @@ def test_no_link_is_forgotten() -> None:
     """Archives drop links: what is reached through one must be mapped."""
     linked = {path.name for path in (ROOT / "interlock").iterdir() if path.is_symlink()}
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert linked >= set(ROOMS) or not linked
+    assert linked >= set(PACKAGES) or not linked
     assert {name.split("/")[0] for name in wheel["force-include"]} >= linked
 
 
@@ -204,9 +218,10 @@ def test_no_tracked_file_holds(what: str, texts: dict[str, str]) -> None:
 
 
 UNUSED = re.compile(
-    r"\b(mend(s|ed|ing)?|in the line|is no TOML|held against|nobody holds anything here)\b", re.IGNORECASE
+    r"\b(mend(s|ed|ing)?|doors?|desks?|goes round|in the line|is no TOML|held against|nobody holds anything here)\b",
+    re.IGNORECASE,
 )
-"""Words that no user reads: fix, wait queue, not valid TOML, checked against, no reservations."""
+"""Words that no user reads: fix, entry point, bypass, wait queue, not valid TOML, checked against, no reservations."""
 
 
 def _said(path: Path) -> Iterator[str]:
@@ -224,7 +239,7 @@ def _said(path: Path) -> Iterator[str]:
 def test_texts_use_the_words_of_the_field() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "plugin").rglob("*.md")]
     pages += [*(ROOT / "agents" / "roles").rglob("*.md")]
-    said = [(path, text) for path in _modules(*ROOMS, "interlock") for text in _said(path)]
+    said = [(path, text) for path in _modules(*PACKAGES, "interlock") for text in _said(path)]
     said += [(path, path.read_text(encoding="utf-8")) for path in pages]
     assert len(said) > 1000
     found = [f"{path}: {hit[0]}: {text[:60]!r}" for path, text in said for hit in UNUSED.finditer(text)]
@@ -273,7 +288,7 @@ def test_a_dependency_of_which_a_private_part_is_used_is_capped() -> None:
 def test_what_the_product_imports_is_asked_for() -> None:
     probes = ROOT / "gates" / "sealed" / "probes"  # they run under the interpreter of another project
     found = set[str]()
-    for path in _modules(*ROOMS, "interlock"):
+    for path in _modules(*PACKAGES, "interlock"):
         if probes not in (ROOT / path).parents:
             for match in re.finditer(r"^ *(?:from|import) (\w+)", (ROOT / path).read_text(), re.MULTILINE):
                 found.add(match[1])

@@ -15,22 +15,12 @@ from types import ModuleType
 import pytest
 from packaging.requirements import Requirement
 
+from tests.test_layout import PACKAGES
+
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parent.parent
-MAPPED = (
-    "agents",
-    "core",
-    "envelope",
-    "examples",
-    "gates",
-    "graph",
-    "journal",
-    "notify",
-    "reservations",
-    "server",
-    "web",
-)
+MAPPED = (*PACKAGES, "examples")
 PROJECT = "interlock-orchestrator"
 
 
@@ -73,7 +63,7 @@ def _files(folder: Path, prefix: str) -> set[str]:
     }
 
 
-def test_the_sdist_holds_the_rooms_and_their_tests_and_no_link(sdist: Path) -> None:
+def test_the_sdist_holds_the_packages_and_their_tests_and_no_link(sdist: Path) -> None:
     with tarfile.open(sdist) as archive:
         members = archive.getmembers()
     names = {member.name.partition("/")[2] for member in members}
@@ -87,9 +77,7 @@ def test_the_sdist_holds_the_rooms_and_their_tests_and_no_link(sdist: Path) -> N
 
 
 def test_the_wheel_from_the_sdist_holds_every_file_of_every_package_and_nothing_else(wheel: Path) -> None:
-    expected = _files(ROOT / "interlock", "interlock")
-    for room in MAPPED:
-        expected |= _files(ROOT / room, f"interlock/{room}")
+    expected = _files(ROOT / "interlock", "interlock").union(*(_files(ROOT / n, f"interlock/{n}") for n in MAPPED))
     names = {name for name in _names(wheel) if not name.split("/")[0].endswith(".dist-info")}
     assert names == expected
     assert "interlock/py.typed" in names
@@ -193,4 +181,4 @@ print(interlock.__file__)
     *modules, place = done.stdout.split()
     assert {name.partition(":interlock.")[2] for name in modules if ":" in name} == WITH_LANGCHAIN
     assert Path(place).is_relative_to(environment)
-    assert {f"interlock.{room}" for room in MAPPED if room != "examples"} <= set(modules)
+    assert {f"interlock.{name}" for name in PACKAGES} <= set(modules)

@@ -20,7 +20,15 @@ from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tools import BaseTool
 
 from interlock.agents.ask import Answer, Ask, RunnerError
-from interlock.agents.constrain import BOUNDS, LOCAL_BOUNDS, Form, answer_text, constraint, form_for, longest_answer
+from interlock.agents.constrained_decoding import (
+    BOUNDS,
+    LOCAL_BOUNDS,
+    Form,
+    answer_text,
+    constraint,
+    form_for,
+    longest_answer,
+)
 from interlock.agents.runners.conversation import Conversations
 from interlock.agents.runners.llama import CONTEXT as LOCAL_CONTEXT_TOKENS
 from interlock.agents.runners.model_settings import LOCAL, PROVIDERS, ModelSettings
@@ -117,7 +125,7 @@ class ChatRunner:
         return str(history[-1].text) if form is None else answer_text(form, history[-1])
 
     def _begun(self, ask: Ask, model: BaseChatModel) -> list[AnyMessage]:
-        """Return what the model has before it: the conversation of the refused answer, if that leaves it room."""
+        """Return what the model has before it: the conversation of the refused answer, if that leaves it space."""
         said = self._talks.take(ask)
         if said is not None:
             longer = [*said, HumanMessage(content=ask.correction)]

@@ -12,7 +12,7 @@ from interlock.agents.ask import Answer, Ask, RunnerError
 from interlock.agents.runners.command_table import PLACEHOLDER
 from interlock.agents.runners.conversation import Conversations
 from interlock.agents.runners.presets import Command, Figure, command_lines
-from interlock.agents.runners.printed import Form, UnreadableOutput, read_output, session_of
+from interlock.agents.runners.program_output import Form, UnreadableOutputError, read_output, session_of
 from interlock.agents.usage import Usage
 from interlock.core.process import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, capture, environment_of
 from interlock.redaction import redact
@@ -21,19 +21,19 @@ _SHOWN_CHARS: Final = 1000
 
 
 class FailedError(RunnerError):
-    """The program ended by itself and says that it failed."""
+    """The program exited with a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A conversation that a program has kept: its name, and what the program told of its cost when it last answered."""
+    """A conversation that a program has kept: its name, and the cost that it reported with its last answer."""
 
     name: str
-    told: Usage
+    reported: Usage
 
 
 class CommandRunner:
-    """A runner around a program. Each ask starts it anew, and no process of it is left when the answer is there.
+    """A runner that starts a program for each ask; no process of it is left when the answer is there.
 
     A re-ask goes on in the conversation that the program itself has kept, where it can; else, and where the program
     fails at that, it begins with the whole assignment.
@@ -91,12 +91,12 @@ class CommandRunner:
             self._sessions.keep(ask, Session(name, answer.usage))
         usage = replace(answer.usage, seconds=ended.seconds)
         if session is not None:
-            usage = replace(usage, **{name: _since(usage, session.told, name) for name in command.totals})
+            usage = replace(usage, **{name: _since(usage, session.reported, name) for name in command.totals})
         return replace(answer, usage=usage, model=answer.model or command.model)
 
 
 def _since(total: Usage, before: Usage, name: Figure) -> float | None:
-    """Return what of a sum was added since; one that is smaller is no sum, and counts whole."""
+    """Return what was added to a sum since; a smaller number is not a sum and counts whole."""
     now, then = getattr(total, name), getattr(before, name)
     return now if now is None or then is None or now < then else now - then
 
@@ -130,15 +130,15 @@ def _words(ask: Ask, command: Command, folder: Path, session: str) -> dict[str, 
 
 
 def fill(text: str, words: Mapping[str, str]) -> str:
-    """Put words in place of their names in braces."""
+    """Replace names in braces by their words."""
     return PLACEHOLDER.sub(lambda found: found[0][0] if found[1] is None else words[found[1]], text)
 
 
 def _spent(ended: Ended, command: Command) -> Usage:
-    """Return what a program that gave no answer says that it spent; where it is silent, its money is not known."""
+    """Return what a program without an answer reports that it spent; where it reports nothing, the cost is unknown."""
     try:
         used = read_output(command.form, ended.output).usage
-    except UnreadableOutput as error:
+    except UnreadableOutputError as error:
         used = error.usage
     return replace(used or Usage(calls=1, usd=None), seconds=ended.seconds)
 
@@ -152,7 +152,7 @@ def _refuse(program: str, ended: Ended, command: Command) -> None:
         raise RunnerError(message, "Let it print its answer alone.")
     if ended.status != 0:
         how = f"was ended by signal {-ended.status}" if ended.status < 0 else f"ended with status {ended.status}"
-        said = _told(command.form, ended) or _tail(ended)
+        said = _error_of(command.form, ended) or _tail(ended)
         raise FailedError(f"{program} {how}{said}", "Run it by hand in this folder, and fix what it says.")
 
 
@@ -163,7 +163,7 @@ def _answer(program: str, ended: Ended, command: Command, file: Path) -> Answer:
             with file.open("rb") as answer:
                 output = answer.read(MAX_OUTPUT_BYTES)
         return read_output(command.form, output)
-    except UnreadableOutput as error:
+    except UnreadableOutputError as error:
         fix = 'Fix what it says, or read the output as it is with `output = "text"`.'
         raise RunnerError(f"the output of {program} is no answer: {error}{_tail(ended)}", fix) from error
     except OSError as error:
@@ -173,17 +173,17 @@ def _answer(program: str, ended: Ended, command: Command, file: Path) -> Answer:
         ) from error
 
 
-def _told(form: Form, ended: Ended) -> str:
-    """Return what a program that failed says of it in its own form; on standard error it may warn of anything."""
+def _error_of(form: Form, ended: Ended) -> str:
+    """Return the error that a failed program reports in its own form; standard error may hold other warnings."""
     try:
         read_output(form, ended.output)
-    except UnreadableOutput as error:
-        return f". It said: {redact(error.told)}" if error.told else ""
+    except UnreadableOutputError as error:
+        return f". It said: {redact(error.said)}" if error.said else ""
     return ""
 
 
 def _tail(ended: Ended) -> str:
-    """Return the last lines that the program complained in, for a message."""
+    """Return the last lines of the program's error output, for a message."""
     # Half a key would not be known as one, so that keys go before anything is cut.
     text = redact((ended.complaints or ended.output[-TAIL_BYTES:]).decode("utf-8", "replace")).strip()
     return f". It said: {text[-_SHOWN_CHARS:]}" if text else ""

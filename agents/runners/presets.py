@@ -1,4 +1,4 @@
-"""The command-line agents that are known by name: how each is started, fed and read, and what commands it may run."""
+"""The command-line agents that are known by name: how each is started, its input and output, and its permissions."""
 
 import json
 import shlex
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from interlock.agents.runners.printed import Form
+from interlock.agents.runners.program_output import Form
 
 Figure: TypeAlias = Literal["input_tokens", "output_tokens", "usd"]
 
@@ -32,7 +32,7 @@ class Command:
         environment: Names of the variables that it is given; `*` at the end stands for any ending.
         resume: Arguments with which it goes on with the conversation `{session}`; empty when it cannot.
         last: Arguments behind all others.
-        totals: What it tells as the sum over a whole conversation: fields of `Usage`.
+        totals: What it reports as the sum over a whole conversation: fields of `Usage`.
         permit: Returns the arguments that let a build role run the task's commands; None when none are needed.
         timeout_seconds: How long it may take.
         model: What `{model}` is.
@@ -73,7 +73,7 @@ def allow_in_gemini(lines: Sequence[str], folder: Path) -> tuple[str, ...]:
 
 
 def _rule(line: str) -> str:
-    # Arguments are compared as JSON, whose members at the top stand between characters of number 0.
+    # Arguments are compared as JSON, whose top-level members are between characters of number 0.
     member = _literally(f'"command":{json.dumps(line, ensure_ascii=False)}')
     pattern = rf"\u0000{member}\u0000"
     return (

@@ -1,4 +1,4 @@
-"""The `python:module:function` runner: a function of the user's own, found by name and held to its contract."""
+"""The `python:module:function` runner: a function of the user's own, found by name and checked."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""The player of a recording: it gives each ask the answer that was recorded for it, and puts the files that changed."""
+"""Replaying a recording: each ask gets its recorded answer, and the files that changed are written."""
 
 import os
 import re
@@ -15,8 +15,8 @@ from interlock.agents.changes import MEASURED, TITLE
 from interlock.agents.confined import delete_confined, write_confined
 from interlock.agents.files import ScopedFiles, files_of
 from interlock.agents.quoting import visible
-from interlock.agents.recording import Listing, Tape
-from interlock.agents.taped import Change, Recorded, Row, apply, is_report, read_recording
+from interlock.agents.recording import AskObserver, Listing
+from interlock.agents.recording_file import Change, Recorded, Row, apply, is_report, read_recording
 from interlock.redaction import Redactor
 
 ORDER_SECONDS: Final = 5.0
@@ -31,13 +31,13 @@ _CHANGES: Final = re.compile(rf"^## {TITLE}\n(?:(?!## ).*\n)*", re.MULTILINE)
 _MAX_SHOWN: Final = 200
 _MAX_NAMED: Final = 5
 _FIX: Final = (
-    "Play it on the files, the task and the configuration that it was recorded with, with this version of Interlock, "
+    "Replay it on the files, the task and the configuration that it was recorded with, with this version of Interlock, "
     "or record the run again."
 )
 
 
-class RecordedRunner(Tape):
-    """The runner of every role of a run that is played, and the order in which they answer."""
+class RecordedRunner(AskObserver):
+    """The runner of every role of a run that is replayed, and the order in which they answer."""
 
     def __init__(self, recorded: Recorded, listing: Listing, redactor: Redactor) -> None:
         self._recorded = recorded
@@ -49,7 +49,7 @@ class RecordedRunner(Tape):
         self._turns = Condition()
         self._is_busy = False
         self._over: set[str] = set()
-        self._played: set[str] = set()
+        self._replayed: set[str] = set()
 
     @classmethod
     def load(cls, path: Path, listing: Listing, redactor: Redactor) -> "RecordedRunner":
@@ -63,7 +63,7 @@ class RecordedRunner(Tape):
     @property
     def unused(self) -> tuple[str, ...]:
         """The asks that were recorded and not made again."""
-        return tuple(name for name in self._rows if name not in self._played)
+        return tuple(name for name in self._rows if name not in self._replayed)
 
     @contextmanager
     def alone(self, name: str) -> Generator[None]:
@@ -106,7 +106,7 @@ class RecordedRunner(Tape):
             _put(ask, row.changes)
         if rows[0].touched:
             self._compare_files(ask, places[-1])
-        self._played.add(name)
+        self._replayed.add(name)
         return rows[-1].answer
 
     def _compare(self, ask: Ask, row: Row, place: int) -> None:
@@ -128,7 +128,7 @@ class RecordedRunner(Tape):
                     raise RunnerError(_differs(ask, where, _quoted(expected), _quoted(found)), _FIX)
 
     def _compare_files(self, ask: Ask, place: int) -> None:
-        """Compare the files after a turn before which somebody had changed them: the tree before it tells nothing."""
+        """Compare the files after a turn before which somebody had changed them: the tree before it proves nothing."""
         paths, without_key = self._other_files(place + 1)
         if len(paths) > len(without_key):
             where = _differs(ask, "the scope after the answer", "the recorded files", "others")
@@ -205,7 +205,7 @@ def _check(ask: Ask, change: Change) -> None:
         raise RunnerError(message, "Take that file out of the task's scope and record the run again.")
     if not change.path.startswith(f"{ask.reports_dir}/") and not ask.in_scope(change.path):
         message = f"the recording changes {path}, which is neither in scope nor in the reports folder"
-        raise RunnerError(message, "Play only recordings that `interlock run --record` wrote.")
+        raise RunnerError(message, "Replay only recordings that `interlock run --record` wrote.")
 
 
 def _set_mode(path: str, *, is_executable: bool) -> None:

@@ -25,7 +25,7 @@ _EXPANSION: Final = re.compile(
 )
 _WORDS: Final = ("run_id", "task_id", "role", "attempt", "turn", "reask", "tree", "reports_dir")
 PLACEHOLDERS: Final = (*_WORDS, *(f"evidence.{key}" for key in EVIDENCE_KEYS))
-"""Every name that may stand in braces in a path, in `content` and in `response`."""
+"""Every name that may be in braces in a path, in `content` and in `response`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def expand(text: str, ask: Ask) -> str:
     """Put the facts of an ask in the place of each placeholder.
 
     `{evidence.KEY}` alone on its line becomes one `- path` line per file with the same indentation (no line when there
-    is none); within a line it becomes `[a, b]`. `{{` and `}}` stand for braces.
+    is none); within a line it becomes `[a, b]`. `{{` and `}}` are braces.
     """
     files: dict[str, tuple[str, ...]] = {key: ask.evidence.get(key, ()) for key in EVIDENCE_KEYS}
     values: dict[str, str] = {

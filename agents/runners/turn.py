@@ -1,4 +1,4 @@
-"""One turn of a model in LangChain's agent loop: counted, bounded, told of, and called again after a fault.
+"""One turn of a model in LangChain's agent loop: counted, limited, reported, and retried after a fault.
 
 Imported with the first model: it needs LangChain.
 """
@@ -44,7 +44,7 @@ class SpentError(BaseException):
 
 
 class Turn(AgentMiddleware[Any, None, Any]):
-    """What surrounds every call of the model in one turn; it is made again as often as the settings say.
+    """Wraps every call of the model in one turn, and retries it as often as the settings say.
 
     `renewed` gives the model for a call that is made again, where it may have moved.
     """
@@ -89,8 +89,8 @@ class Turn(AgentMiddleware[Any, None, Any]):
         if found := self._limits.spent(self.used):
             raise SpentError(found)
 
-    def tell(self, tool: str, more_tokens: int = 0) -> None:
-        """Tell what is being done; an empty tool: the model thinks."""
+    def report(self, tool: str, more_tokens: int = 0) -> None:
+        """Report what is being done; an empty tool: the model thinks."""
         row = {"kind": "working", "role": self._ask.role, "tool": tool, "calls": self._used.calls}
         self._ask.notice({**row, "tokens": self._used.tokens + more_tokens})
 
@@ -101,7 +101,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
     def wrap_model_call(
         self, request: ModelRequest[None], handler: Callable[[ModelRequest[None]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Make one call of the model, again after a fault of the transport.
+        """Make one call of the model, and retry after a fault of the transport.
 
         Raises:
             SpentError: A limit is reached.
@@ -111,7 +111,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
         request = request.override(model_settings={**request.model_settings, **self._options})
         while True:
             self.check()
-            self.tell("")
+            self.report("")
             try:
                 response = self._in_time(handler, request)
                 message = _whole(response)
@@ -124,7 +124,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
                 if not fault.again or tries >= self._settings.retries or (fault.wait_seconds or 0) > MAX_WAIT_SECONDS:
                     raise self._refusal(fault, tries) from error
                 seconds = self._pause(tries, fault)
-                self.tell(f"waits {seconds:.0f} s: it {fault.what}")
+                self.report(f"waits {seconds:.0f} s: it {fault.what}")
                 self._sleep(seconds)
                 tries += 1
                 if self._renewed is not None:
@@ -136,14 +136,14 @@ class Turn(AgentMiddleware[Any, None, Any]):
                 message.id = f"call-{self._ask.reask}-{self._used.calls}"
                 if not request.tools or self._options:
                     return response
-                told = unmade(message)
-                self.tool_calls += len(message.tool_calls) - len(told)
-                return replace(response, result=[*response.result, *told])
+                refused = unmade(message)
+                self.tool_calls += len(message.tool_calls) - len(refused)
+                return replace(response, result=[*response.result, *refused])
 
     def _in_time(
         self, handler: Callable[[ModelRequest[None]], ModelResponse[Any]], request: ModelRequest[None]
     ) -> ModelResponse[Any]:
-        """Call the model, and leave the call to itself when the time is up: who is silent cannot be interrupted.
+        """Call the model, and abandon the call when the time is up: a silent one cannot be interrupted.
 
         An answer that comes later is ended by its first piece, which finds the time spent.
         """
@@ -181,15 +181,15 @@ class Turn(AgentMiddleware[Any, None, Any]):
         return spread if left is None else min(spread, max(0.0, left - self.used.seconds))
 
     def _count(self, message: AIMessage, sent: list[AnyMessage]) -> None:
-        """Add what a call cost. A provider that does not say is counted by length, and its money is not known."""
+        """Add what a call cost. Where the provider reports nothing, tokens are estimated and the price is unknown."""
         cached = 0
-        if (told := message.usage_metadata) is not None:
-            read, written = told["input_tokens"], told["output_tokens"]
-            cached = min(read, told.get("input_token_details", {}).get("cache_read") or 0)
+        if (reported := message.usage_metadata) is not None:
+            read, written = reported["input_tokens"], reported["output_tokens"]
+            cached = min(read, reported.get("input_token_details", {}).get("cache_read") or 0)
         else:
             read, written = count_tokens_approximately(sent), count_tokens_approximately([message])
         price = self._price
-        if told is None and price is not None and price.usd(1, 1) > 0:
+        if reported is None and price is not None and price.usd(1, 1) > 0:
             price = None
         usd = None if price is None else price.usd(read, written, cached)
         self._used += Usage(calls=1, input_tokens=read, output_tokens=written, usd=usd)
@@ -197,36 +197,36 @@ class Turn(AgentMiddleware[Any, None, Any]):
 
 
 class Watch(BaseCallbackHandler):
-    """Tells of a turn as it goes on, and ends it in the middle of an answer when its time is up."""
+    """Reports a turn as it goes on, and ends it in the middle of an answer when its time is up."""
 
     run_inline = True
 
     def __init__(self, turn: Turn, clock: Callable[[], float]) -> None:
         self._turn = turn
         self._clock = clock
-        self._told = clock()
+        self._reported_at = clock()
         self._chars = 0
 
     def on_chat_model_start(self, *_given: Any, **_more: Any) -> None:
         """Begin to count what comes."""
         self._chars = 0
-        self._told = self._clock()
+        self._reported_at = self._clock()
 
     def on_llm_new_token(self, token: object, **more: Any) -> None:
-        """Count a piece of an answer, and tell of it each second."""
+        """Count a piece of an answer, and report it each second."""
         self._turn.check()
         self._chars += len(token if isinstance(token, str) else getattr(more.get("chunk"), "text", ""))
-        if (now := self._clock()) - self._told >= _NOTICE_SECONDS:
-            self._told = now
-            self._turn.tell("", self._chars // _CHARS_A_TOKEN)
+        if (now := self._clock()) - self._reported_at >= _NOTICE_SECONDS:
+            self._reported_at = now
+            self._turn.report("", self._chars // _CHARS_A_TOKEN)
 
     def on_tool_start(self, serialized: Mapping[str, Any] | None, input_str: str, **more: Any) -> None:
-        """Tell which tool is called, and on what."""
+        """Report which tool is called, and on what."""
         del input_str
         name = str((serialized or {}).get("name") or "a tool")
         given = cast("Mapping[str, Any]", more.get("inputs") or {})
         shown = next((str(given[key]) for key in _SHOWN if given.get(key)), "")
-        self._turn.tell(f"{name} {' '.join(shown.split())[:_SHOWN_CHARS]}".strip())
+        self._turn.report(f"{name} {' '.join(shown.split())[:_SHOWN_CHARS]}".strip())
 
     def on_tool_end(self, output: object, **_more: Any) -> None:
         """Note which files a tool showed."""
@@ -258,7 +258,7 @@ def _whole(response: ModelResponse[Any]) -> AIMessage:
 
 
 def unmade(message: AIMessage) -> list[ToolMessage]:
-    """Return the results that tell a model which of its calls are not made, and why.
+    """Return the results for the calls of a model that are not made, with the reason.
 
     Those are the calls of an answer that was cut, since half a file would look like a whole one, and those without
     readable arguments, which are given none so that they can be answered.

@@ -7,7 +7,7 @@ from langchain_core.tools import BaseTool
 
 from interlock.agents.ask import Ask
 from interlock.agents.files import files_of
-from interlock.agents.readable import ReadableFiles
+from interlock.agents.readable_files import ReadableFiles
 from interlock.agents.tools.commands import TIMEOUT_SECONDS, command_tool
 from interlock.agents.tools.evidence import evidence_tool
 from interlock.agents.tools.files import building_tools, tools_to_read
@@ -42,6 +42,6 @@ def toolbox(ask: Ask) -> Generator[list[BaseTool]]:
 
 
 def _sources(ask: Ask) -> Callable[[str], bool]:
-    """Return what says whether a path is one of the task's sources, or below one."""
+    """Return a predicate: whether a path is one of the task's sources, or below one."""
     names = [name.rstrip("/") for name in ask.inputs]
     return lambda path: any(path == name or path.startswith(f"{name}/") for name in names)

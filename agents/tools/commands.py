@@ -8,9 +8,9 @@ from langchain_core.tools import BaseTool
 from pydantic import Field, create_model
 
 from interlock.agents.file_refusals import Answer, answering, refusal
-from interlock.agents.fitting import ROOM_BYTES, ends, taken
 from interlock.agents.quoting import bullets
-from interlock.agents.tools.making import Arguments, make_tool
+from interlock.agents.tools.tool_factory import Arguments, make_tool
+from interlock.agents.truncation import CONTENT_BYTES, ends, taken
 from interlock.core.process import COMMON_ENVIRONMENT, Ended, capture, environment_of
 from interlock.reservations.rules import shown
 
@@ -42,8 +42,8 @@ def command_tool(
             ended = _ended(name, argv, root, env, timeout_seconds)
             answer |= {
                 "exit_status": ended.status,
-                "output": ends(ended.output.decode("utf-8", "replace"), ROOM_BYTES * 2 // 3),
-                "error_output": ends(ended.complaints.decode("utf-8", "replace"), ROOM_BYTES // 3),
+                "output": ends(ended.output.decode("utf-8", "replace"), CONTENT_BYTES * 2 // 3),
+                "error_output": ends(ended.complaints.decode("utf-8", "replace"), CONTENT_BYTES // 3),
                 "seconds": round(ended.seconds, 3),
             }
             if ended.stopped:

@@ -12,10 +12,10 @@ from pydantic import Field
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import entries_confined, read_confined
 from interlock.agents.file_refusals import Answer, answering, bad_argument, refusal, text_of, unusable
-from interlock.agents.fitting import cut, taken
-from interlock.agents.readable import MAX_LISTED, plain_segments
-from interlock.agents.tools.making import Arguments, Block, json_text, make_tool
+from interlock.agents.readable_files import MAX_LISTED, plain_segments
 from interlock.agents.tools.pictures import is_picture, show_picture
+from interlock.agents.tools.tool_factory import Arguments, Block, json_text, make_tool
+from interlock.agents.truncation import cut, taken
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.reservations.rules import shown
 

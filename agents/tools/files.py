@@ -1,4 +1,4 @@
-"""Tools over files: to list, search and read, and for those who build to write, edit and delete."""
+"""Tools over files: to list, search and read; for a build role also to write, edit and delete."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,8 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from interlock.agents.files import ScopedFiles
-from interlock.agents.readable import MAX_LINES, MAX_MATCHES, ReadableFiles
-from interlock.agents.tools.making import Arguments, make_tool
+from interlock.agents.readable_files import MAX_LINES, MAX_MATCHES, ReadableFiles
+from interlock.agents.tools.tool_factory import Arguments, make_tool
 
 _PATH = "Path relative to the root, with `/`."
 _FOLDER = "Folder relative to the root; empty for all."

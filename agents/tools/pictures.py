@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from interlock.agents.file_refusals import refusal
-from interlock.agents.tools.making import Block
+from interlock.agents.tools.tool_factory import Block
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -46,7 +46,7 @@ def show_picture(path: str, data: bytes, part: int) -> Shown:
     """Return one part of a picture, from 1. What is past the last part is refused by the caller, who gets their number.
 
     Raises:
-        Refused: AGT921.
+        RefusedError: AGT921.
     """
     mime, form = next((mime, form) for magic, mime, form in _TYPES if data.startswith(magic))
     try:

@@ -9,8 +9,8 @@ from pydantic import Field
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import read_confined, write_confined
 from interlock.agents.file_refusals import Answer, answering, encoded, refusal, text_of, unusable
-from interlock.agents.readable import plain_segments
-from interlock.agents.tools.making import Arguments, make_tool
+from interlock.agents.readable_files import plain_segments
+from interlock.agents.tools.tool_factory import Arguments, make_tool
 from interlock.reservations.rules import shown
 
 OURS: Final = (".manifest.json", ".log")

@@ -160,7 +160,7 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
     if runner is REMOTE:
         given: object = interrupt(remote_request(ask))
         text = given.decode("utf-8", "surrogatepass") if isinstance(given, bytes) else str(given)
-        answer = kept(Answer(text, told=False), context.redactor, _MAX_CHARS)
+        answer = kept(Answer(text, cost_reported=False), context.redactor, _MAX_CHARS)
         context.tape.answered(ask, answer)
     else:
         try:

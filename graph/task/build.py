@@ -9,7 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from interlock.agents.ask import Remote, Runner
-from interlock.agents.recording import Tape
+from interlock.agents.recording import AskObserver
 from interlock.agents.runners import make_runner
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
@@ -34,7 +34,7 @@ def task_graph(
     runners: Mapping[str, Runner | Remote] | None = None,
     policy: Policy | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
-    tape: Tape | None = None,
+    tape: AskObserver | None = None,
 ) -> CompiledStateGraph[TaskState, None, TaskInput, TaskOutput]:
     """Compile the status machine of one task.
 
@@ -72,7 +72,7 @@ def task_graph(
                 limits=policy.limits,
             )
     redactor = redactor_for(root, key_variables(policy))
-    context = TaskContext(task, policy, folder, given, tape or Tape(), redactor)
+    context = TaskContext(task, policy, folder, given, tape or AskObserver(), redactor)
     nodes = Nodes(context, Recorder(Journal(journal_path(folder))))
     graph = _build(nodes)
     return graph.compile(  # pyright: ignore[reportUnknownMemberType]

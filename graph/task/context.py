@@ -7,7 +7,7 @@ from typing import Final
 
 from interlock.agents.ask import Remote, Runner
 from interlock.agents.quoting import visible
-from interlock.agents.recording import Tape
+from interlock.agents.recording import AskObserver
 from interlock.gates.errors import TreeError
 from interlock.gates.manifest import Binding, Collection, from_json
 from interlock.gates.tree import TreeReader, tree_diff
@@ -34,7 +34,7 @@ class TaskContext:
     policy: Policy
     root: Path
     runners: Mapping[str, Runner | Remote]
-    tape: Tape = field(default_factory=Tape)
+    tape: AskObserver = field(default_factory=AskObserver)
     redactor: Redactor = field(default_factory=redactor_for)
     _reader: TreeReader = field(init=False)
 

@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
 from interlock.agents.ask import REMOTE, AgentsError, Remote, Runner, RunnerError
-from interlock.agents.recording import Tape
+from interlock.agents.recording import AskObserver
 from interlock.core.finding import Finding
 from interlock.gates.sealed import Base, SealError
 from interlock.graph.engine.folder import HeadRecord, journal_path, list_runs, runs_of, state_dir
@@ -120,7 +120,7 @@ def drive(
     runners: Mapping[str, Runner | Remote] | None = None,
     notice: Notice | None = None,
     queue_seconds: float | None = None,
-    tape: Tape | None = None,
+    tape: AskObserver | None = None,
     take_up: bool = False,
 ) -> RunView:
     """Take a run as far as it goes: to its end, or until it waits for a remote answer. Safe to repeat.
@@ -169,7 +169,7 @@ def _drive(
     runners: Mapping[str, Runner | Remote] | None,
     notice: Notice | None,
     queue_seconds: float | None,
-    tape: Tape | None,
+    tape: AskObserver | None,
     take_up: bool,
 ) -> tuple[RunView, bool]:
     """Return the view of a run after one graph was run, and whether the answer to a question of it is kept by now."""

@@ -176,7 +176,7 @@ class RunStore(RunFolder):
     def keep_cost(self, key: str, answer: Answer) -> None:
         """Store what is known of an answer beside its text, before that."""
         row = {"usage": answer.usage.to_json(), "model": answer.model, "tool_calls": answer.tool_calls}
-        row |= {"stopped": answer.stopped, "told": answer.told}
+        row |= {"stopped": answer.stopped, "told": answer.cost_reported}
         row |= {"opened": None if answer.opened is None else list(answer.opened)}
         write_atomically(self.folder / "answers" / f"{key}.json", _readable(row))
 

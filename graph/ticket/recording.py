@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from interlock.agents.ask import AgentConfigError, Answer, Ask, Runner, RunnerError
 from interlock.agents.files import files_of
-from interlock.agents.taped import Change, change_at
+from interlock.agents.recording_file import Change, change_at
 from interlock.agents.usage import Usage
 from interlock.gates.git_files import list_tree
 from interlock.gates.tree import left_out, tree_diff

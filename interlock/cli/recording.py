@@ -10,9 +10,9 @@ from typing import Any, Final
 import click
 
 from interlock.agents import AgentConfigError, Runner, RunnerError
-from interlock.agents.recording import Listing, Recording, Tape, exists
+from interlock.agents.recording import AskObserver, Listing, Recording, exists
+from interlock.agents.recording_file import read_recording
 from interlock.agents.runners.recorded import RecordedRunner
-from interlock.agents.taped import read_recording
 from interlock.gates.errors import TreeError
 from interlock.gates.evidence import PARTS
 from interlock.gates.manifest import SUFFIX
@@ -67,7 +67,9 @@ class Taping:
             message = f"it is the recording of task {found}, not of {task.task_id}"
             raise AgentConfigError(str(self.replay), "line 1", message, "Name a recording of this task.")
 
-    def open(self, run_id: str, folder: Path, *, begins: bool) -> tuple[Tape | None, Mapping[str, Runner] | None]:
+    def open(
+        self, run_id: str, folder: Path, *, begins: bool
+    ) -> tuple[AskObserver | None, Mapping[str, Runner] | None]:
         """Return the tape of a run that is driven now, and the runners that stand for its agents.
 
         Where the run `begins`, so does a recording; else the one that it has goes on.
@@ -99,7 +101,7 @@ UNTAPED: Final = Taping()
 """Neither recorded nor played."""
 
 
-def end_note(tape: Tape | None, taping: Taping, phase: RunPhase, *, begins: bool) -> str:
+def end_note(tape: AskObserver | None, taping: Taping, phase: RunPhase, *, begins: bool) -> str:
     """Return what a person has to know of a tape where a run ended or waits; empty when that is nothing.
 
     What an earlier command played of a recording is not known here: only a run that this one began is told of.

@@ -13,7 +13,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.server.http.bounds import Limits, Meter, TooMuch
+from interlock.server.http.bounds import Limits, Meter, TooMuchError
 from interlock.server.http.refusal import Refusal, header, refusal, send_json
 from interlock.server.http.tokens import TOKEN_PREFIX, TokenError, TokenRecord, TokenStore
 from interlock.server.rules import BadMessage
@@ -46,7 +46,7 @@ def _shown(values: list[str]) -> str:
 
 
 class AddressGate:
-    """Lets in what is addressed to this server, by a program or by a page of an allowed origin.
+    """Admits what is addressed to this server, by a program or by a page of an allowed origin.
 
     A page in a browser whose name was rebound to this machine still sends its own name as Host, so one exact comparison
     shuts it out. `/health` is answered here, and anything but `/mcp` is not found.
@@ -100,7 +100,7 @@ class AddressGate:
 
 
 class TokenGate:
-    """Lets in who has a token, as the agent that it stands for and at the pace that its limits allow.
+    """Admits callers with a token, as the agent that it belongs to and at the rate that its limits allow.
 
     A stream that is open when its token is revoked ends before its next byte. What comes next finds the caller in
     `scope["user"]`.
@@ -143,7 +143,7 @@ class TokenGate:
                 if wait:
                     await self._sleep(wait)
                 await self._serve(caller, scope, receive, send)
-        except TooMuch as error:
+        except TooMuchError as error:
             seconds = math.ceil(error.retry_seconds)
             await refusal(
                 429,
@@ -161,7 +161,7 @@ class TokenGate:
 
         async def guarded(message: Message) -> None:
             nonlocal open_answer
-            # Only a stream is cut: an answer that is complete was asked for while the token stood.
+            # Only a stream is cut: an answer that is complete was asked for while the token was valid.
             if message.get("more_body") and not self._tokens.still_valid(caller):
                 own.cancel()
                 await checkpoint()

@@ -26,7 +26,7 @@ class Limits:
         head_seconds: How long those may take to arrive, and how long a new connection may be silent.
         sessions: Open sessions of the older protocol.
         connections: Connections at the same time.
-        stop_seconds: How long calls may go on once the server was told to stop.
+        stop_seconds: How long calls may go on once the server was asked to stop.
     """
 
     rate: float = 30.0
@@ -70,7 +70,7 @@ class Bucket:
         return True, wait
 
 
-class TooMuch(InterlockError):  # noqa: N818 - reads as what it says at the place that catches it
+class TooMuchError(InterlockError):
     """A caller asked for more than it may; nothing was taken from its share."""
 
     def __init__(self, found: str, expected: str, retry_seconds: float) -> None:
@@ -91,21 +91,21 @@ class Meter:
 
     @contextmanager
     def request(self, key: str) -> Generator[float]:
-        """Hold one place for a request of a caller; gives the seconds by which it is to be held back.
+        """Hold one slot for a request of a caller; gives the seconds by which it is to be held back.
 
         Raises:
-            TooMuch: The caller has too many requests open, or comes too fast.
+            TooMuchError: The caller has too many requests open, or comes too fast.
         """
         limits = self._limits
         count = self._open[key]
         if count >= limits.in_flight:
-            raise TooMuch(f"{count} requests are open with this token", f"at most {limits.in_flight} at once", 1.0)
+            raise TooMuchError(f"{count} requests are open with this token", f"at most {limits.in_flight} at once", 1.0)
         now = self._clock()
         bucket = self._buckets.setdefault(key, Bucket(limits.rate, limits.burst, now))
         taken, wait = bucket.take(now, limits.patience_seconds)
         if not taken:
             allowed = f"at most {limits.rate:g} a second, and {limits.burst} at once after a pause"
-            raise TooMuch("too many requests with this token", allowed, wait)
+            raise TooMuchError("too many requests with this token", allowed, wait)
         self._open[key] = count + 1
         try:
             yield wait

@@ -13,7 +13,7 @@ _JSON_RPC_REFUSED: Final = -32600
 
 
 class Refusal(NamedTuple):
-    """An HTTP answer that says no; the body is a JSON-RPC error without an id, with the code `WEB` and the status."""
+    """An HTTP answer that refuses a request; its body is a JSON-RPC error without an id, coded `WEB` and the status."""
 
     status: int
     finding: Finding

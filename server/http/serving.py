@@ -25,11 +25,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from interlock.server.guard import inspect
 from interlock.server.http.access import PATH, AddressGate, BodyGate, TokenGate, served_hosts
 from interlock.server.http.bounds import Limits
 from interlock.server.http.sessions import SessionGate
 from interlock.server.http.tokens import TokenStore
+from interlock.server.message_validation import inspect
 
 _CORS_HEADERS: Final = (
     "authorization", "content-type", "last-event-id",
@@ -65,7 +65,7 @@ def http_app(
     origins: Iterable[str] = (),
     limits: Limits | None = None,
 ) -> HttpApp:
-    """Put what checks requests in front of an MCP server, which was made with `caller=caller` from here.
+    """Return an MCP server behind the checks of requests; it was made with `caller=caller` from here.
 
     Hosts and origins are those that are accepted, in full.
     """
@@ -105,7 +105,7 @@ def listen(host: str, port: int) -> socket.socket:
         OSError: The name is unknown (`socket.gaierror`), or the address is taken or not of this machine.
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    # `localhost` often stands for an IPv6 and an IPv4 address; some programs try the latter alone.
+    # `localhost` often is both an IPv6 and an IPv4 address; some programs try the latter alone.
     family, kind, protocol, _, address = min(found, key=lambda row: row[0] != socket.AF_INET)
     bound = socket.socket(family, kind, protocol)
     try:
@@ -144,7 +144,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, but a signal that stops it is a good end and not a death by that signal."""
+    """uvicorn, but one that ends normally when a signal stops it, instead of dying by that signal."""
 
     def __init__(
         self, config: uvicorn.Config, end_streams: Callable[[], None], stop_seconds: int, ready: Callable[[], None]

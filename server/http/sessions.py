@@ -1,4 +1,4 @@
-"""How many sessions of the older protocol one token may have open, so that none of them takes the room of all."""
+"""How many sessions of the older protocol one token may have open, so that no token takes them all."""
 
 import math
 from collections.abc import Callable
@@ -35,7 +35,7 @@ class SessionGate:
         self._inner = inner
         self._limits = limits
         self._clock = clock
-        # By token, then by name; one that is being opened has none yet and stands under an object of its own.
+        # By token, then by name; one that is being opened has none yet and is kept under an object of its own.
         self._sessions: dict[str, dict[object, _Session]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,7 +75,7 @@ class SessionGate:
                 self._forget(token_id, name)
 
     async def _open(self, token_id: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request that opens a session, while there is room for one more."""
+        """Serve a request that opens a session, while one more is allowed."""
         refusal = self._refusal(token_id)
         if refusal is not None:
             await refusal(send)

@@ -1,4 +1,4 @@
-"""Tokens: who may call over HTTP. Each stands for one agent and is kept as a digest in `.interlock/tokens.json`.
+"""Tokens: who may call over HTTP. Each belongs to one agent and is kept as a digest in `.interlock/tokens.json`.
 
 A token is 256 random bits. Nobody can try a noticeable part of them, so a plain SHA-256 of it gives nothing away and
 costs a microsecond for each request; the slow hashes are for passwords, which people choose and others guess.
@@ -139,7 +139,7 @@ class TokenStore:
         return found
 
     def still_valid(self, record: TokenRecord) -> bool:
-        """Return whether a token that was verified earlier still stands; an unusable file counts as no."""
+        """Return whether a token that was verified earlier is still valid; an unusable file counts as no."""
         try:
             return record in self.records()
         except TokenError:

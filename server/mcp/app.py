@@ -1,4 +1,4 @@
-"""The MCP server: every call guarded, and every change told to those who listen to its address."""
+"""The MCP server: every call checked, and every change sent to the clients that listen to its address."""
 
 import asyncio
 import inspect
@@ -36,8 +36,8 @@ from interlock import __version__, graph
 from interlock.redaction import KeyRefused, Redactor, clean_arguments, redact, redactor_for
 from interlock.server.mcp import prompts
 from interlock.server.mcp.arguments import check_arguments, key_problem, refined, unknown_tool
-from interlock.server.mcp.places import READS as READING_CALLS
-from interlock.server.mcp.places import Places
+from interlock.server.mcp.concurrency import READS as READING_CALLS
+from interlock.server.mcp.concurrency import CallSlots
 from interlock.server.mcp.results import (
     ToolAnswer,
     defect,
@@ -91,12 +91,12 @@ class InterlockServer(MCPServer[Any]):
 
     It differs from the SDK's server in what a client can rely on: calls are checked against the tool's schema before
     anything runs, a text argument reaches its tool unparsed, every failure is an error result with code, message and
-    fix, and changes are told to clients of either protocol revision.
+    fix, and changes are sent to clients of either protocol revision.
 
     Args:
         root: The project's root.
         caller: Gives the agent that a request comes from; empty on stdio, where the client is trusted.
-        instructions: What a client is told when it connects.
+        instructions: What a client gets when it connects.
     """
 
     def __init__(self, root: Path, *, caller: Callable[[], str] = lambda: "", instructions: str = INSTRUCTIONS) -> None:
@@ -109,21 +109,21 @@ class InterlockServer(MCPServer[Any]):
         self._tickets: graph.Tickets | None = None
         self.on_close: Callable[[], object] = lambda: None
         self._subscribers = Subscribers()
-        self._reading = Places(READING_CALLS, READING_CALLS, leave=True)
+        self._reading = CallSlots(READING_CALLS, READING_CALLS, leave=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._telling: set[asyncio.Task[None]] = set()
+        self._announcing: set[asyncio.Task[None]] = set()
         low = self._lowlevel_server
         low.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
         low.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
 
     async def reading(self, work: Callable[[], ReadT]) -> ReadT:
-        """Run what reads for a resource, a prompt or a completion in a thread, when its caller has a place for it."""
+        """Run what reads for a resource, a prompt or a completion in a thread, when its caller has a slot for it."""
         return await self._reading.work(work, self.caller())
 
-    async def at_work(self, places: Places, work: Callable[[str], ReadT], run_id: str | None = None) -> ReadT:
-        """Run a call in a thread, when its caller, whom it is called with, has a place for it and for the run."""
+    async def at_work(self, slots: CallSlots, work: Callable[[str], ReadT], run_id: str | None = None) -> ReadT:
+        """Run a call in a thread, when its caller, whom it is called with, has a slot for it and for the run."""
         who = self.caller()
-        return await places.work(lambda: work(who), who, run_id or "")
+        return await slots.work(lambda: work(who), who, run_id or "")
 
     @property
     def drives(self) -> "graph.Drives":
@@ -195,24 +195,24 @@ class InterlockServer(MCPServer[Any]):
     # -- changes -------------------------------------------------------------------------------------------------
 
     async def announce(self, uris: Iterable[str]) -> None:
-        """Tell every client that listens to one of these resources that it changed."""
+        """Notify every client that listens to one of these resources that it changed."""
         for uri in uris:
             await self._subscriptions.publish(ResourceUpdated(uri=uri))
-            await self._subscribers.tell(uri)
+            await self._subscribers.notify(uri)
 
     def announce_soon(self, uris: Iterable[str]) -> None:
-        """Tell of changes from a thread that does not wait for anybody; without a client there is nobody to tell."""
+        """Announce changes from a thread that waits for nobody; without a client there is nobody to notify."""
         loop = self._loop
         if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._tell_later, tuple(uris))
+            loop.call_soon_threadsafe(self._announce_later, tuple(uris))
 
-    def _tell_later(self, uris: tuple[str, ...]) -> None:
+    def _announce_later(self, uris: tuple[str, ...]) -> None:
         task = asyncio.ensure_future(self.announce(uris))
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
+        self._announcing.add(task)
+        task.add_done_callback(self._announcing.discard)
 
     async def _subscribe(self, ctx: ServerRequestContext[Any], params: SubscribeRequestParams) -> EmptyResult:
-        with _told("resources/subscribe"):
+        with _described_errors("resources/subscribe"):
             self._subscribers.add(ctx.session, str(params.uri))
         return EmptyResult()
 
@@ -228,7 +228,7 @@ class InterlockServer(MCPServer[Any]):
         """Read a resource; an error names what is wrong and what to do, as a tool's does."""
         redactor = redactor_for(self.root)
         _named({"uri": str(uri)}, redactor)
-        with _told(f"resource {uri}"):
+        with _described_errors(f"resource {uri}"):
             found = await super().read_resource(uri, context)
             if isinstance(found, InputRequiredResult):
                 return found
@@ -236,7 +236,7 @@ class InterlockServer(MCPServer[Any]):
 
     async def list_prompts(self) -> list[Prompt]:
         """Return the prompts: one for each role of the present roster, and those of the ticket workflow."""
-        with _told("prompts"):
+        with _described_errors("prompts"):
             return await self.reading(lambda: prompts.listing(self.root))
 
     async def get_prompt(
@@ -249,7 +249,7 @@ class InterlockServer(MCPServer[Any]):
         redactor = redactor_for(self.root)
         given = arguments or {}
         _named({"name": name, "arguments": given}, redactor)
-        with _told(f"prompt {name}"):
+        with _described_errors(f"prompt {name}"):
             made = await self.reading(lambda: prompts.render(self.root, name, given))
         return GetPromptResult.model_validate(redactor.value(made.model_dump(mode="json")))
 
@@ -293,7 +293,7 @@ def _shown(content: str | bytes, redactor: Redactor) -> str | bytes:
 
 
 def _described(error: BaseException, what: str) -> dict[str, Any]:
-    """Return what a client is told of an error; a defect goes to the log with its trace."""
+    """Return what a client gets of an error; a defect goes to the log with its trace."""
     found = describe(error)
     if found is None:
         _LOG.error("%s failed\n%s", redact(what), redact("".join(traceback.format_exception(error))))
@@ -306,7 +306,7 @@ def _protocol_error(error: Mapping[str, Any]) -> MCPError:
 
 
 @contextmanager
-def _told(what: str) -> Generator[None]:
+def _described_errors(what: str) -> Generator[None]:
     try:
         yield
     except (MCPError, ResourceNotFoundError):

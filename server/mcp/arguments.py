@@ -12,7 +12,7 @@ from interlock.redaction import KeyRefused
 from interlock.server.rules import cut, problem, shown
 
 MAX_PROBLEMS: Final = 20
-"""How many problems of one call are told."""
+"""How many problems of one call are reported."""
 
 
 def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[Finding, ...]:

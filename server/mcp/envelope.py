@@ -12,7 +12,7 @@ from interlock.envelope.template import template
 from interlock.gates.response import Expected, distinct_gates
 from interlock.graph import judge
 from interlock.server.mcp.app import READS, InterlockServer
-from interlock.server.mcp.places import Places
+from interlock.server.mcp.concurrency import CallSlots
 from interlock.server.mcp.project import tables
 from interlock.server.rules import CallError
 
@@ -44,7 +44,7 @@ class Form(TypedDict):
 
 def register(server: InterlockServer) -> None:
     """Add the tools to a server."""
-    places = Places(CALLS, CALLS, leave=True)
+    slots = CallSlots(CALLS, CALLS, leave=True)
 
     @server.tool(annotations=READS)
     async def validate_envelope(
@@ -58,13 +58,13 @@ def register(server: InterlockServer) -> None:
         """Check a response and its evidence, by default as the open run of its task would; changes nothing."""
         expected = Expected(agent, task_id, distinct_gates(gates), current_status)
         return await server.at_work(
-            places, lambda who: _judged(server.root, text, expected, extract=extract, shared_only=bool(who))
+            slots, lambda who: _judged(server.root, text, expected, extract=extract, shared_only=bool(who))
         )
 
     @server.tool(annotations=READS)
     async def envelope_template(role: str, task_id: str | None = None) -> Form:
         """Get an envelope to fill in, and what a role may say in it."""
-        return await server.at_work(places, lambda _who: _form(server.root, role, task_id))
+        return await server.at_work(slots, lambda _who: _form(server.root, role, task_id))
 
 
 def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_only: bool) -> Judged:

@@ -1,4 +1,4 @@
-"""The project that a server is for, read anew for each request: its configuration, and the tables from it."""
+"""The project that a server is for, read again for each request: its configuration, and the tables from it."""
 
 from pathlib import Path
 

@@ -44,20 +44,20 @@ from interlock.reservations.answers import (
     StandingAnswer,
 )
 from interlock.server.mcp.app import READS, SENDS, WRITES, InterlockServer
-from interlock.server.mcp.places import Places
-from interlock.server.mcp.trust import without_sight
+from interlock.server.mcp.concurrency import CallSlots
+from interlock.server.mcp.trust import restricted
 
 if TYPE_CHECKING:
     from interlock.journal import Journal
 
 AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 
-STANDING_URI: Final = "interlock://reservations"
+RESERVATIONS_URI: Final = "interlock://reservations"
 
 CALLS: Final = 32
 """How many calls of one caller that do not wait are at work at once."""
 WAITING_CALLS: Final = 16
-"""How many calls of one caller wait at once; they have places of their own, so that answers pass them by."""
+"""How many calls of one caller wait at once; they have slots of their own, so that answers pass them by."""
 
 NO_CAPABILITIES: Final = "Interlock keeps no capabilities of agents; all are listed."
 
@@ -87,10 +87,10 @@ class ReservationCalls:
         self._complaint = ""
 
     def of(self, who: str, gone: threading.Event | None = None) -> Reservations:
-        """Return the calls of one agent. The settings are those that stand in the configuration now.
+        """Return the calls of one agent. The settings are those of the configuration as it is now.
 
         Args:
-            who: The agent that a token stands for; empty on stdio, where it is the client's session, looked up each
+            who: The agent that a token belongs to; empty on stdio, where it is the client's session, looked up each
                 time: it may have begun, or begun anew, after this server.
             gone: Set when nobody waits for the answer any more.
 
@@ -101,12 +101,12 @@ class ReservationCalls:
         runtime = replace(runtime, settings=settings.read(found.root), pause=_pause(gone))
         if who:
             # The process behind a request is not known, and may be on another machine.
-            return Reservations(without_sight(runtime), Caller(who, "agent", found.root, "http"))
+            return Reservations(restricted(runtime), Caller(who, "agent", found.root, "http"))
         known = identity.who(os.environ, runtime.store, via="mcp")
         caller = Caller(known.name, known.kind, found.root, "mcp", process.host(), known.pid, known.started)
         return Reservations(runtime, caller)
 
-    def standing(self, who: str) -> StandingAnswer:
+    def current_state(self, who: str) -> StandingAnswer:
         """Return the leases, the wait queue, and the negotiations of the last hour; where no store is, none is made."""
         found, _ = self._open()
         if not os.path.exists(found.store_path):  # noqa: PTH110 - a text, as that package has it
@@ -114,7 +114,7 @@ class ReservationCalls:
         return self.of(who).standing()
 
     def drain(self) -> None:
-        """Write what happened into the journal; what cannot be written stays queued, and is complained of once."""
+        """Write what happened into the journal; what cannot be written stays queued, which is logged once."""
         if self._runtime is None or self._place is None:
             return
         try:
@@ -183,22 +183,22 @@ def _answered(work: Callable[[Reservations], AnswerT], mine: Reservations) -> An
 def register(server: InterlockServer) -> ReservationCalls:
     """Add the tools and the resource to a server; returns the calls behind them."""
     calls = ReservationCalls(server.root)
-    acting = Places(CALLS, CALLS)
+    acting = CallSlots(CALLS, CALLS)
     # A wait whose client went away is left to its thread, which ends by itself at its next look.
-    waiting = Places(WAITING_CALLS, WAITING_CALLS, leave=True)
+    waiting = CallSlots(WAITING_CALLS, WAITING_CALLS, leave=True)
 
     async def at_work(
         work: Callable[[Reservations], AnswerT], *, wait_seconds: float = 0, quiet: bool = False
     ) -> AnswerT:
         who, gone = server.caller(), threading.Event()
-        places = waiting if wait_seconds > 0 else acting
+        slots = waiting if wait_seconds > 0 else acting
         try:
-            answer = await places.work(lambda: _answered(work, calls.of(who, gone)), who)
+            answer = await slots.work(lambda: _answered(work, calls.of(who, gone)), who)
         finally:
             gone.set()
             calls.drain_soon()
         if not quiet and changes(answer):
-            await server.announce([STANDING_URI])
+            await server.announce([RESERVATIONS_URI])
         return bounded(answer)
 
     @server.tool(annotations=WRITES)
@@ -300,13 +300,13 @@ def register(server: InterlockServer) -> ReservationCalls:
         )
 
     @server.resource(
-        STANDING_URI,
+        RESERVATIONS_URI,
         name="reservations",
         description="Leases, who waits, and the negotiations of the last hour.",
         mime_type="application/json",
     )
-    async def standing() -> str:
+    async def current_state() -> str:
         who = server.caller()
-        return await server.reading(lambda: compact(bounded(calls.standing(who))))
+        return await server.reading(lambda: compact(bounded(calls.current_state(who))))
 
     return calls

@@ -108,7 +108,7 @@ def register(server: InterlockServer) -> None:
 def task_object(root: Path, task_id: str, *, shared_only: bool = False) -> dict[str, Any]:
     """Return the newest run of a task, or the run of an id, as `status --json` and `explain --json` print it.
 
-    A caller with a token is told of shared files alone (`gates.shared`).
+    A caller with a token sees shared files alone (`gates.shared`).
 
     Raises:
         UnknownRunError: There is no such task here.

@@ -59,7 +59,7 @@ def describe(error: BaseException) -> dict[str, Any] | None:
         return {**data, "fix": fix, **({"problems": problems} if len(problems) > 1 else {})}
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        fix = "Check that the server may read and write there and that the disk has room; then send the same again."
+        fix = "Check that the server may read and write there and that the disk has space; then send the same again."
         return {"code": "SYSTEM", "message": f"{place}{error.strerror or error}", "fix": fix}
     if isinstance(error, sqlite3.Error):
         fix = "Check the disk, then send the same again. If that does not help, restore .interlock from a copy."
@@ -81,7 +81,7 @@ def without_keys(result: CallToolResult, redactor: Redactor) -> CallToolResult:
 
 
 def defect(error: BaseException) -> dict[str, Any]:
-    """Return the description of an error that nobody foresaw."""
+    """Return the description of an unexpected error."""
     return {"code": "INTERNAL", "message": f"{type(error).__name__}: {str(error)[:400]}", "fix": DEFECT_FIX}
 
 

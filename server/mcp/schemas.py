@@ -72,7 +72,7 @@ def _trimmed(schema: dict[str, Any]) -> dict[str, Any]:
         if key in ("properties", "$defs"):
             kept[key] = {name: _trimmed(part) for name, part in value.items()}
         elif key == "anyOf":
-            # An argument that may be null may also be left out; to say both costs more than it tells.
+            # An argument that may be null may also be left out; to say both costs more than it is worth.
             forms = [_trimmed(part) for part in value if part != {"type": "null"}]
             kept |= forms[0] if len(forms) == 1 else {key: forms}
         elif key == "items":

@@ -18,7 +18,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 
 from interlock.redaction import redactor_for
-from interlock.server.guard import read_message
+from interlock.server.message_validation import read_message
 from interlock.server.rules import MAX_MESSAGE_BYTES, BadMessage, RequestId
 
 _READ_BYTES: Final = 256 * 1024
@@ -143,7 +143,7 @@ async def _messages(source: int, sink: _Sink, leaving: Callable[[], None]) -> As
 
 
 async def _lines(source: int) -> AsyncIterator[bytes]:
-    """Yield each line, and what stands behind the last one; from one that is too long the middle is left out."""
+    """Yield each line, and what comes after the last one; from one that is too long the middle is left out."""
     line = bytearray()
     while True:
         await _ready(anyio.wait_readable, source)

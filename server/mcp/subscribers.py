@@ -1,4 +1,4 @@
-"""Clients of older protocol revisions that asked to be told when a resource changes."""
+"""Clients of older protocol revisions that subscribed to changes of resources."""
 
 from typing import Final
 
@@ -12,7 +12,7 @@ MAX_SUBSCRIPTIONS: Final = 200
 """How many resources one connection may subscribe to."""
 MAX_URI_CHARS: Final = 500
 PATIENCE_SECONDS: Final = 2.0
-"""How long a client may take to take a notice; whoever waits for the others to be told waits no longer."""
+"""How long a client may take to take a notice; whoever waits until the others are notified waits no longer."""
 
 
 class Subscribers:
@@ -53,14 +53,14 @@ class Subscribers:
         if row is not None:
             row[1].discard(uri)
 
-    async def tell(self, uri: str) -> None:
-        """Send the change of a resource to everybody who subscribed to it; who does not take it is forgotten."""
+    async def notify(self, uri: str) -> None:
+        """Notify every subscriber of a resource that it changed; one that does not take the notice is removed."""
         async with anyio.create_task_group() as group:
             for connection, (session, uris) in self._rows.items():
                 if uri in uris:
-                    group.start_soon(self._tell, connection, session, uri)
+                    group.start_soon(self._notify, connection, session, uri)
 
-    async def _tell(self, connection: Connection, session: ServerSession, uri: str) -> None:
+    async def _notify(self, connection: Connection, session: ServerSession, uri: str) -> None:
         with anyio.move_on_after(self._patience_seconds) as patience:
             await session.send_resource_updated(uri)
         if patience.cancelled_caught:

@@ -20,23 +20,23 @@ from interlock.graph import UNANSWERED, AnswerError, Drives, TaskError
 from interlock.redaction import redactor_for
 from interlock.server.http.tokens import RESERVED
 from interlock.server.mcp.app import READS, WRITES, InterlockServer
-from interlock.server.mcp.places import Places
+from interlock.server.mcp.concurrency import CallSlots
 from interlock.server.mcp.project import tables
-from interlock.server.mcp.standing import (
+from interlock.server.mcp.task_results import (
     Abandoned,
     Collected,
     Judged,
-    Standing,
     Step,
     Submitted,
+    TaskState,
     collected,
     judged,
     made_by_a_run,
     made_by_hand,
     open_asks,
-    standing,
+    task_state,
 )
-from interlock.server.mcp.trust import own_files, own_inputs, own_page, refuse_power, told_of
+from interlock.server.mcp.trust import own_files, own_inputs, own_page, refuse_hidden, refuse_power
 from interlock.server.rules import CallError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ WAITING_CALLS: Final = 64
 COLLECTING_CALLS: Final = 2
 """How many calls of one caller are at work at once: those that act or look, that wait for a role, that use a browser.
 
-Each sort has places of its own, so that an answer never stands behind the calls that wait for it.
+Each sort has slots of its own, so that an answer never waits behind the calls that wait for it.
 """
 CALLS_ON_A_RUN: Final = 8
 WAITING_CALLS_ON_A_RUN: Final = 16
@@ -83,7 +83,7 @@ class TaskCalls:
         self.root = root
         self.drives = drives
 
-    def begin(self, given: str | dict[str, Any], run_id: str | None, *, caller: str = "") -> Standing:
+    def begin(self, given: str | dict[str, Any], run_id: str | None, *, caller: str = "") -> TaskState:
         """Start a run and take it to its first ask, or to its place in the queue where others hold its files.
 
         Raises:
@@ -98,10 +98,10 @@ class TaskCalls:
         if run_id is not None and graph.RunStore(self.root, run_id).exists():
             view = graph.view_run(run_id, root=self.root)
             if view.task.fingerprint() == task.fingerprint():
-                return standing(self.drives.advance(run_id, until_queued=True))
+                return task_state(self.drives.advance(run_id, until_queued=True))
         run_id = graph.start_run(self.root, task, run_id=run_id)
         graph.RunStore(self.root, run_id).keep_owner(caller)
-        return standing(self.drives.advance(run_id, until_queued=True))
+        return task_state(self.drives.advance(run_id, until_queued=True))
 
     def next(self, run_id: str, role: str | None, wait_seconds: float, *, caller: str = "") -> Step:
         """Take a run on, and return who acts now; with a role, once that role is asked or the time is over.
@@ -131,7 +131,7 @@ class TaskCalls:
             if asks or role is None or view.phase == "done" or left <= 0:
                 # Whoever is asked works in the files from now on, and is known to its hooks by its own name.
                 self.drives.keep_files(view, caller if asks else None)
-                return Step(**standing(view), asks=list(asks.values()))
+                return Step(**task_state(view), asks=list(asks.values()))
             time.sleep(min(left, _POLL_SECONDS))
 
     def submit(self, run_id: str, role: str, text: str, ask_id: str | None, *, caller: str = "") -> Submitted:
@@ -176,7 +176,7 @@ class TaskCalls:
             UnknownRunError, RunDamagedError: It cannot be read.
         """
         view = self.drives.look(run_id)
-        return {**graph.explain_run(view, self.root, shared_only=bool(caller)), **standing(view)}
+        return {**graph.explain_run(view, self.root, shared_only=bool(caller)), **task_state(view)}
 
     def abandon(self, run_id: str, *, caller: str = "") -> Abandoned:
         """End a run for good, as `interlock abandon` does.
@@ -206,7 +206,7 @@ class TaskCalls:
         """Collect evidence of a page by hand, or return what a run collected in its present attempt.
 
         Raises:
-            CallError: Neither or both are named, or the evidence would stand in the place of a run's.
+            CallError: Neither or both are named, or the evidence would take the place of a run's.
             CollectorError, TreeError: There is no evidence.
             UnknownRunError, RunDamagedError: The run cannot be read.
         """
@@ -234,7 +234,7 @@ class TaskCalls:
         config, protocol = tables(self.root)
         if isinstance(given, str):
             if caller:
-                told_of(self.root, "task", [given])
+                refuse_hidden(self.root, "task", [given])
             try:
                 path = (self.root / given).resolve()
             except (ValueError, RuntimeError, OSError) as error:
@@ -251,7 +251,7 @@ class TaskCalls:
             try:
                 task = graph.load_task(path)
             except TaskError as error:
-                if caller:  # who is told nothing of what the file holds
+                if caller:  # who may not learn what the file holds
                     raise TaskError(
                         f"{given[:200]!r} is no task file that can be used",
                         "Send the task as an object, or have `interlock check` say on the machine itself what is wrong "
@@ -266,14 +266,14 @@ class TaskCalls:
         return replace(task, agents=agents)
 
     def _repeated(self, view: "graph.RunView", role: str, text: str, ask_id: str | None) -> Judged | None:
-        """Return what came of this answer when it was handed in before; only an ask id can tell."""
+        """Return what came of this answer when it was handed in before; only an ask id shows that."""
         found = None if ask_id is None else judged(view, self.root, role, ask_id)
         return found if found is not None and found.sha256 == _digest(text) else None
 
 
 def _submitted(view: "graph.RunView", found: Judged | None, *, repeated: bool) -> Submitted:
     return Submitted(
-        **standing(view),
+        **task_state(view),
         ok=None if found is None else found.outcome not in UNANSWERED,
         outcome=None if found is None else found.outcome,
         findings=[] if found is None else found.findings,
@@ -340,12 +340,12 @@ def register(server: InterlockServer) -> None:
     at_work = server.at_work
     calls = TaskCalls(server.root, server.drives)
     # A call whose client went away is left to its thread: what it began goes on without it.
-    acting = Places(CALLS, CALLS_ON_A_RUN, leave=True)
-    waiting = Places(WAITING_CALLS, WAITING_CALLS_ON_A_RUN, leave=True)
-    collecting = Places(COLLECTING_CALLS, COLLECTING_CALLS, leave=True)
+    acting = CallSlots(CALLS, CALLS_ON_A_RUN, leave=True)
+    waiting = CallSlots(WAITING_CALLS, WAITING_CALLS_ON_A_RUN, leave=True)
+    collecting = CallSlots(COLLECTING_CALLS, COLLECTING_CALLS, leave=True)
 
     @server.tool(annotations=WRITES)
-    async def task_begin(task: TaskArgument, run_id: RunArgument = None) -> Standing:
+    async def task_begin(task: TaskArgument, run_id: RunArgument = None) -> TaskState:
         """Begin a run of a task and see who acts first. Roles without a configured runner answer by task_submit."""
         return await at_work(acting, lambda who: calls.begin(task, run_id, caller=who), run_id)
 
@@ -377,5 +377,5 @@ def register(server: InterlockServer) -> None:
         run_id: Annotated[str | None, Field(description="In place of a page: what this run collected.")] = None,
     ) -> Collected:
         """Look at a page with Interlock's browser, as a rehearsal; with run_id, see what the run collected itself."""
-        places = collecting if run_id is None else acting
-        return await at_work(places, lambda who: calls.collect(page, task_id, kinds, run_id, caller=who), run_id or "")
+        slots = collecting if run_id is None else acting
+        return await at_work(slots, lambda who: calls.collect(page, task_id, kinds, run_id, caller=who), run_id or "")

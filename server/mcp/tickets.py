@@ -9,7 +9,7 @@ from pydantic import Field
 from interlock import graph
 from interlock.graph import MinimalResponse, MinimalTicket, RunBusyError, RunStatus, SentTicket, TicketResponse
 from interlock.server.mcp.app import EVENTS_URI, READS, TICKET_URI, WRITES, InterlockServer
-from interlock.server.mcp.places import Places
+from interlock.server.mcp.concurrency import CallSlots
 
 AnswerT = TypeVar("AnswerT")
 
@@ -20,34 +20,34 @@ CALLS: Final = 32
 """How many ticket calls of one caller are at work at once."""
 CALLS_ON_A_RUN: Final = 4
 """How many of them are about one run; a run does one thing at a time, so the others would only wait."""
-MAX_TOLD: Final = 1000
-"""Of so many runs the revision that was told last is remembered; of an older one, a repetition is told again."""
+MAX_REMEMBERED: Final = 1000
+"""Of so many runs the last announced revision is remembered; of an older one, a repetition is announced again."""
 
 
 def register(server: InterlockServer, *, single: bool = False) -> None:
     """Add the tools to a server; the toolset `poc` (Governance Design §MCP Server) is a `single` one."""
-    told: dict[str, int] = {}
-    places = Places(CALLS, CALLS_ON_A_RUN)
+    announced: dict[str, int] = {}
+    slots = CallSlots(CALLS, CALLS_ON_A_RUN)
 
     async def at_work(
         run_id: str, work: "Callable[[graph.Tickets, str], AnswerT]", *, minimal: bool = False
     ) -> AnswerT | TicketResponse:
         """Run one call in a thread: the first one imports the graph, and each waits for the disk."""
         try:
-            return await server.at_work(places, lambda who: work(server.tickets, who), run_id)
+            return await server.at_work(slots, lambda who: work(server.tickets, who), run_id)
         except RunBusyError as error:
             return graph.busy_answer(error, minimal_too=minimal)
 
     async def moved(answer: TicketResponse | MinimalResponse) -> None:
-        """Tell who listens that a run moved: its revision is another than the last one told."""
+        """Notify the listeners of a run that moved: its revision is another than the last one announced."""
         ticket = cast("SentTicket | MinimalTicket | None", answer.get("ticket_json") or answer.get("updated_ticket"))
         if ticket is None:
             return
         run_id, revision = ticket.get("run_id", ""), ticket["revision"]
-        moves = told.pop(run_id, None) != revision
-        told[run_id] = revision
-        if len(told) > MAX_TOLD:
-            del told[next(iter(told))]
+        moves = announced.pop(run_id, None) != revision
+        announced[run_id] = revision
+        if len(announced) > MAX_REMEMBERED:
+            del announced[next(iter(announced))]
         if moves:
             await server.announce(uri.format(run_id=run_id) for uri in (TICKET_URI, EVENTS_URI))
 

@@ -23,7 +23,7 @@ _SHARED = "what git tracks, or neither tracks nor ignores, below the root, witho
 def own_page(root: Path, page: str | None, caller: str) -> None:
     """Refuse a page elsewhere to a caller with a token: the browser would fetch it from inside this network.
 
-    A page below the root is one that the caller is told of.
+    A page below the root must be one that the caller may see.
     """
     if not caller or page is None:
         return
@@ -33,7 +33,7 @@ def own_page(root: Path, page: str | None, caller: str) -> None:
             f"the page {page[:200]!r} is a URL; a caller with a token may name files below the root",
             "Name an HTML file below the root, or have the task begun on the machine itself.",
         )
-    told_of(root, "page", [page])
+    refuse_hidden(root, "page", [page])
 
 
 def _is_elsewhere(root: Path, page: str) -> bool:
@@ -77,12 +77,12 @@ def refuse_power(task: "graph.Task", config: "Config") -> None:
 
 
 def own_files(root: Path, task: "graph.Task") -> None:
-    """Refuse a task of a caller with a token that reaches files which such a caller is not told of.
+    """Refuse a task of a caller with a token that reaches files which such a caller may not see.
 
     Raises:
-        CallError: It does; whether these files are there is not told, but for what a wildcard matches.
+        CallError: It does; whether these files exist is not disclosed, but for what a wildcard matches.
     """
-    told_of(root, "inputs", task.inputs)
+    refuse_hidden(root, "inputs", task.inputs)
     try:
         if reaches_more(root, task.scope):
             raise CallError(
@@ -95,7 +95,7 @@ def own_files(root: Path, task: "graph.Task") -> None:
 
 
 def own_inputs(root: Path, text: str, known: Container[str]) -> None:
-    """Refuse an answer of a caller with a token whose INPUTS_USED or EVIDENCE would tell of hidden files.
+    """Refuse an answer of a caller with a token whose INPUTS_USED or EVIDENCE would disclose hidden files.
 
     The inputs of the task are known to everybody in it.
     """
@@ -106,57 +106,57 @@ def own_inputs(root: Path, text: str, known: Container[str]) -> None:
         return True
 
     read = validate(text, input_exists=exists).reading.fields
-    told_of(root, "INPUTS_USED", [path for path in named if path not in known])
+    refuse_hidden(root, "INPUTS_USED", [path for path in named if path not in known])
     for label in (f"EVIDENCE.{key}" for key in EVIDENCE_KEYS):
-        told_of(root, label, read[label].texts if label in read else ())
+        refuse_hidden(root, label, read[label].texts if label in read else ())
 
 
-def told_of(root: Path, place: str, paths: Sequence[str]) -> None:
-    """Refuse paths, such as that of a task file, that a caller with a token is not told of."""
+def refuse_hidden(root: Path, place: str, paths: Sequence[str]) -> None:
+    """Refuse paths, such as that of a task file, that a caller with a token may not see."""
     plain = {path: normpath(path) if path else path for path in paths}
-    told = shared(root, plain.values())
+    visible = shared(root, plain.values())
     for path, name in plain.items():
-        if name not in told:
+        if name not in visible:
             raise CallError(
                 "MCP408",
-                f"`{place}` names {path[:200]!r}, which is no file that a caller with a token is told of",
+                f"`{place}` names {path[:200]!r}, which is not a file that a caller with a token may see",
                 f"Take it out, or name another file: {_SHARED}.",
             )
 
 
-def without_sight(runtime: Runtime) -> Runtime:
-    """Return a runtime for one call of a caller with a token: nothing is looked up that such a caller is not told of.
+def restricted(runtime: Runtime) -> Runtime:
+    """Return a runtime for one call of a caller with a token: nothing is looked up that such a caller may not see.
 
     Whether a path is hidden is known by its name and the rules of git alone, whether or not anything is there. Such a
     path is neither file nor folder: its lease holds it as both.
     """
 
     @cache
-    def is_told(root: str, path: str) -> bool:
-        # A rule such as `build/` speaks of folders alone; whether there is one is not to be told.
+    def is_visible(root: str, path: str) -> bool:
+        # A rule such as `build/` speaks of folders alone; whether there is one is not to be disclosed.
         asked = (path, f"{path}/_")
         return len(shared(root, asked)) == len(asked) or is_led_to(root, path)
 
     def is_led_to(root: str, path: str) -> bool:
-        """Return whether a link that git tracks leads to what the caller is told of."""
+        """Return whether a link that git tracks leads to what the caller may see."""
         steps = path.split("/")
         ways = (Path(root, *steps[:count]) for count in range(1, len(steps) + 1))
         link = next((way for way in ways if way.is_symlink()), None)
         if link is None or not is_tracked(root, link.relative_to(root).as_posix()):
             return False
         name = runtime.real(root, path)[-1]
-        return name != path and is_told(root, name)
+        return name != path and is_visible(root, name)
 
     def is_folder(root: str, path: str) -> bool | None:
         if path.split("/", 1)[0] in (".git", ".interlock"):
-            return False  # refused as it stands
-        return runtime.is_folder(root, path) if is_told(root, path) else None
+            return False  # refused as it is
+        return runtime.is_folder(root, path) if is_visible(root, path) else None
 
     def exists(root: str, path: str) -> bool:
-        return is_told(root, path) and runtime.exists(root, path)
+        return is_visible(root, path) and runtime.exists(root, path)
 
     def real(root: str, path: str) -> Sequence[str]:
-        return runtime.real(root, path) if is_told(root, path) else (path,)
+        return runtime.real(root, path) if is_visible(root, path) else (path,)
 
     def nested(root: str, path: str) -> str:
         folder = runtime.nested(root, path)

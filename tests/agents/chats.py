@@ -1,4 +1,4 @@
-"""Chat runners against loopback providers, for the tests of this room."""
+"""Chat runners against loopback providers, for the tests of this package."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ class Clock:
 
 
 class Box:
-    """A toolbox with one tool, which keeps what it was asked and gives what it is told to."""
+    """A toolbox with one tool, which keeps what it was asked and gives the result that it was made with."""
 
     def __init__(self, result: Any = "it says: hello") -> None:
         self.result = result
@@ -94,6 +94,6 @@ def notices() -> tuple[list[Mapping[str, Any]], Any]:
     return rows, rows.append
 
 
-def tools_told(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return which tools were told of, in their order."""
+def tools_reported(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return which tools were reported, in their order."""
     return [row["tool"] for row in rows if row["tool"]]

@@ -1,4 +1,4 @@
-"""Asks for the tests of this room."""
+"""Asks for the tests of this package."""
 
 from pathlib import Path
 from typing import Any

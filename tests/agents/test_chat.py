@@ -13,7 +13,7 @@ from interlock.agents.runners.model_errors import ending
 from interlock.agents.runners.pictures import arranged
 from interlock.agents.runners.turn import unmade
 from interlock.agents.usage import Limits, Price
-from tests.agents.chats import WIRES, Box, Clock, chat, notices, said, tools_told
+from tests.agents.chats import WIRES, Box, Clock, chat, notices, said, tools_reported
 from tests.agents.providers.base import Body, Reply, Request
 from tests.agents.providers.openai import OpenAI
 from tests.table import each_row
@@ -47,7 +47,7 @@ def test_a_turn_works_with_its_tools_and_says_its_answer(wire: str, make_ask: An
     assert "Do it." in first.words
     assert first.tools == ("read_file",)
     assert "it says: hello" in last.words
-    assert tools_told(rows) == ["read_file src/x.css", "read_file src/y.css", "read_file src/x.css"]
+    assert tools_reported(rows) == ["read_file src/x.css", "read_file src/y.css", "read_file src/x.css"]
     assert [row["tokens"] for row in rows if not row["tool"]] == [0, 120, 330]
     assert {row["role"] for row in rows} == {"frontend-implementer"}
 
@@ -96,8 +96,8 @@ def test_a_provider_that_does_not_say_what_it_used_is_counted_by_length_and_has_
 def test_cached_tokens_have_a_price_of_their_own(
     cached_input: float | None, usd: float, make_ask: Any, monkeypatch: Any
 ) -> None:
-    told: Any = {"input_tokens": 200, "output_tokens": 100, "total_tokens": 300}
-    message = AIMessage("said", usage_metadata={**told, "input_token_details": {"cache_read": 200}})
+    usage: Any = {"input_tokens": 200, "output_tokens": 100, "total_tokens": 300}
+    message = AIMessage("said", usage_metadata={**usage, "input_token_details": {"cache_read": 200}})
     answer = scripted(monkeypatch, [message], make_ask(), price=Price(1e6, 1e6, cached_input and cached_input * 1e6))
     assert (answer.usage.input_tokens, answer.usage.usd) == (200, usd)
 
@@ -138,7 +138,7 @@ def test_time_that_is_up_ends_an_answer_in_its_middle(wire: str, make_ask: Any, 
     assert not caplog.records
 
 
-def test_what_comes_is_told_of_each_second(make_ask: Any) -> None:
+def test_what_comes_is_reported_each_second(make_ask: Any) -> None:
     rows, notice = notices()
 
     class Slow(Clock):
@@ -190,7 +190,7 @@ def test_pictures_follow_all_the_results_that_were_asked_for_together() -> None:
     assert messages[2].content == PICTURE
 
 
-def test_a_tool_that_does_not_exist_is_an_error_that_the_model_is_told(make_ask: Any) -> None:
+def test_a_tool_that_does_not_exist_is_an_error_that_the_model_gets(make_ask: Any) -> None:
     box = Box()
     answer, provider = said([Reply(tool_calls=[("rm_rf", {})]), Reply("sorry")], make_ask(), box=box)
     assert (answer.text, box.asked) == ("sorry", [])
@@ -208,14 +208,14 @@ LONG = ("read_file", {"path": "src/a-long-name.css"})
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_call_of_an_answer_that_was_cut_is_not_made_and_the_model_is_told_why(wire: str, make_ask: Any) -> None:
+def test_a_call_of_an_answer_that_was_cut_is_not_made_and_the_model_learns_why(wire: str, make_ask: Any) -> None:
     box = Box()
     script = [Reply(tool_calls=[LONG, LONG], fault="length"), Reply(tool_calls=[LONG]), Reply("done")]
     answer, provider = said(script, make_ask(), wire, box=box)
     assert box.asked == ["src/a-long-name.css"]
     assert (answer.text, answer.usage.calls, answer.tool_calls) == ("done", 3, 1)
-    told = [line for line in provider.requests[1].words.split("\n") if "`max_tokens`" in line]
-    assert len(told) == 2
+    reasons = [line for line in provider.requests[1].words.split("\n") if "`max_tokens`" in line]
+    assert len(reasons) == 2
 
 
 class Unreadable(OpenAI):

@@ -1,4 +1,4 @@
-"""Promises of the chat runner where the wire fails: what passes is asked again, what does not is told with a fix."""
+"""Promises of the chat runner where the wire fails: what passes is asked again, the rest is reported with a fix."""
 
 import json
 import socket
@@ -18,7 +18,7 @@ from interlock.agents.usage import Limits
 from tests.agents.chats import WIRES, Box, Clock, chat, said
 from tests.agents.providers.anthropic import Anthropic
 from tests.agents.providers.base import Body, Fault, Provider, Reply
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 from tests.table import each_row
 
 each_wire = pytest.mark.parametrize("wire", WIRES)
@@ -55,7 +55,7 @@ def test_a_provider_that_asks_to_wait_is_waited_for_up_to_a_bound(wire: str, mak
     assert said([busy, Reply("late")], make_ask(), wire, clock=clock)[0].text == "late"
     assert 17 <= clock.waits[0] <= 17 * 1.25
     clock = Clock()
-    with raises_told(RunnerError, "3600 s"):
+    with raises_with(RunnerError, "3600 s"):
         said([Reply(fault="429", retry_after="3600")], make_ask(), wire, clock=clock)
     assert clock.waits == []
 
@@ -95,7 +95,7 @@ def test_what_came_whole_but_is_no_message_is_the_answer(wire: str, make_ask: An
 @each_wire
 def test_where_nothing_comes_it_is_asked_again_and_the_address_is_named(wire: str, make_ask: Any) -> None:
     assert said([Reply(fault="blank"), Reply("there")], make_ask(), wire)[0].text == "there"
-    with raises_told(RunnerError, "`base_url`"):
+    with raises_with(RunnerError, "`base_url`"):
         said([Reply(fault="blank")] * 2, make_ask(), wire, retries=1)
 
 
@@ -107,7 +107,7 @@ def test_a_page_is_no_answer(wire: str, make_ask: Any, monkeypatch: Any) -> None
         handler.send_body(Body("text/html", (b"<!doctype html><title>Welcome</title>",), streamed=False), None)
 
     monkeypatch.setattr(WIRES[wire][0], "handle", page)
-    with raises_told(RunnerError, "/v1"):
+    with raises_with(RunnerError, "/v1"):
         said([], make_ask(), wire)
 
 
@@ -127,12 +127,12 @@ def test_a_provider_that_is_silent_is_given_up(wire: str, make_ask: Any) -> None
 
 @pytest.mark.sample(every=2)
 @each_wire
-def test_an_address_where_nobody_listens_is_asked_again_and_told(wire: str, make_ask: Any) -> None:
+def test_an_address_where_nobody_listens_is_asked_again_and_reported(wire: str, make_ask: Any) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         clock = Clock()
-        with raises_told(RunnerError, "address"):
+        with raises_with(RunnerError, "address"):
             chat(url, WIRES[wire][1], clock=clock, retries=1)(make_ask())
     assert len(clock.waits) == 1
 
@@ -170,15 +170,15 @@ def test_a_refusal_is_known_over_the_wire(wire: str, status: int, make_ask: Any,
     clock = Clock()
     # The usual key is not sent to an address of the user's own.
     own = ["`api_key_env`"] if status == 401 else []
-    with raises_told(RunnerError, FIXES[status], *own, said=f"({status})"):
+    with raises_with(RunnerError, FIXES[status], *own, said=f"({status})"):
         said([], make_ask(), wire, clock=clock)
     assert clock.waits == []
 
 
-def test_a_wait_is_told_with_its_reason(make_ask: Any) -> None:
-    told: list[dict[str, Any]] = []
-    said([Reply(fault="500"), Reply("late")], make_ask(notice=told.append))
-    assert ["waits 1 s" in row["tool"] for row in told if "500" in row["tool"]] == [True]
+def test_a_wait_is_reported_with_its_reason(make_ask: Any) -> None:
+    rows: list[dict[str, Any]] = []
+    said([Reply(fault="500"), Reply("late")], make_ask(notice=rows.append))
+    assert ["waits 1 s" in row["tool"] for row in rows if "500" in row["tool"]] == [True]
 
 
 def test_an_assignment_that_is_too_long_is_refused_as_that() -> None:

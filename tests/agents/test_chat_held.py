@@ -1,4 +1,4 @@
-"""Promises of answers that are held to the grammar: how each server is told, and when it is told at all."""
+"""Promises of answers that are held to the grammar: how each server gets it, and when it gets it at all."""
 
 from collections.abc import Mapping
 from typing import Any, cast

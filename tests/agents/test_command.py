@@ -12,10 +12,10 @@ import pytest
 from interlock.agents import AgentConfigError, Answer, RunnerError
 from interlock.agents.runners import CommandRunner, make_runner
 from interlock.agents.runners.presets import PRESETS
-from interlock.agents.runners.printed import UnreadableOutput, read_output
+from interlock.agents.runners.program_output import UnreadableOutputError, read_output
 from interlock.agents.usage import Usage
 from tests.agents.conftest import AskMaker
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 from tests.table import each_row
 
 ENVELOPE = "STATUS: BLOCKED\nwhatever\n"
@@ -130,7 +130,7 @@ def test_a_program_that_is_gone_when_it_is_asked_is_named(tmp_path: Path) -> Non
 
 
 def test_a_prompt_that_is_too_long_for_a_command_line_is_said_with_the_way_round(tmp_path: Path) -> None:
-    with raises_told(RunnerError, "{prompt_file}"):
+    with raises_with(RunnerError, "{prompt_file}"):
         command(tmp_path, argv=[*python("pass"), "{prompt}"])(ask(tmp_path, prompt="x" * 1_000_000))
 
 
@@ -212,7 +212,7 @@ def test_a_preset_starts_its_program_and_reads_answer_and_cost(
     ],
 )
 def test_an_output_that_says_that_there_is_no_answer_is_none(form: Any, output: str, words: str) -> None:
-    with raises_told(UnreadableOutput, said=words):
+    with raises_with(UnreadableOutputError, said=words):
         read_output(form, output.encode())
 
 

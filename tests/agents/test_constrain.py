@@ -11,7 +11,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
 from interlock.agents import Ask
-from interlock.agents.constrain import (
+from interlock.agents.constrained_decoding import (
     BOUNDS,
     LOCAL_BOUNDS,
     TOOL,
@@ -167,7 +167,7 @@ def test_openai_is_made_to_answer_through_the_tool_and_the_answer_is_read_from_i
 
 
 @pytest.mark.parametrize(("form", "key"), [("gbnf", "grammar"), ("guided", "structured_outputs")])
-def test_a_server_is_told_the_grammar_beside_the_messages(form: Form, key: str, ask: Ask):
+def test_a_server_gets_the_grammar_beside_the_messages(form: Form, key: str, ask: Ask):
     with OpenAI([Reply(text="STATUS: …")]) as server:
         model = ChatOpenAI(model="m", base_url=server.url, api_key=SecretStr("none"), max_retries=0)
         message = model.bind(**constraint(form, ask)).invoke("Answer.")

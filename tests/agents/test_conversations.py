@@ -186,7 +186,7 @@ def pair(make_ask: Any, root: Path, **more: Any) -> tuple[Ask, Ask]:
 
 
 @each_preset
-def test_a_program_is_told_the_correction_alone_in_its_own_conversation(
+def test_a_program_gets_the_correction_alone_in_its_own_conversation(
     name: str, stand_in: StandIn, make_ask: Any
 ) -> None:
     runner = stand_in.runner(model="m-1", arguments=["--more"])
@@ -243,12 +243,12 @@ def test_a_conversation_without_a_plain_name_or_with_input_of_the_users_is_not_g
 
 
 @each_preset
-def test_what_is_told_as_a_sum_over_the_conversation_is_counted_once(
+def test_what_is_reported_as_a_sum_over_the_conversation_is_counted_once(
     name: str, stand_in: StandIn, make_ask: Any
 ) -> None:
     runner = stand_in.runner()
     first, again = [runner(ask).usage for ask in pair(make_ask, stand_in.root)]
-    # The program tells the same figures twice: a sum to which nothing was added, or the cost of the second turn.
+    # The program reports the same figures twice: a sum to which nothing was added, or the cost of the second turn.
     assert (again.usd, first.usd) == ((0.0, 0.5) if name == "claude" else (None, None))
     assert again.input_tokens == (0 if name == "codex" else first.input_tokens)
 

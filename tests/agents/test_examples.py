@@ -68,7 +68,7 @@ def test_every_scripted_answer_is_valid_but_the_one_that_is_meant_to_be_refused(
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_qa_fails_the_first_round_and_passes_only_where_the_faults_are_mended(name: str, make_ask: Any) -> None:
+def test_qa_fails_the_first_round_and_passes_only_where_the_faults_are_fixed(name: str, make_ask: Any) -> None:
     verdicts = {
         (role, attempt): verdict_of(name, role, text).verdict
         for role, attempt, _, text in answers(name, make_ask)
@@ -93,5 +93,5 @@ def test_the_implementer_changes_the_site_in_every_round(name: str, tmp_path: Pa
         before = site()
         run(make_ask(work, attempt=attempt))
         assert site() != before
-    mended = all((work / "site" / path.name).read_bytes() == path.read_bytes() for path in (work / "fixed").iterdir())
-    assert mended == (name == "task.toml")
+    fixed = all((work / "site" / path.name).read_bytes() == path.read_bytes() for path in (work / "fixed").iterdir())
+    assert fixed == (name == "task.toml")

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from interlock.agents import RunnerError, confined, fitting
+from interlock.agents import RunnerError, confined, truncation
 from interlock.agents import files as files_module
-from interlock.agents import readable as readable_module
+from interlock.agents import readable_files as readable_module
 from interlock.agents.ask import agent_of_run
 from interlock.agents.files import LeasedFiles, ScopedFiles, files_of, run_caller
 from interlock.agents.runners.replay import ReplayRunner
 from interlock.reservations import Reservations, open_reservations, open_runtime, place
 from tests.gates.support import put
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 from tests.reservations.hooks.checkout import git
 
 REFUSAL = {"code", "message", "place", "found", "expected", "fix"}
@@ -96,7 +96,7 @@ def test_answers_are_bounded_and_say_so(opened: Opened, root: Path, monkeypatch:
     assert (len(found["matches"]), found["more"]) == (readable_module.MAX_MATCHES, True)
     (root / "src" / "one-line.txt").write_text("x" * 500_000)
     line = files.read("src/one-line.txt")
-    assert (len(line["text"]), line["more"]) == (fitting.ROOM_BYTES - 2, True)
+    assert (len(line["text"]), line["more"]) == (truncation.CONTENT_BYTES - 2, True)
     monkeypatch.setattr(readable_module, "MAX_LISTED", 2)
     assert (len(files.list()["files"]), files.list()["more"]) == (2, True)
     monkeypatch.setattr(readable_module, "MAX_WALKED", 1)
@@ -212,7 +212,7 @@ def test_no_answer_is_longer_than_its_bound_whatever_the_files_hold(opened: Open
     files = opened()
     for answer in (files.read("src/odd.txt"), files.read("src/odd-lines.txt"), files.list(), files.search("needle")):
         assert answer["more"] is True
-        assert fitting.ROOM_BYTES // 3 < fitting.cost(answer) <= fitting.MAX_ANSWER_BYTES
+        assert truncation.CONTENT_BYTES // 3 < truncation.cost(answer) <= truncation.MAX_ANSWER_BYTES
 
 
 # -- without leases ----------------------------------------------------------------------------------------------------
@@ -401,14 +401,14 @@ def test_a_scripted_builder_stops_where_another_agent_holds_the_file_unless_its_
     scripted: ReplayRunner, root: Path, make_ask: Any
 ) -> None:
     open_reservations(str(root), name="other").reserve_files(["src/**"])
-    with raises_told(RunnerError, said="RSV201"):
+    with raises_with(RunnerError, said="RSV201"):
         scripted(make_ask(root, agent="run:run-1"))
     assert (root / "src/a.py").read_text() == "one\ntwo\nthree\n"
     assert scripted(make_ask(root)).text == "done"
     assert held(root) == {"src/**": "other"}
 
 
-def test_a_program_that_does_the_work_is_told_the_name_of_its_run(make_ask: Any) -> None:
+def test_a_program_that_does_the_work_gets_the_name_of_its_run(make_ask: Any) -> None:
     assert make_ask(agent="run:X.1").environment == {"INTERLOCK_AGENT_ID": "run:X.1"}
     assert make_ask().environment == {}
 

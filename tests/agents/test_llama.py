@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from interlock.agents import RunnerError
-from interlock.agents.constrain import constraint, form_for, longest_answer
+from interlock.agents.constrained_decoding import constraint, form_for, longest_answer
 from interlock.agents.runners import llama
 from interlock.agents.runners.llama import PARALLEL, Served, models_folder, packaged_model, server_for
 from interlock.envelope import parse
@@ -21,7 +21,7 @@ from interlock.envelope.export.language import Bounds
 from interlock.envelope.template import example
 from tests.agents.conftest import AskMaker
 from tests.child import python
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 
 pytest.importorskip("xllamacpp", reason="needs the extra `local`")
 pytest.importorskip(llama.PACKAGED, reason="needs the extra `local`")
@@ -134,7 +134,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(missing: str, 
         return None if name == missing else object()
 
     monkeypatch.setattr(llama, "find_spec", find)
-    with raises_told(RunnerError, "./interlock[local]"):
+    with raises_with(RunnerError, "./interlock[local]"):
         server_for(context=1111)
 
 

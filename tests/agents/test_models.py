@@ -18,7 +18,7 @@ from interlock.agents.runners.models import chat_model
 from interlock.agents.runners.presets import PRESETS
 from interlock.agents.tables import Table
 from interlock.agents.usage import Limits, Price
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 from tests.table import each_row
 
 KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY", "MY_KEY")
@@ -73,7 +73,7 @@ SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("name", SLIPS)
 def test_a_slip_is_refused_with_its_key_and_fix(tmp_path: Path, name: str) -> None:
     settings, key, fix = SLIPS[name]
-    with raises_told(AgentConfigError, fix, key=f"agents.visual-qa.{key}"):
+    with raises_with(AgentConfigError, fix, key=f"agents.visual-qa.{key}"):
         make(tmp_path, **settings)
 
 
@@ -115,26 +115,26 @@ def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
 
 
 @pytest.mark.parametrize("package", ["langchain", "langchain_anthropic"])
-def test_a_missing_extra_is_told_with_its_command(tmp_path: Path, monkeypatch: Any, package: str) -> None:
+def test_a_missing_extra_is_reported_with_its_command(tmp_path: Path, monkeypatch: Any, package: str) -> None:
     without(monkeypatch, package)
-    with raises_told(AgentConfigError, "interlock[llm]", key="agents.visual-qa.model"):
+    with raises_with(AgentConfigError, "interlock[llm]", key="agents.visual-qa.model"):
         make(tmp_path, model="anthropic:x")
 
 
-def test_a_missing_extra_of_the_local_model_is_told_with_its_command(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_missing_extra_of_the_local_model_is_reported_with_its_command(tmp_path: Path, monkeypatch: Any) -> None:
     without(monkeypatch, "xllamacpp")
-    with raises_told(AgentConfigError, "interlock[local]", key="agents.visual-qa.runner"):
+    with raises_with(AgentConfigError, "interlock[local]", key="agents.visual-qa.runner"):
         make_runner("visual-qa", {"runner": "local"}, root=tmp_path)
 
 
-def test_a_local_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with raises_told(AgentConfigError, key="agents.visual-qa.model_file", said=str(tmp_path / "absent.gguf")):
+def test_a_local_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
+    with raises_with(AgentConfigError, key="agents.visual-qa.model_file", said=str(tmp_path / "absent.gguf")):
         make_runner("visual-qa", {"runner": "local", "model_file": "absent.gguf"}, root=tmp_path)
 
 
-def test_what_langchain_refuses_is_told_without_the_key(tmp_path: Path, monkeypatch: Any) -> None:
+def test_what_langchain_refuses_is_reported_without_the_key(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
-    with raises_told(AgentConfigError, key="agents.visual-qa") as caught:
+    with raises_with(AgentConfigError, key="agents.visual-qa") as caught:
         make(tmp_path, model="anthropic:x", options={"top_k": "many"})
     assert "top_k" in caught.value.message
     assert SECRET not in str(caught.value)
@@ -183,9 +183,9 @@ def test_a_price_is_counted_by_the_million() -> None:
 
 def test_a_limit_in_money_needs_a_price(tmp_path: Path) -> None:
     given = {"model": "ollama:m"}
-    with raises_told(AgentConfigError, '[prices."ollama:m"]', key="agents.visual-qa.budget.usd"):
+    with raises_with(AgentConfigError, '[prices."ollama:m"]', key="agents.visual-qa.budget.usd"):
         make(tmp_path, **given, budget={"usd": 2})
-    with raises_told(AgentConfigError, key="budget.usd"):
+    with raises_with(AgentConfigError, key="budget.usd"):
         make(tmp_path, **given, limits=Limits(usd=2.0))
     prices = {"ollama:m": Price(0.0, 0.0)}
     assert isinstance(make(tmp_path, **given, budget={"usd": 2}, prices=prices), ChatRunner)
@@ -255,7 +255,7 @@ def test_a_file_is_found_from_the_current_folder_and_below_the_home_of_the_user(
     ],
 )  # fmt: skip
 def test_anything_else_is_refused_with_what_was_meant(spec: str, named: str) -> None:
-    with raises_told(AgentConfigError, named, path="--model"):
+    with raises_with(AgentConfigError, named, path="--model"):
         agent_table(spec)
 
 

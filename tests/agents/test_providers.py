@@ -1,4 +1,4 @@
-"""The loopback providers tell when they are asked for more than their script holds; the tests of chats see the rest."""
+"""The loopback providers report requests for more than their script holds; the tests of chats see the rest."""
 
 import json
 from contextlib import closing
@@ -13,7 +13,7 @@ from tests.agents.providers.ollama import Ollama
 BODY = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
 
-def test_a_script_that_is_used_up_is_told_at_the_end() -> None:
+def test_a_script_that_is_used_up_is_reported_at_the_end() -> None:
     def beyond(script: Script) -> None:
         with (
             Ollama(script) as provider,

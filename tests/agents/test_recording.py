@@ -15,13 +15,13 @@ from interlock.agents.ask import Answer, name_of
 from interlock.agents.changes import TITLE, ChangedFile, FailedGate, FailedTest, changed_files, failed_gates
 from interlock.agents.quoting import data_block
 from interlock.agents.recording import Recording
+from interlock.agents.recording_file import read_recording
 from interlock.agents.runners import recorded
-from interlock.agents.taped import read_recording
 from interlock.agents.usage import Usage
 from interlock.redaction import Redactor
-from tests.agents.tapes import REPORTS, Work
+from tests.agents.recordings import REPORTS, Work
 from tests.gates.support import put
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 
 
 @pytest.fixture
@@ -39,11 +39,11 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "rec.jsonl"
 
 
-def turn(tape: Recording, ask: Ask, answer: str | Answer = "done", act: Callable[[], object] = lambda: None) -> None:
+def turn(made: Recording, ask: Ask, answer: str | Answer = "done", act: Callable[[], object] = lambda: None) -> None:
     """Record a turn in which an agent does something, by default nothing."""
-    tape.asked(ask)
+    made.asked(ask)
     act()
-    tape.answered(ask, Answer(answer) if isinstance(answer, str) else answer)
+    made.answered(ask, Answer(answer) if isinstance(answer, str) else answer)
 
 
 def one_turn(work: Work, file: Path, answer: str | Answer = "done", ask: Ask | None = None, **more: Any) -> None:
@@ -79,26 +79,26 @@ def test_files_that_an_agent_makes_changes_and_deletes_are_put_again(work: Work,
         put(work.root, "src/empty", "")
         put(work.root, f"{REPORTS}/note.md", "é\n")
 
-    told = Answer("done \udc80", Usage(2, 30, 4, 1.5, 0.25), "m-1", 7, "")
-    one_turn(work, file, told, act=act)
-    assert other.play(file)(other.ask(run_id="T-1.7")) == told
+    answer = Answer("done \udc80", Usage(2, 30, 4, 1.5, 0.25), "m-1", 7, "")
+    one_turn(work, file, answer, act=act)
+    assert other.replay(file)(other.ask(run_id="T-1.7")) == answer
     assert other.listing(REPORTS) == work.listing(REPORTS)
 
 
 def test_an_answer_comes_back_with_everything_that_was_known_of_it(work: Work, file: Path) -> None:
     for number, answer in enumerate(
-        (Answer(""), Answer("x", Usage(usd=None), told=False), Answer("", stopped="calls"))
+        (Answer(""), Answer("x", Usage(usd=None), cost_reported=False), Answer("", stopped="calls"))
     ):
         path = file.with_name(f"{number}.jsonl")
         one_turn(work, path, answer)
-        assert work.play(path)(work.ask()) == answer
+        assert work.replay(path)(work.ask()) == answer
 
 
 def test_the_file_is_for_its_user_alone_and_is_whole_after_each_answer(work: Work, file: Path) -> None:
-    tape = work.begin(file)
+    recording = work.begin(file)
     assert file.stat().st_mode & 0o777 == 0o600
     for reask in range(3):
-        turn(tape, work.ask(reask=reask), str(reask))
+        turn(recording, work.ask(reask=reask), str(reask))
         assert [row.answer.text for row in read_recording(file).rows] == [str(n) for n in range(reask + 1)]
 
 
@@ -110,12 +110,12 @@ def test_a_link_in_place_of_the_file_is_not_followed(work: Work, file: Path, tmp
 
 
 def test_a_change_is_credited_once_to_the_turn_in_which_it_happened(work: Work, file: Path) -> None:
-    tape = work.begin(file)
+    recording = work.begin(file)
     first, second = work.ask("qa-a", step="qa"), work.ask("qa-b", step="qa")
     (work.root / REPORTS).mkdir(parents=True)
     for ask, name in ((first, "a.md"), (second, "b.md")):
-        with tape.alone(name_of(ask.role, 1, 1, 0)):
-            turn(tape, ask, name, (work.root / REPORTS / name).touch)
+        with recording.alone(name_of(ask.role, 1, 1, 0)):
+            turn(recording, ask, name, (work.root / REPORTS / name).touch)
     assert [[item.path for item in row.changes] for row in read_recording(file).rows] == [
         [f"{REPORTS}/a.md"],
         [f"{REPORTS}/b.md"],
@@ -123,16 +123,16 @@ def test_a_change_is_credited_once_to_the_turn_in_which_it_happened(work: Work, 
 
 
 def test_agents_of_a_recorded_run_work_one_after_another(work: Work, file: Path) -> None:
-    tape, inside, most = work.begin(file), 0, 0
+    recording, inside, most = work.begin(file), 0, 0
     meet = threading.Barrier(4)
 
     def agent(number: int) -> None:
         nonlocal inside, most
         meet.wait()
-        with tape.alone(str(number)):
+        with recording.alone(str(number)):
             inside += 1
             most = max(most, inside)
-            turn(tape, work.ask(str(number)), "")
+            turn(recording, work.ask(str(number)), "")
             inside -= 1
 
     side_by_side(agent, range(4))
@@ -145,8 +145,8 @@ def test_a_resumed_recording_drops_half_a_line_and_knows_what_changed_meanwhile(
     with file.open("ab") as torn:
         torn.write(b'{"ask": "builder/1.1/1", "st')
     (work.root / "src/by-a-killed-agent.txt").write_text("half", encoding="utf-8")
-    tape = Recording.go_on(file, run_id="T-1.1", listing=work.listing, redactor=Redactor())
-    turn(tape, work.ask(reask=1), "second")
+    recording = Recording.go_on(file, run_id="T-1.1", listing=work.listing, redactor=Redactor())
+    turn(recording, work.ask(reask=1), "second")
     first, second = read_recording(file).rows
     assert (first.touched, second.touched) == (False, True)
     assert [item.path for item in second.changes] == ["src/by-a-killed-agent.txt"]
@@ -155,7 +155,7 @@ def test_a_resumed_recording_drops_half_a_line_and_knows_what_changed_meanwhile(
 def test_a_line_that_could_not_be_written_whole_does_not_spoil_the_next(
     work: Work, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tape, real = work.begin(file), os.fsync
+    recording, real = work.begin(file), os.fsync
 
     def full(descriptor: int) -> None:
         os.ftruncate(descriptor, os.fstat(descriptor).st_size - 9)
@@ -163,17 +163,17 @@ def test_a_line_that_could_not_be_written_whole_does_not_spoil_the_next(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(RunnerError):
-        tape.answered(work.ask("qa-a"), Answer("lost"))
+        recording.answered(work.ask("qa-a"), Answer("lost"))
     monkeypatch.setattr(os, "fsync", real)
-    tape.answered(work.ask("qa-b"), Answer("kept"))
+    recording.answered(work.ask("qa-b"), Answer("kept"))
     assert [row.answer.text for row in read_recording(file).rows] == ["kept"]
 
 
 def test_a_recording_that_went_away_is_not_begun_again_without_its_head(work: Work, file: Path) -> None:
-    tape = work.begin(file)
+    recording = work.begin(file)
     file.unlink()
     with pytest.raises(RunnerError):
-        tape.answered(work.ask(), Answer("done"))
+        recording.answered(work.ask(), Answer("done"))
     assert not file.exists()
 
 
@@ -189,23 +189,23 @@ def test_keys_are_in_no_text_and_no_file_of_a_recording(
     work: Work, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
-    tape = work.begin(file)
+    recording = work.begin(file)
     ask = work.ask(prompt="use tok-0123456789", system="tok-0123456789")
-    tape.asked(ask)
+    recording.asked(ask)
     (work.root / "src/tok-0123456789.txt").write_text("named", encoding="utf-8")
     (work.root / "src/key.bin").write_bytes(b"\xfftok-0123456789")
-    tape.answered(ask, Answer("said"))
+    recording.answered(ask, Answer("said"))
     assert b"tok-0123456789" not in file.read_bytes()
     assert read_recording(file).rows[0].prompt == "use [MY_SERVICE_TOKEN]"
 
 
-def test_an_assignment_that_holds_a_key_is_the_same_when_it_is_played(
+def test_an_assignment_that_holds_a_key_is_the_same_when_it_is_replayed(
     work: Work, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
     ask = work.ask(prompt="use tok-0123456789", system="tok-0123456789")
     one_turn(work, file, ask=ask)
-    assert work.play(file)(ask).text == "done"
+    assert work.replay(file)(ask).text == "done"
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_an_assignment_that_holds_a_key_is_the_same_when_it_is_played(
 )
 def test_what_is_no_recording_is_refused_with_its_line(data: bytes, file: Path) -> None:
     file.write_bytes(data)
-    with raises_told(AgentConfigError, path=str(file)) as caught:
+    with raises_with(AgentConfigError, path=str(file)) as caught:
         read_recording(file)
     assert caught.value.key.startswith("line ")
 
@@ -247,7 +247,7 @@ def test_an_answer_that_was_changed_by_hand_into_none_is_refused_before_the_run(
 ) -> None:
     one_turn(work, file)
     by_hand(file, lambda row: row["answer"].update(change))
-    with raises_told(AgentConfigError, key="line 2"):
+    with raises_with(AgentConfigError, key="line 2"):
         read_recording(file)
 
 
@@ -258,17 +258,17 @@ def test_a_recording_that_is_not_there_is_refused_and_so_is_an_ask_that_was_not_
         read_recording(file)
     one_turn(work, file)
     with pytest.raises(RunnerError, match="builder, attempt 2, turn 1, re-ask 0"):
-        work.play(file)(work.ask(attempt=2))
+        work.replay(file)(work.ask(attempt=2))
 
 
-# -- playing ---------------------------------------------------------------------------------------------------------
+# -- replaying -------------------------------------------------------------------------------------------------------
 
 
 def test_run_id_root_and_digests_of_evidence_may_differ(work: Work, other: Work, file: Path) -> None:
     prompt = "run {run}, in {root}/src, evidence sha256:{digest}"
     one_turn(work, file, ask=work.ask(prompt=prompt.format(run="T-1.1", root=work.root, digest="a" * 64)))
     ask = other.ask(run_id="T-1.2", prompt=prompt.format(run="T-1.2", root=other.root, digest="b" * 64))
-    assert other.play(file)(ask).text == "done"
+    assert other.replay(file)(ask).text == "done"
 
 
 def measured(test: str, output: str, reason: str, note: str) -> str:
@@ -277,14 +277,14 @@ def measured(test: str, output: str, reason: str, note: str) -> str:
 
 
 def test_quoted_logs_and_seconds_may_differ_and_nothing_around_them(work: Work, file: Path) -> None:
-    told = ("at 0x7f01", "line\n1 failed in 0.03s", "1 failed in 0.03s", "Go on.")
-    one_turn(work, file, ask=work.ask(prompt=measured(*told)))
+    texts = ("at 0x7f01", "line\n1 failed in 0.03s", "1 failed in 0.03s", "Go on.")
+    one_turn(work, file, ask=work.ask(prompt=measured(*texts)))
     others = measured("at 0x7f02", "1 failed in 1.20s\nat /tmp/b\nmore", "1 failed in 1.20s", "Go on.")
-    assert work.play(file)(work.ask(prompt=others)).text == "done"
+    assert work.replay(file)(work.ask(prompt=others)).text == "done"
     for changes in ({2: "2 failed in 0.03s"}, {3: "Stop."}):
-        prompt = measured(*(changes.get(number, text) for number, text in enumerate(told)))
+        prompt = measured(*(changes.get(number, text) for number, text in enumerate(texts)))
         with pytest.raises(RunnerError):
-            work.play(file)(work.ask(prompt=prompt))
+            work.replay(file)(work.ask(prompt=prompt))
 
 
 def test_what_changed_since_the_run_began_may_differ_and_what_follows_may_not(work: Work, file: Path) -> None:
@@ -293,9 +293,9 @@ def test_what_changed_since_the_run_began_may_differ_and_what_follows_may_not(wo
         return f"Do it.\n\n## {TITLE}\n\n{changed}\n\n## Next\n\n{note}"
 
     one_turn(work, file, ask=work.ask(prompt=prompt("a", "Go on.")))
-    assert work.play(file)(work.ask(prompt=prompt("b", "Go on."))).text == "done"
+    assert work.replay(file)(work.ask(prompt=prompt("b", "Go on."))).text == "done"
     with pytest.raises(RunnerError):
-        work.play(file)(work.ask(prompt=prompt("a", "Stop.")))
+        work.replay(file)(work.ask(prompt=prompt("a", "Stop.")))
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_a_difference_names_the_assignment_and_shows_both_sides(
 ) -> None:
     one_turn(work, file)
     with pytest.raises(RunnerError) as caught:
-        work.play(file)(work.ask(**change))
+        work.replay(file)(work.ask(**change))
     for part in ("builder, attempt 1, turn 1, re-ask 0", *shown):
         assert part in caught.value.message
 
@@ -322,51 +322,51 @@ def test_a_file_that_lost_a_key_is_named_where_it_makes_the_difference(
     work: Work, other: Work, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
-    tape, config = work.begin(file), work.root / "src/config.js"
-    turn(tape, work.ask(), "first", lambda: config.write_text("key = 'tok-0123456789'", encoding="utf-8"))
-    turn(tape, work.ask(reask=1), "second")
-    player = other.play(file)
+    recording, config = work.begin(file), work.root / "src/config.js"
+    turn(recording, work.ask(), "first", lambda: config.write_text("key = 'tok-0123456789'", encoding="utf-8"))
+    turn(recording, work.ask(reask=1), "second")
+    player = other.replay(file)
     player(other.ask())
-    with raises_told(RunnerError, said="key was taken out of the recorded src/config.js"):
+    with raises_with(RunnerError, said="key was taken out of the recorded src/config.js"):
         player(other.ask(reask=1, tree="sha256:" + "2" * 64))
 
 
 def test_the_tree_may_differ_where_it_had_changed_without_an_agent_and_other_files_are_found_after_the_answer(
     work: Work, other: Work, file: Path
 ) -> None:
-    tape = work.begin(file)
+    recording = work.begin(file)
     (work.root / "src/by-hand.txt").write_text("a person was here", encoding="utf-8")
-    turn(tape, work.ask())
-    assert other.play(file)(other.ask(tree="sha256:" + "2" * 64)).text == "done"
+    turn(recording, work.ask())
+    assert other.replay(file)(other.ask(tree="sha256:" + "2" * 64)).text == "done"
     (other.root / "src/by-hand.txt").unlink()
     (other.root / "src/old.txt").write_text("never recorded", encoding="utf-8")
     with pytest.raises(RunnerError, match=r"src/old\.txt"):
-        other.play(file)(other.ask(tree="sha256:" + "2" * 64))
+        other.replay(file)(other.ask(tree="sha256:" + "2" * 64))
 
 
 def test_an_answer_that_was_lost_and_asked_for_again_counts_with_all_files(work: Work, other: Work, file: Path) -> None:
-    tape = work.begin(file)
+    recording = work.begin(file)
     for number in range(2):
-        turn(tape, work.ask(), str(number), (work.root / f"src/{number}.txt").touch)
-    assert other.play(file)(other.ask()).text == "1"
+        turn(recording, work.ask(), str(number), (work.root / f"src/{number}.txt").touch)
+    assert other.replay(file)(other.ask()).text == "1"
     assert other.listing("") == work.listing("")
 
 
-def test_a_link_is_told_and_not_put(work: Work, other: Work, file: Path) -> None:
+def test_a_link_is_reported_and_not_put(work: Work, other: Work, file: Path) -> None:
     one_turn(work, file, act=lambda: (work.root / "src/link").symlink_to("/etc/passwd"))
     with pytest.raises(RunnerError, match="src/link"):
-        other.play(file)(other.ask())
+        other.replay(file)(other.ask())
     assert not (other.root / "src/link").is_symlink()
 
 
-def test_a_file_that_is_too_large_is_told_and_not_kept(
+def test_a_file_that_is_too_large_is_reported_and_not_kept(
     work: Work, other: Work, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.agents.taped.MAX_FILE_BYTES", 10)
+    monkeypatch.setattr("interlock.agents.recording_file.MAX_FILE_BYTES", 10)
     one_turn(work, file, act=lambda: (work.root / "src/large").write_text("0123456789A", encoding="utf-8"))
     assert "0123456789A" not in file.read_text(encoding="ascii")
     with pytest.raises(RunnerError, match="src/large"):
-        other.play(file)(other.ask())
+        other.replay(file)(other.ask())
 
 
 @pytest.mark.parametrize("step", ["build", "qa"])
@@ -377,7 +377,7 @@ def test_a_recording_that_was_written_by_hand_changes_nothing_of_interlock_or_gi
     one_turn(work, file, ask=work.ask(step=step))
     by_hand(file, lambda row: row.update(files=[{"path": path, "value": "100644 " + "0" * 64, "text": "mine"}]))
     with pytest.raises(RunnerError, match="AGT912"):
-        work.play(file)(work.ask(step=step, in_scope=bool))
+        work.replay(file)(work.ask(step=step, in_scope=bool))
     assert not (work.root / path).exists()
 
 
@@ -388,15 +388,15 @@ def test_a_recording_that_was_written_by_hand_reaches_nothing_outside(path: str,
     by_hand(file, lambda row: row.update(files=[{"path": path, "value": "100644 " + "0" * 64, "text": "mine"}]))
     before = sorted(work.root.parent.rglob("*"))
     with pytest.raises(RunnerError):
-        work.play(file)(work.ask())
+        work.replay(file)(work.ask())
     assert sorted(work.root.parent.rglob("*")) == before
 
 
 def test_what_was_asked_side_by_side_is_answered_in_the_recorded_order(work: Work, file: Path) -> None:
-    tape = work.begin(file)
+    recording = work.begin(file)
     for role in ("b", "a", "c"):
-        turn(tape, work.ask(role, step="qa"), role)
-    player, order = work.play(file), list[str]()
+        turn(recording, work.ask(role, step="qa"), role)
+    player, order = work.replay(file), list[str]()
 
     def agent(role: str) -> None:
         with player.alone(name_of(role, 1, 1, 0)):
@@ -410,10 +410,10 @@ def test_an_ask_does_not_wait_for_ever_for_one_that_never_comes(
     work: Work, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorded, "ORDER_SECONDS", 0.01)
-    tape = work.begin(file)
+    recording = work.begin(file)
     for role in ("a", "b"):
-        turn(tape, work.ask(role, step="qa"), role)
-    player = work.play(file)
+        turn(recording, work.ask(role, step="qa"), role)
+    player = work.replay(file)
     with player.alone(name_of("b", 1, 1, 0)):
         assert player(work.ask("b", step="qa")).text == "b"
     assert player.unused == (name_of("a", 1, 1, 0),)

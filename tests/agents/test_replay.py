@@ -9,7 +9,7 @@ import pytest
 from interlock.agents import AgentConfigError, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
 from interlock.agents.runners.replay import ReplayRunner, expand, read_script
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 
 
 def script(tmp_path: Path, text: str) -> Path:
@@ -69,7 +69,7 @@ def test_an_ask_without_a_turn_is_refused_and_nothing_is_written(
     tmp_path: Path, root: Path, change: dict[str, int], make_ask: Any
 ) -> None:
     run = ReplayRunner.load(script(tmp_path, TWO_ROUNDS))
-    with raises_told(
+    with raises_with(
         RunnerError, "[[turn]]", said=f"attempt {change.get('attempt', 1)}, reask {change.get('reask', 0)}"
     ):
         run(make_ask(root, **change))
@@ -98,7 +98,7 @@ def test_answering_twice_leaves_the_same_files_and_gives_the_same_text(
 
 def test_a_copied_file_keeps_its_bytes_and_braces(tmp_path: Path, root: Path, make_ask: Any) -> None:
     path = script(tmp_path, '[[turn]]\nresponse = "r"\n[[turn.write]]\npath = "a/b.bin"\nfrom = "../raw.bin"\n')
-    with raises_told(AgentConfigError, key="turn[1].write[1].from"):
+    with raises_with(AgentConfigError, key="turn[1].write[1].from"):
         read_script(path)
     (tmp_path / "raw.bin").write_bytes(b"{tree}\r\n\x00\xff")
     ReplayRunner.load(path)(make_ask(root))
@@ -162,7 +162,7 @@ SLIPS = {
 def test_a_slip_in_a_script_is_refused_when_it_is_read_with_its_place_and_fix(tmp_path: Path, name: str) -> None:
     text, key = SLIPS[name]
     path = script(tmp_path, text)
-    with raises_told(AgentConfigError, path=str(path), key=key) as caught:
+    with raises_with(AgentConfigError, path=str(path), key=key) as caught:
         read_script(path)
     assert caught.value.message
     assert caught.value.fix
@@ -170,7 +170,7 @@ def test_a_slip_in_a_script_is_refused_when_it_is_read_with_its_place_and_fix(tm
 
 def test_a_misspelt_key_or_placeholder_is_answered_with_the_right_one(tmp_path: Path) -> None:
     for text, right in (('[[turn]]\nresponce = "x"', "`response`"), ('[[turn]]\nresponse = "{tre}"', "`{tree}`")):
-        with raises_told(AgentConfigError, right):
+        with raises_with(AgentConfigError, right):
             read_script(script(tmp_path, text))
 
 
@@ -182,7 +182,7 @@ def test_a_missing_binary_or_oversized_script_is_refused(tmp_path: Path) -> None
         with pytest.raises(AgentConfigError):
             read_script(path)
     path.write_bytes(b"#" * (1024 * 1024 + 1))
-    with raises_told(AgentConfigError, "from"):
+    with raises_with(AgentConfigError, "from"):
         read_script(path)
 
 

@@ -22,7 +22,7 @@ from interlock.agents.role_file import (
     system_prompt,
 )
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GATES, LABELS, ROLES, STATUSES, Protocol, Role
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 from tests.table import each_row
 
 ANSWERING = [role.name for role in ROLES if role.kind != "orchestrator"]
@@ -163,7 +163,7 @@ SLIPS = {
 @each_row("name", SLIPS)
 def test_a_slip_in_a_role_file_is_refused_with_its_place_and_fix(name: str) -> None:
     text, key = SLIPS[name]
-    with raises_told(AgentConfigError, path="qa.md", key=key) as caught:
+    with raises_with(AgentConfigError, path="qa.md", key=key) as caught:
         parse_role(text, path="qa.md", role="visual-qa")
     assert caught.value.fix
 
@@ -172,5 +172,5 @@ def test_a_slip_in_a_role_file_is_refused_with_its_place_and_fix(name: str) -> N
 def test_a_prompt_that_is_no_text_or_too_long_is_refused(tmp_path: Path, data: bytes) -> None:
     own = tmp_path / "qa.md"
     own.write_bytes(data)
-    with raises_told(AgentConfigError, key="prompt"):
+    with raises_with(AgentConfigError, key="prompt"):
         role_file(DEFAULT_PROTOCOL.roles["visual-qa"], page=True, prompt=own)

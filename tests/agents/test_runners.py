@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock.agents import REMOTE, AgentConfigError, RunnerError, make_runner, remote_request
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ SLIPS: dict[str, tuple[dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("name", SLIPS)
 def test_a_slip_in_the_table_is_refused_with_its_key_and_fix(tmp_path: Path, name: str) -> None:
     settings, key, fix = SLIPS[name]
-    with raises_told(AgentConfigError, fix, key=key):
+    with raises_with(AgentConfigError, fix, key=key):
         make_runner("visual-qa", settings, root=tmp_path)
 
 
@@ -101,7 +101,7 @@ def test_the_users_folder_never_hides_an_installed_module(tmp_path: Path, monkey
 
 @pytest.mark.parametrize(("function", "part"), [("anser", "`answer`"), ("TEXT", "function"), ("Box.ak", "`ask`")])
 def test_a_name_that_is_no_function_is_refused(tmp_path: Path, module: str, function: str, part: str) -> None:
-    with raises_told(AgentConfigError, part):
+    with raises_with(AgentConfigError, part):
         make(tmp_path, runner=f"python:{module}:{function}")
 
 

@@ -1,7 +1,7 @@
 """An agent of another framework, with a client of yesterday: it works a ticket and a task through `interlock mcp`.
 
 Runs in `.venv-clients` and not in this project's environment, as `python -m tests.clients.old_client ROOT COMMAND…`.
-A scripted chat model stands where a model would: each of its tool calls follows from the tool results that it sees.
+A scripted chat model replaces the model: each of its tool calls follows from the tool results that it sees.
 Prints one JSON object with what happened.
 """
 # pyright: basic, reportMissingImports=false
@@ -26,13 +26,13 @@ from langchain_mcp_adapters.tools import load_mcp_tools
 from tests.clients.scripted import PAYLOADS, TASK, answer, rewrite
 
 Call = tuple[str, dict[str, Any]]
-Play = Generator[Call, dict[str, Any], dict[str, Any]]
+Steps = Generator[Call, dict[str, Any], dict[str, Any]]
 
 
 class Player(BaseChatModel):
-    """A chat model that plays a script: a generator which yields calls and is sent what came of them."""
+    """A chat model that follows a script: a generator which yields calls and is sent what came of them."""
 
-    play: Any
+    steps: Any
 
     @property
     def _llm_type(self) -> str:
@@ -45,7 +45,7 @@ class Player(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *_more: Any, **_settings: Any) -> ChatResult:
         last = messages[-1]
         try:
-            name, arguments = self.play.send(result_of(last)) if isinstance(last, ToolMessage) else next(self.play)
+            name, arguments = self.steps.send(result_of(last)) if isinstance(last, ToolMessage) else next(self.steps)
         except StopIteration as end:
             message = AIMessage(content=json.dumps(end.value))
         else:
@@ -61,7 +61,7 @@ def result_of(message: ToolMessage) -> dict[str, Any]:
     return json.loads(text)
 
 
-def work_ticket(root: Path) -> Play:
+def work_ticket(root: Path) -> Steps:
     """Work a ticket from its first state to `complete`: with an invented quotation, and a state set by hand."""
     begun = yield "interlock_begin_run", {"ticket_id": "SHOP-7"}
     ticket, states, refusals = begun["ticket_json"], [], []
@@ -88,7 +88,7 @@ def work_ticket(root: Path) -> Play:
     return {"states": [*states, ticket["state"]], "refusals": refusals, "status": status["state"]}
 
 
-def work_task(root: Path) -> Play:
+def work_task(root: Path) -> Steps:
     """Drive a task from dispatch to APPROVED: with an answer that is no envelope, and one for the wrong role."""
     begun = yield "task_begin", {"task": TASK}
     run_id, steps = begun["run_id"], []
@@ -114,8 +114,8 @@ async def main(root: Path, command: list[str]) -> dict[str, Any]:
         greeting = await session.initialize()
         tools = await load_mcp_tools(session)
         ends = {}
-        for name, play in (("ticket", work_ticket(root)), ("task", work_task(root))):
-            agent = create_agent(Player(play=play), tools)
+        for name, steps in (("ticket", work_ticket(root)), ("task", work_task(root))):
+            agent = create_agent(Player(steps=steps), tools)
             asked: Any = {"messages": [("user", f"Work the {name}.")]}
             said = await agent.ainvoke(asked, {"recursion_limit": 100})
             ends[name] = json.loads(said["messages"][-1].content)

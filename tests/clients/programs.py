@@ -49,8 +49,8 @@ class Program:
         name: Its name, which is its preset and its word for `interlock init --client`.
         start: The file that starts it, below `node_modules`.
         provider: The wire protocol that it speaks.
-        environment: What points it to a provider; `{url}` stands for the address.
-        home: Files in the home folder; `{url}` and `{root}` stand for what they name.
+        environment: What points it to a provider; `{url}` is the address.
+        home: Files in the home folder; `{url}` and `{root}` are what they name.
         settings: What the preset is given besides.
         edit: The tool call that puts AFTER in place of BEFORE in a file of `src/`.
         shell: The tool call that runs a command line.
@@ -169,7 +169,7 @@ class Stage:
 
     @contextmanager
     def model(self, script: Script) -> Generator[Provider, None, None]:
-        """Play the model, and point the program to it."""
+        """Serve the scripted model, and point the program to it."""
         with self.program.provider(script) as provider:
             self._set({name: value.format(url=provider.url) for name, value in self.program.environment.items()})
             for path, text in self.program.home.items():

@@ -143,4 +143,4 @@ def answer(root: Path, ask: Mapping[str, Any], greeting: str = "hello") -> str:
             (root / path).write_text(f"# Review\n\nRead tree {ask['tree']}. No objection.\n", encoding="utf-8")
             return envelope(ask, "READY_FOR_REVIEW", passed=("GATE-REVIEW",), reports=(path,))
         case role:
-            raise ValueError(f"nobody plays {role}")
+            raise ValueError(f"no script for {role}")

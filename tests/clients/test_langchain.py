@@ -19,7 +19,7 @@ LOCK = Path(__file__).with_name("requirements.lock")
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Let the agent work its ticket and its task, and return what it reports."""
     assert PYTHON.exists(), "there is no .venv-clients; make it with `sh scripts/prepare clients`, as `make test` does"
     root = make_project(tmp_path_factory.mktemp("langchain") / "project")
@@ -38,8 +38,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.long
-def test_an_agent_works_a_ticket_from_its_first_state_to_complete(played: dict[str, Any]) -> None:
-    ticket = played["ticket"]
+def test_an_agent_works_a_ticket_from_its_first_state_to_complete(result: dict[str, Any]) -> None:
+    ticket = result["ticket"]
     assert ticket["states"] == [
         "fetch_ticket", "extract_requirements", "scope_context", "gather_evidence", "propose_plan", "act_via_tools",
         "record_and_finalize", "complete",
@@ -47,26 +47,26 @@ def test_an_agent_works_a_ticket_from_its_first_state_to_complete(played: dict[s
     assert ticket["status"] == "complete"
     assert [refusal[0] for refusal in ticket["refusals"]] == ["gather_evidence", "propose_plan"]
     assert all(refusal[1:] for refusal in ticket["refusals"])
-    assert "hello" in (played["root"] / "README.md").read_text(encoding="utf-8")
+    assert "hello" in (result["root"] / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.long
-def test_an_agent_drives_a_task_from_dispatch_to_approved(played: dict[str, Any]) -> None:
-    task = played["task"]
+def test_an_agent_drives_a_task_from_dispatch_to_approved(result: dict[str, Any]) -> None:
+    task = result["task"]
     assert task["steps"] == ["builder invalid", "builder handover", "tester pass", "reviewer pass"]
     assert (task["status"], task["passed"], task["wrong"]) == ("APPROVED", list(GATES), "RUN605")
 
 
 @pytest.mark.long
-def test_the_client_is_of_the_sdks_first_major_version_and_speaks_an_older_revision(played: dict[str, Any]) -> None:
-    assert played["sdk"].startswith("1.")
-    assert played["protocol"] < "2026"
-    assert {"interlock_begin_run", "task_begin", "validate_envelope"} <= set(played["tools"])
+def test_the_client_is_of_the_sdks_first_major_version_and_speaks_an_older_revision(result: dict[str, Any]) -> None:
+    assert result["sdk"].startswith("1.")
+    assert result["protocol"] < "2026"
+    assert {"interlock_begin_run", "task_begin", "validate_envelope"} <= set(result["tools"])
 
 
 @pytest.mark.long
-def test_what_was_played_stands_whole_in_the_journal(played: dict[str, Any]) -> None:
-    report = verify_journal(played["root"])
+def test_what_the_agents_did_is_whole_in_the_journal(result: dict[str, Any]) -> None:
+    report = verify_journal(result["root"])
     assert (report.problems, report.runs, report.tickets) == ((), 1, 1)
 
 

@@ -1,4 +1,4 @@
-"""Presets and hooks inside the real Claude Code, Codex and Gemini CLI, whose model is played on loopback."""
+"""Presets and hooks inside the real Claude Code, Codex and Gemini CLI, whose model is a script on loopback."""
 
 import json
 import re
@@ -154,10 +154,10 @@ def test_a_task_is_built_inside_the_program_and_the_hook_keeps_it_from_what_anot
         calls = [*(("Read", {"file_path": str(file)}) for file in (stage.held, stage.free)), *calls]
     with stage.model([Reply("Done!"), *calling(*calls, at_last=done)]) as provider:
         stage.interlock("run", "task.toml")
-    first, reasked, *_, told, _ = [request.words for request in provider.requests]
+    first, reasked, *_, last, _ = [request.words for request in provider.requests]
     assert (FINDING.search(first), HOLDER.search(first)) == (None, None)
     assert FINDING.search(reasked)
-    assert HOLDER.search(told)
+    assert HOLDER.search(last)
     assert (stage.held.read_text(), stage.free.read_text()) == (BEFORE, AFTER)
     (run,) = json.loads(stage.interlock("status", "--json"))["runs"]
     assert run["status"] == "APPROVED"

@@ -18,7 +18,7 @@ from tests.child import python
 from tests.clients.test_sdk import MODES, call
 from tests.server.stdio_process import COMMAND
 
-HOUSE = str(Path(__file__).parents[2])
+REPO = str(Path(__file__).parents[2])
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def project(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def over_stdio(root: Path, agent: str, mode: Literal["auto", "legacy"]) -> AsyncGenerator[Client]:
     """Connect a client whose server is started with an agent's name, as its session would be."""
-    environment = {**os.environ, "PYTHONPATH": HOUSE, "INTERLOCK_AGENT_ID": agent}
+    environment = {**os.environ, "PYTHONPATH": REPO, "INTERLOCK_AGENT_ID": agent}
     parameters = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], cwd=str(root), env=environment)
     async with Client(parameters, mode=mode) as client:
         yield client
@@ -96,7 +96,7 @@ async def walk(anna: Client, ben: Client) -> None:
 
 
 def story(root: Path) -> list[str]:
-    """Return what the journal tells of the reservations, once it was verified."""
+    """Return the events of the reservations in the journal, once it was verified."""
     assert verify_journal(root).problems == ()
     return [entry.type for entry in Journal(root / "artifacts/interlock/events.jsonl").entries("reservations")]
 
@@ -110,9 +110,9 @@ def test_two_clients_share_a_checkout_over_stdio(project: Path, mode: Literal["a
             await walk(anna, ben)
 
     anyio.run(both)
-    told = story(project)
-    assert told.count("agent_joined") == 2
-    assert {"release_requested", "release_deferred", "release_answered", "lease_refused"} <= set(told)
+    events = story(project)
+    assert events.count("agent_joined") == 2
+    assert {"release_requested", "release_deferred", "release_answered", "lease_refused"} <= set(events)
 
 
 @pytest.mark.long
@@ -130,7 +130,7 @@ def test_a_client_that_dies_is_taken_over_with_a_word(project: Path) -> None:
         "        await anyio.sleep_forever()\n"
         "anyio.run(main)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": HOUSE, "INTERLOCK_AGENT_ID": "anna"}
+    environment = {**os.environ, "PYTHONPATH": REPO, "INTERLOCK_AGENT_ID": "anna"}
     with python(holder, cwd=project, env=environment) as client:
         try:
             assert client.line() == "held\n"

@@ -1,4 +1,4 @@
-"""A ticket from begin to complete inside the real Claude Code, Codex and Gemini CLI; a script plays their model."""
+"""A ticket from begin to complete inside the real Claude Code, Codex and Gemini CLI; their model is a script."""
 
 import json
 import shutil
@@ -111,9 +111,9 @@ def test_a_ticket_is_taken_from_begin_to_complete(
             COMMANDS[program.name], cwd=stage.root, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=120, check=False,
         )  # fmt: skip
-    told = done.stdout + done.stderr
-    assert RUN_ID in Tickets(stage.root).runs(), told
+    output = done.stdout + done.stderr
+    assert RUN_ID in Tickets(stage.root).runs(), output
     state = Tickets(stage.root).state(RUN_ID)
-    assert (state["state"], [row["gate"] for row in state["history"]]) == ("complete", ["retry", *["pass"] * 7]), told
+    assert (state["state"], [row["gate"] for row in state["history"]]) == ("complete", ["retry", *["pass"] * 7]), output
     assert state["history"][-2]["issues"] == [], json.dumps(state["gate"])
     assert stage.free.read_text() == AFTER

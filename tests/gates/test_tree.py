@@ -15,7 +15,7 @@ from interlock.gates.sealed.base import read_entry
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.tree import MAX_FILE_BYTES, digest_of, every_file, in_scope, tree_diff, tree_digest, tree_files
 from tests.gates.support import put
-from tests.refusals import raises_code, raises_told
+from tests.refusals import raises_code, raises_with
 from tests.table import each_row
 
 MATCHES = {
@@ -61,7 +61,7 @@ REFUSED = [
 
 @each_row("pattern", REFUSED)
 def test_a_pattern_that_leaves_the_tree_or_is_none_is_refused(pattern: str) -> None:
-    with raises_told(TreeError, code="TREE102", path=pattern) as refused:
+    with raises_with(TreeError, code="TREE102", path=pattern) as refused:
         compile_scope(["ok/**", pattern])
     assert refused.value.fix
 
@@ -187,7 +187,7 @@ def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path, mo
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    with raises_told(TreeError, code="TREE104", path="README.md"):
+    with raises_with(TreeError, code="TREE104", path="README.md"):
         tree_files(root, ["README.md"])
 
 
@@ -261,7 +261,7 @@ def test_what_is_passed_by_is_not_even_read(tmp_path: Path, monkeypatch: pytest.
 def test_a_file_that_would_be_read_for_minutes_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "huge.bin").open("wb") as file:
         file.truncate(MAX_FILE_BYTES + 1)
-    with raises_told(TreeError, code="TREE106", path="huge.bin"):
+    with raises_with(TreeError, code="TREE106", path="huge.bin"):
         tree_files(tmp_path, ["**"])
     with raises_code(SealError, "SEAL102", str(MAX_FILE_BYTES)):
         read_entry(tmp_path, "huge.bin")

@@ -14,7 +14,7 @@ import pytest
 from tests import warm
 from tests.campaign.test_kills import greeting_project
 from tests.gates.support import put
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 
 
 def interlock(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -248,6 +248,6 @@ def test_a_defect_of_our_own_ends_with_70_and_shows_where(
         raise ZeroDivisionError
 
     monkeypatch.setattr("interlock.graph.diagram.status_mermaid", broken)
-    with raises_told(SystemExit, code=70):
+    with raises_with(SystemExit, code=70):
         entry(["graph"])
     assert "ZeroDivisionError" in capsys.readouterr().err

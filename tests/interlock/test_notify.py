@@ -17,13 +17,13 @@ EVENT = Event("k", "ended", "approved", "A-1.1", "a run is APPROVED", "A-1.1 is 
 
 def test_a_test_event_goes_every_way_and_each_failure_is_told_with_its_fix(project: Path) -> None:
     assert interlock(project, "notify", "--test").returncode == 2, "nothing is configured"
-    tell = program(project / "tell.sh")
-    table = '[notify]\ncommand = ["./tell.sh"]\n'
+    script = program(project / "notify.sh")
+    table = '[notify]\ncommand = ["./notify.sh"]\n'
     (project / "interlock.toml").write_text(table)
     assert data(interlock(project, "notify", "--test", "--json"))["channels"] == [
         {"channel": "command", "ok": True, "error": None}
     ]
-    assert json.loads(tell.with_name("tell.sh.input").read_text())["event"] == "test"
+    assert json.loads(script.with_name("notify.sh.input").read_text())["event"] == "test"
     (project / "interlock.toml").write_text(
         f'{table}webhook = "http://127.0.0.1:9/x"\nwebhook_key_env = "NO_SUCH_VARIABLE"\n'
     )
@@ -34,10 +34,10 @@ def test_a_test_event_goes_every_way_and_each_failure_is_told_with_its_fix(proje
 
 
 def test_what_was_sent_is_listed_and_what_waits_is_sent_on(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (project / "interlock.toml").write_text('[notify]\ncommand = ["./tell.sh"]\n')
+    (project / "interlock.toml").write_text('[notify]\ncommand = ["./notify.sh"]\n')
     (project / ".interlock").mkdir()
-    assert look(project, "notify").found.startswith("./tell.sh is not there")
-    program(project / "tell.sh")
+    assert look(project, "notify").found.startswith("./notify.sh is not there")
+    program(project / "notify.sh")
     assert look(project, "notify").verdict == "ok"
     with monkeypatch.context() as patch:
         unsent(patch)
@@ -46,7 +46,7 @@ def test_what_was_sent_is_listed_and_what_waits_is_sent_on(project: Path, monkey
         send(str(project))
         found = look(project, "notify")
         assert (found.verdict, "NTF101" in found.found) == ("warn", True)
-        post(project, {"command": ["./tell.sh"]}, [EVENT._replace(key="l", run="B-1.1")])
+        post(project, {"command": ["./notify.sh"]}, [EVENT._replace(key="l", run="B-1.1")])
     shown = interlock(project, "notify")
     assert (shown.returncode, "(command failed)" in shown.stdout, "\x1b" in shown.stdout) == (1, True, False)
     begun = time.monotonic()

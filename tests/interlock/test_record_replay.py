@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interlock.agents import Ask
-from interlock.agents.taped import read_recording
+from interlock.agents.recording_file import read_recording
 from interlock.cli.main import main
 from interlock.gates.config import load_config
 from interlock.graph import AgentSetting, key_variables, load_task, make_policy

@@ -15,7 +15,7 @@ from interlock.gates.config import load_config
 from interlock.graph import RunStore, make_policy, task_from_mapping
 from tests.campaign.test_kills import greeting_project
 from tests.interlock.test_cli import data, interlock
-from tests.refusals import raises_told
+from tests.refusals import raises_with
 
 
 def test_ask_prints_what_the_run_waits_for_and_of_whom_and_why_the_last_answer_was_refused(waiting: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_journal_that_the_system_does_not_let_grow_has_the_exit_code_of_the_sy
         return real(target, *more, **options)
 
     monkeypatch.setattr(os, fails, full)
-    with raises_told(SystemExit, code=74):
+    with raises_with(SystemExit, code=74):
         main(["abandon", "HELLO-001.1", "--root", str(tmp_path)])
     assert "fix:" in capsys.readouterr().err
 

@@ -66,10 +66,10 @@ def test_a_webhook_without_its_key_or_its_server_says_so(
 
 
 def test_a_command_reads_the_event_and_runs_without_a_shell(tmp_path: Path) -> None:
-    tell = program(tmp_path / "tell.sh")
-    deliver("command", Settings(command=("./tell.sh", "$(x)", "a b")), str(tmp_path), BODY)
-    assert tell.with_name("tell.sh.args").read_bytes() == b"$(x)\0a b\0"
-    assert json.loads(tell.with_name("tell.sh.input").read_bytes())["text"] == HOSTILE
+    script = program(tmp_path / "notify.sh")
+    deliver("command", Settings(command=("./notify.sh", "$(x)", "a b")), str(tmp_path), BODY)
+    assert script.with_name("notify.sh.args").read_bytes() == b"$(x)\0a b\0"
+    assert json.loads(script.with_name("notify.sh.input").read_bytes())["text"] == HOSTILE
 
 
 @each_row(
@@ -84,8 +84,8 @@ def test_a_command_that_fails_is_named_with_what_it_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
 ) -> None:
     monkeypatch.setattr(channels, "SECONDS", 0.3)
-    program(tmp_path / "tell.sh", text)
-    failed = failure("command", Settings(command=("./tell.sh",)), tmp_path)
+    program(tmp_path / "notify.sh", text)
+    failed = failure("command", Settings(command=("./notify.sh",)), tmp_path)
     assert (failed.code, failed.again, said in failed.message) == ("NTF101", False, True), failed.message
 
 
@@ -108,8 +108,8 @@ def test_texts_on_the_desktop_are_arguments_and_nothing_in_them_runs(
 
 
 def test_what_is_not_there_is_seen_without_trying(tmp_path: Path) -> None:
-    program(tmp_path / "tell.sh")
-    settings = Settings(("./tell.sh",), "https://h.example.org", "K", desktop=True)
+    program(tmp_path / "notify.sh")
+    settings = Settings(("./notify.sh",), "https://h.example.org", "K", desktop=True)
     program(tmp_path / channels.DESKTOP)
     env = {"PATH": str(tmp_path), "K": "k"}
     assert missing(settings, str(tmp_path), env) is None

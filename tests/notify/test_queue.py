@@ -140,10 +140,10 @@ def test_one_sender_works_at_a_time(root: str, hook: Hook) -> None:
 
 
 def test_keys_of_the_environment_leave_with_no_event(root: str, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOUSE_TOKEN", "abcdefgh-12345678")
+    monkeypatch.setenv("SHOP_TOKEN", "abcdefgh-12345678")
     post(root, table(hook), [event("a")._replace(text="say abcdefgh-12345678")])
     send(root, clock=(clock := Clock()), pause=clock.pause)
-    assert texts(hook) == [("say [HOUSE_TOKEN]", [])]
+    assert texts(hook) == [("say [SHOP_TOKEN]", [])]
 
 
 def test_trouble_is_nobodys_reason_to_stop_and_a_pruned_run_is_forgotten(root: str, hook: Hook) -> None:
@@ -163,12 +163,12 @@ def test_trouble_is_nobodys_reason_to_stop_and_a_pruned_run_is_forgotten(root: s
 def test_a_process_of_its_own_sends_after_the_one_that_had_the_event_has_ended(tmp_path: Path) -> None:
     (tmp_path / ".interlock").mkdir()
     (tmp_path / "json.py").write_text("raise SystemExit('a file of the project was imported')\n")
-    tell = program(tmp_path / "tell.sh")
-    said = 'import sys; from interlock.notify import Event, post; post(sys.argv[1], {"command": ["./tell.sh"]}, [E])'
+    script = program(tmp_path / "notify.sh")
+    said = 'import sys; from interlock.notify import Event, post; post(sys.argv[1], {"command": ["./notify.sh"]}, [E])'
     said = said.replace("[E]", '[Event("k", "ended", "approved", "A-1.1", "a run is APPROVED", "done")]')
     begun = time.monotonic()
     subprocess.run([sys.executable, "-P", "-c", said, str(tmp_path)], check=True, cwd=tmp_path, env=dict(os.environ))
-    kept = tell.with_name("tell.sh.input")
+    kept = script.with_name("notify.sh.input")
     while not (kept.exists() and kept.read_bytes().endswith(b"\n")) or is_sending(str(tmp_path)):
         assert time.monotonic() < begun + 60
         time.sleep(0.02)

@@ -18,10 +18,10 @@ def configured(root: Path, text: str) -> Config:
     return load_config(root)
 
 
-def test_a_table_says_how_people_are_told_and_is_no_part_of_the_policy(tmp_path: Path) -> None:
-    config = configured(tmp_path, f'command = ["./tell.sh", "-a"]\ndesktop = true\n{HOOK}')
+def test_a_table_says_how_people_are_notified_and_is_no_part_of_the_policy(tmp_path: Path) -> None:
+    config = configured(tmp_path, f'command = ["./notify.sh", "-a"]\ndesktop = true\n{HOOK}')
     settings = build(config.notify)
-    assert settings == Settings(("./tell.sh", "-a"), "https://hooks.example.org/a?b=c", "HOOK_KEY", desktop=True)
+    assert settings == Settings(("./notify.sh", "-a"), "https://hooks.example.org/a?b=c", "HOOK_KEY", desktop=True)
     assert settings.channels == ("command", "webhook", "desktop")
     assert build(Config().notify).channels == ()
     assert config.fingerprint() == Config().fingerprint()
@@ -36,7 +36,7 @@ def test_a_webhook_on_this_machine_needs_no_tls(tmp_path: Path, host: str) -> No
     ("text", "code", "key"),
     [
         ('comand = ["x"]', "CFG103", "comand"),
-        ('command = "./tell.sh"', "CFG104", "command"),
+        ('command = "./notify.sh"', "CFG104", "command"),
         ("command = []", "CFG104", "command"),
         ('command = ["a", ""]', "CFG104", "command"),
         ("desktop = 1", "CFG104", "desktop"),

@@ -9,10 +9,10 @@ import anyio
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.server.guard import inspect
 from interlock.server.http.access import AddressGate, BodyGate, TokenGate, is_loopback, served_hosts
 from interlock.server.http.bounds import Limits
 from interlock.server.http.tokens import TokenStore
+from interlock.server.message_validation import inspect
 from tests.table import each_row
 
 HOSTS = served_hosts("127.0.0.1", 8765)
@@ -196,7 +196,7 @@ def test_without_one_whole_token_the_answer_is_401_with_a_challenge(tmp_path: Pa
     assert server.token.encode() not in answer.body
 
 
-def test_a_token_without_its_scheme_is_told_so_and_not_repeated(tmp_path: Path) -> None:
+def test_a_token_without_its_scheme_is_refused_as_such_and_not_repeated(tmp_path: Path) -> None:
     server = Server(tmp_path)
     token = server.token
     for given, word in ((token, b"without the scheme"), ("Bearer", b"without a token"), (f"Basic {token}", b"kind of")):

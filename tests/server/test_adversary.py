@@ -93,7 +93,7 @@ def test_a_task_that_comes_in_through_a_tool_starts_no_program_and_raises_no_lim
 # -- what one client can do to the others --------------------------------------------------------------------------
 
 
-async def test_calls_that_wait_for_a_busy_run_leave_room_for_calls_about_others(client: Client, root: Path) -> None:
+async def test_calls_that_wait_for_a_busy_run_leave_slots_for_calls_about_others(client: Client, root: Path) -> None:
     for name in ("busy", "other"):
         await client.call_tool("interlock_begin_run", {"ticket_id": "SHOP-7", "run_id": name})
     call = {"run_id": "busy", "revision": 1, "payload": PAYLOAD}

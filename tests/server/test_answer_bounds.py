@@ -8,7 +8,7 @@ import pytest
 from mcp_types import TextContent, TextResourceContents
 
 from interlock.reservations import MAX_ANSWER_BYTES, MAX_INBOX_BYTES
-from interlock.server.mcp.reservations import STANDING_URI, ReservationCalls
+from interlock.server.mcp.reservations import RESERVATIONS_URI, ReservationCalls
 from tests.server.reservation_team import call, team
 from tests.server.test_reservations import TOOLS
 
@@ -73,7 +73,7 @@ async def test_every_tool_answers_within_the_bound_in_the_worst_case(tmp_path: P
     ]
     assert {tool for _, tool, _ in steps} == TOOLS
     async with team(tmp_path, ANN, BOB) as (ann, bob):
-        (content,) = (await bob.read_resource(STANDING_URI)).contents
+        (content,) = (await bob.read_resource(RESERVATIONS_URI)).contents
         assert isinstance(content, TextResourceContents)
         assert 0 < len(content.text.encode()) <= MAX_ANSWER_BYTES
         cut = 0

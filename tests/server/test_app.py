@@ -133,7 +133,7 @@ async def test_a_call_that_does_not_fit_is_an_error_result_with_code_and_fix(
     assert not (tmp_path / ".interlock").exists(), "nothing was begun"
 
 
-async def test_a_limit_that_only_the_tool_knows_is_told_the_same_way(tmp_path: Path) -> None:
+async def test_a_limit_that_only_the_tool_knows_is_reported_the_same_way(tmp_path: Path) -> None:
     server = make_server(tmp_path, toolsets=["envelope"])
 
     @server.tool()

@@ -1,4 +1,4 @@
-"""A call is compared with its tool's own schema, and everything wrong with it is told at once."""
+"""A call is compared with its tool's own schema, and everything wrong with it is reported at once."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ def test_a_near_miss_is_named() -> None:
     assert problem.fix == "Write `revision`."
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_everything_wrong_is_reported_at_once() -> None:
     found = check_arguments(SCHEMA, {"run": "r", "revision": "1", "status": 1})
     assert [each.code for each in found] == ["MCP202", "MCP203", "MCP203", "MCP204", "MCP204"]
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.server.http.bounds import Bucket, Limits, Meter, TooMuch
+from interlock.server.http.bounds import Bucket, Limits, Meter, TooMuchError
 
 
 class Clock:
-    """A clock that moves when it is told to."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -31,7 +31,7 @@ def waits(meter: Meter, count: int, key: str = "a") -> list[float]:
 def test_a_burst_goes_through_then_requests_are_held_back_then_refused() -> None:
     meter = Meter(LIMITS, Clock())
     assert waits(meter, 8) == [0, 0, 0, 0.1, 0.2, 0.3, 0.4, 0.5]
-    with pytest.raises(TooMuch) as caught, meter.request("a"):
+    with pytest.raises(TooMuchError) as caught, meter.request("a"):
         pass
     assert caught.value.retry_seconds == pytest.approx(0.1)
 
@@ -41,7 +41,7 @@ def test_a_refused_request_costs_nothing_and_time_gives_back() -> None:
     meter = Meter(LIMITS, clock)
     waits(meter, 8)
     for _ in range(50):
-        with pytest.raises(TooMuch), meter.request("a"):
+        with pytest.raises(TooMuchError), meter.request("a"):
             pass
     clock.now += 0.1
     assert waits(meter, 1) == [0.5]
@@ -63,11 +63,11 @@ def test_a_clock_that_goes_back_gives_nothing_and_takes_nothing() -> None:
     assert waits(meter, 1) == [0.1]
 
 
-def test_open_requests_are_bounded_and_a_closed_one_makes_room() -> None:
+def test_open_requests_are_bounded_and_a_closed_one_frees_its_slot() -> None:
     meter = Meter(Limits(in_flight=2), Clock())
     with meter.request("a"):
         with meter.request("a"):
-            with pytest.raises(TooMuch), meter.request("a"):
+            with pytest.raises(TooMuchError), meter.request("a"):
                 pass
             with meter.request("b"):
                 pass

@@ -1,4 +1,4 @@
-"""The flows of the Ticket Protocol and the Governance Design, played step by step against a real server process."""
+"""The flows of the Ticket Protocol and the Governance Design, step by step against a real server process."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ DEMO = """
   "run_id": "run-123"
 }
 """
-"""The ticket of Governance Design §Example Flow, as it stands there."""
+"""The ticket of Governance Design §Example Flow, word for word."""
 
 
 def records(path: Path, run: str) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def records(path: Path, run: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.long
-async def test_the_example_flow_is_played_as_it_stands_in_the_governance_design(tmp_path: Path) -> None:
+async def test_the_example_flow_of_the_governance_design_works_step_by_step(tmp_path: Path) -> None:
     root = make_project(tmp_path / "project")
     async with client(root) as connected:
         # 1 and 2: the agent creates the ticket and calls the one tool.
@@ -52,7 +52,7 @@ async def test_the_example_flow_is_played_as_it_stands_in_the_governance_design(
             assert word in answer["agent_role"]
         assert answer["gate_result"]["status"] == "pass"
         assert answer["gate_result"]["reasons"]
-        # 5: the agent sets the state that it was told, does the work, and calls again. 6: until `finalize`.
+        # 5: the agent sets the state that it was given, does the work, and calls again. 6: until `finalize`.
         ticket: dict[str, Any] = json.loads(DEMO)
         path = [ticket["state"]]
         while answer["next_state"] != path[-1]:

@@ -1,4 +1,4 @@
-"""A corrected answer over MCP, before its role is asked again: taken, kept, judged, and told at each step."""
+"""A corrected answer over MCP, before its role is asked again: taken, kept, judged, and reported at each step."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -48,7 +48,7 @@ async def refused_once(host: Host) -> dict[str, dict[str, Any]]:
     asks = {ask["role"]: ask for ask in (await host.call("task_next", run_id=RUN))["asks"]}
     done = await host.hand_in(asks["tester"], "nonsense")
     assert (done["outcome"], done["waiting"]) == ("invalid", ["stylist"])
-    assert NEXT in done["next"], "it is told what it can do"
+    assert NEXT in done["next"], "it learns what it can do"
     return asks
 
 

@@ -220,7 +220,7 @@ def test_a_session_belongs_to_the_token_that_opened_it(served: Served, project: 
     assert post(served, token, ping, mcp_session_id=session).status_code == 200
 
 
-def test_without_a_token_nothing_is_read_and_nothing_is_told(served: Served) -> None:
+def test_without_a_token_nothing_is_read_and_nothing_is_disclosed(served: Served) -> None:
     answer = post(served, None, b"{" * 1000)
     assert (answer.status_code, code(answer)) == (401, "WEB401")
     assert answer.headers["www-authenticate"].startswith("Bearer ")

@@ -1,4 +1,4 @@
-"""A prompt for each role of the roster as it stands, and for the ticket workflow."""
+"""A prompt for each role of the present roster, and for the ticket workflow."""
 
 import re
 from pathlib import Path

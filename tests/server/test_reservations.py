@@ -19,7 +19,7 @@ from interlock.journal import Journal
 from interlock.reservations import journal_of, place
 from interlock.server import make_server
 from interlock.server.mcp import reservations as server_reservations
-from interlock.server.mcp.reservations import STANDING_URI, WAITING_CALLS, CallEnded, ReservationCalls
+from interlock.server.mcp.reservations import RESERVATIONS_URI, WAITING_CALLS, CallEnded, ReservationCalls
 from tests.server.reservation_team import Answer, call, codes, masked, team
 from tests.server.stdio_process import call as request
 from tests.server.stdio_process import server as stdio
@@ -39,9 +39,9 @@ async def ids(client: Client) -> list[str]:
     return [lease["reservation_id"] for lease in (await call(client, "my_reservations"))["reservations"]]
 
 
-async def standing(client: Client) -> Answer:
+async def current_state(client: Client) -> Answer:
     """Read the resource."""
-    (content,) = (await client.read_resource(STANDING_URI)).contents
+    (content,) = (await client.read_resource(RESERVATIONS_URI)).contents
     assert isinstance(content, TextResourceContents)
     return json.loads(content.text)
 
@@ -67,19 +67,19 @@ async def test_every_answer_has_the_reviewed_shape(snapshot: SnapshotAssertion, 
         (ben, "list_agents", {}),
         (anna, "release_files", {"reservation_ids": ["rsv_0000000000000000"]}),
     ]
-    told: list[Any] = []
+    answers: list[Any] = []
     for client, tool, arguments in steps:
         answer = await call(client, tool, **arguments)
         # Who was seen last is a matter of the second.
         answer.get("agents", []).sort(key=itemgetter("name"))
-        told.append([tool, answer])
-    thread = told[4][1]["thread_id"]
-    told.append(["interlock://reservations", await standing(anna)])
+        answers.append([tool, answer])
+    thread = answers[4][1]["thread_id"]
+    answers.append(["interlock://reservations", await current_state(anna)])
     for action in ({"action": "defer", "eta_minutes": 5, "reason": "tests"}, {"action": "release"}):
         answer = await call(anna, "respond_to_release", thread_id=thread, file="src/app.py", **action)
-        told.append(["respond_to_release", answer])
-    told.append(["release_all", await call(ben, "release_all")])
-    assert masked(json.dumps(told, indent=1)) == snapshot
+        answers.append(["respond_to_release", answer])
+    answers.append(["release_all", await call(ben, "release_all")])
+    assert masked(json.dumps(answers, indent=1)) == snapshot
 
 
 async def test_two_agents_conflict_negotiate_and_hand_over_while_one_waits(anna: Client, ben: Client) -> None:
@@ -117,12 +117,12 @@ async def asked(client: Client) -> str:
 
 
 async def queued(client: Client, count: int) -> None:
-    """Wait until so many stand in the line."""
-    while len((await standing(client))["waiters"]) < count:
+    """Wait until so many are in the wait queue."""
+    while len((await current_state(client))["waiters"]) < count:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_a_wait_in_line_blocks_nobody_and_ends_with_the_grant(anna: Client, ben: Client) -> None:
+async def test_a_wait_in_the_queue_blocks_nobody_and_ends_with_the_grant(anna: Client, ben: Client) -> None:
     await call(anna, "reserve_files", patterns=["a.py"])
     answers: list[Answer] = []
 
@@ -139,7 +139,7 @@ async def test_a_wait_in_line_blocks_nobody_and_ends_with_the_grant(anna: Client
     assert await ids(ben) == [answers[0]["reservations"][0]["reservation_id"]]
 
 
-async def test_more_waits_than_one_caller_may_have_leave_room_for_every_other_call(anna: Client, ben: Client) -> None:
+async def test_more_waits_than_one_caller_may_have_leave_slots_for_every_other_call(anna: Client, ben: Client) -> None:
     await call(anna, "reserve_files", patterns=["**"])
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
@@ -163,7 +163,7 @@ def test_a_wait_whose_client_went_away_ends_at_its_next_look(tmp_path: Path) -> 
         mine.runtime.pause(60)
 
 
-async def test_a_call_that_its_client_takes_back_leaves_the_line_and_no_trace_in_the_log(
+async def test_a_call_that_its_client_takes_back_leaves_the_queue_and_no_trace_in_the_log(
     caplog: pytest.LogCaptureFixture, anna: Client, ben: Client
 ) -> None:
     await call(anna, "reserve_files", patterns=["a.py"])
@@ -172,7 +172,7 @@ async def test_a_call_that_its_client_takes_back_leaves_the_line_and_no_trace_in
             group.start_soon(lambda: call(ben, "reserve_files", patterns=["a.py"], wait_seconds=45))
             await queued(anna, 1)
             group.cancel_scope.cancel()
-        while (await standing(anna))["waiters"]:
+        while (await current_state(anna))["waiters"]:
             await anyio.lowlevel.checkpoint()
     assert codes(await call(ben, "reserve_files", patterns=["b.py"])) == []
     gc.collect()
@@ -247,7 +247,7 @@ async def test_bad_input_is_refused_with_its_rule_and_changes_nothing(tmp_path: 
             assert stored(tmp_path) == before, (tool, text[:200])
 
 
-async def test_a_broken_configuration_or_store_is_told_with_a_fix_and_the_other_tools_go_on(tmp_path: Path) -> None:
+async def test_a_broken_configuration_or_store_is_reported_with_a_fix_and_the_other_tools_go_on(tmp_path: Path) -> None:
     async with team(tmp_path, "anna") as (anna,):
         (tmp_path / "interlock.toml").write_text("[reservations]\nttl_minuts = 1\n")
         error = error_of(await anna.call_tool("reserve_files", {"patterns": ["a"]}))
@@ -266,31 +266,31 @@ async def test_a_broken_configuration_or_store_is_told_with_a_fix_and_the_other_
 async def test_reading_the_resource_makes_no_store_and_no_agent_and_shows_what_the_calls_made(
     tmp_path: Path, anna: Client, ben: Client
 ) -> None:
-    assert await standing(anna) == {"leases": [], "waiters": [], "negotiations": []}
+    assert await current_state(anna) == {"leases": [], "waiters": [], "negotiations": []}
     assert list(tmp_path.iterdir()) == []
     await call(anna, "reserve_files", patterns=["a.py"])
-    assert len((await standing(ben))["leases"]) == 1
+    assert len((await current_state(ben))["leases"]) == 1
     assert [row["name"] for row in (await call(anna, "list_agents"))["agents"]] == ["anna"]
     await call(ben, "negotiate_release", file="a.py", reason="r", urgency="low")
-    shown = await standing(anna)
+    shown = await current_state(anna)
     assert [lease["pattern"] for lease in shown["leases"]] == ["a.py"]
     (row,) = shown["negotiations"]
     assert (row["requester"], row["holder"], row["urgency"], row["state"]) == ("ben", "anna", "low", "pending")
 
 
-async def test_who_listens_is_told_when_leases_change_and_not_when_they_are_looked_at(tmp_path: Path) -> None:
+async def test_who_listens_is_notified_when_leases_change_and_not_when_they_are_looked_at(tmp_path: Path) -> None:
     server = make_server(tmp_path, caller=lambda: "anna")
-    async with Client(server) as anna, anna.listen(resource_subscriptions=[STANDING_URI]) as told:
+    async with Client(server) as anna, anna.listen(resource_subscriptions=[RESERVATIONS_URI]) as events:
         await call(anna, "check_conflicts", patterns=["a.py"])
         await call(anna, "my_reservations")
         await call(anna, "reserve_files", patterns=["a.py"])
         with anyio.fail_after(30):
-            event = await anext(told)
+            event = await anext(events)
         assert isinstance(event, ResourceUpdated)
-        assert event.uri == STANDING_URI
+        assert event.uri == RESERVATIONS_URI
         await call(anna, "list_agents")
         with anyio.move_on_after(0.1) as quiet:
-            await anext(told)
+            await anext(events)
         assert quiet.cancelled_caught
 
 
@@ -334,7 +334,7 @@ async def test_the_name_of_a_session_is_looked_up_for_each_call(
     assert list(kinds.values()) == ["agent"]
 
 
-async def test_the_journal_is_read_once_for_as_long_as_it_stands(
+async def test_the_journal_is_read_once_for_as_long_as_it_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []

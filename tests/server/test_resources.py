@@ -1,4 +1,4 @@
-"""What can be read without a tool, and who is told when it changes."""
+"""What can be read without a tool, and who is notified when it changes."""
 
 import json
 from pathlib import Path
@@ -66,16 +66,16 @@ async def test_events_come_in_order_and_in_pages(connected: Client) -> None:
     assert len((await read(connected, "interlock://runs/r1/events?limit=-5"))["events"]) == 1
 
 
-async def test_a_task_is_told_as_status_and_explain_tell_it(tmp_path: Path) -> None:
+async def test_a_task_reads_as_status_and_explain_print_it(tmp_path: Path) -> None:
     task = load_task(greeting_project(tmp_path / "project"))
     root = tmp_path / "project"
     run_id = start_run(root, task)
     drive(run_id, root=root)
     async with Client(make_server(root)) as connected:
-        told = await read(connected, f"interlock://tasks/{task.task_id}")
-        assert told == await read(connected, f"interlock://tasks/{run_id}")
-    assert (told["status"]["status"], told["explanation"]["schema"]) == ("APPROVED", "interlock.explanation/1")
-    assert told == json.loads(json.dumps(task_object(root, task.task_id)))
+        found = await read(connected, f"interlock://tasks/{task.task_id}")
+        assert found == await read(connected, f"interlock://tasks/{run_id}")
+    assert (found["status"]["status"], found["explanation"]["schema"]) == ("APPROVED", "interlock.explanation/1")
+    assert found == json.loads(json.dumps(task_object(root, task.task_id)))
 
 
 async def test_protocol_and_gates_are_the_tables_with_the_roster_of_the_project(tmp_path: Path) -> None:
@@ -114,18 +114,18 @@ async def test_run_ids_are_completed(connected: Client) -> None:
 
 
 def until(wire: Wire, number: int) -> list[str]:
-    """Return the addresses of the changes that are told before the answer to a request."""
-    told: list[str] = []
+    """Return the addresses of the changes that are announced before the answer to a request."""
+    uris: list[str] = []
     while True:
         message = wire.read()
         if message.get("id") == number:
-            return told
+            return uris
         assert message["method"] == "notifications/resources/updated"
-        told.append(message["params"]["uri"])
+        uris.append(message["params"]["uri"])
 
 
 @pytest.mark.long
-def test_a_client_of_an_older_revision_is_told_what_it_subscribed_to(tmp_path: Path) -> None:
+def test_a_client_of_an_older_revision_is_notified_of_what_it_subscribed_to(tmp_path: Path) -> None:
     uri = "interlock://runs/r1/ticket"
     with server(tmp_path, greet=False) as wire:
         greeting = wire.ask(INITIALIZE)
@@ -145,7 +145,7 @@ def test_a_client_of_an_older_revision_is_told_what_it_subscribed_to(tmp_path: P
         assert until(wire, 6) == []
 
 
-async def test_a_task_that_moves_in_a_thread_is_told(tmp_path: Path) -> None:
+async def test_a_task_that_moves_in_a_thread_is_announced(tmp_path: Path) -> None:
     root = tmp_path / "project"
     task = load_task(greeting_project(root))
     made = make_server(root)

@@ -1,4 +1,4 @@
-"""The sessions of one token are bounded, and those that are over make room. The clock is the test's own."""
+"""The sessions of one token are bounded, and those that are over do not count. The clock is the test's own."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 LIMITS = Limits(sessions_of_token=2, session_idle_seconds=100)
 
 
-class House:
+class Stage:
     """A gate before a server that opens a session for each request without one."""
 
     def __init__(self) -> None:
@@ -67,44 +67,44 @@ def bearing(token: str) -> Generator[None]:
 
 
 @pytest.fixture
-def house() -> House:
-    return House()
+def stage() -> Stage:
+    return Stage()
 
 
 @pytest.fixture
-async def full(house: House) -> House:
+async def full(stage: Stage) -> Stage:
     """Open all sessions that the token `t1` may have."""
-    assert [await house.ask(), await house.ask()] == [200, 200]
-    return house
+    assert [await stage.ask(), await stage.ask()] == [200, 200]
+    return stage
 
 
-async def test_a_token_opens_so_many_sessions_and_another_token_its_own(house: House) -> None:
-    assert [await house.ask() for _ in range(3)] == [200, 200, 429]
-    assert house.opened == 2
-    assert [await house.ask("t2") for _ in range(3)] == [200, 200, 429]
+async def test_a_token_opens_so_many_sessions_and_another_token_its_own(stage: Stage) -> None:
+    assert [await stage.ask() for _ in range(3)] == [200, 200, 429]
+    assert stage.opened == 2
+    assert [await stage.ask("t2") for _ in range(3)] == [200, 200, 429]
 
 
-async def test_requests_of_open_sessions_and_of_the_newer_protocol_are_not_counted(full: House) -> None:
+async def test_requests_of_open_sessions_and_of_the_newer_protocol_are_not_counted(full: Stage) -> None:
     assert await full.ask(mcp_session_id="s1") == 200
     assert await full.ask(mcp_protocol_version="2026-07-28") == 200
     assert await full.ask(mcp_protocol_version="2025-06-18") == 429
 
 
-async def test_a_session_that_was_deleted_makes_room(full: House) -> None:
+async def test_a_session_that_was_deleted_frees_its_slot(full: Stage) -> None:
     assert await full.ask("t2", "DELETE", mcp_session_id="s1") == 200
     assert await full.ask() == 429, "it is another token's"
     await full.ask(method="DELETE", mcp_session_id="s1")
     assert [await full.ask(), await full.ask()] == [200, 429]
 
 
-async def test_a_session_that_is_not_found_any_more_makes_room(full: House) -> None:
+async def test_a_session_that_is_not_found_any_more_frees_its_slot(full: Stage) -> None:
     full.status = 404
     await full.ask(mcp_session_id="s2")
     full.status = 200
     assert await full.ask() == 200
 
 
-async def test_an_idle_session_makes_room_and_one_in_use_does_not(full: House) -> None:
+async def test_an_idle_session_frees_its_slot_and_one_in_use_does_not(full: Stage) -> None:
     full.now = 60
     await full.ask(mcp_session_id="s1")
     full.now = 99
@@ -113,7 +113,7 @@ async def test_an_idle_session_makes_room_and_one_in_use_does_not(full: House) -
     assert [await full.ask(), await full.ask()] == [200, 429]
 
 
-async def test_a_session_with_an_open_stream_is_in_use_however_long(full: House) -> None:
+async def test_a_session_with_an_open_stream_is_in_use_however_long(full: Stage) -> None:
     full.hold = anyio.Event()
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: full.ask(method="GET", mcp_session_id="s1"))
@@ -124,29 +124,29 @@ async def test_a_session_with_an_open_stream_is_in_use_however_long(full: House)
         full.hold.set()
 
 
-async def test_sessions_that_are_being_opened_count(house: House) -> None:
-    house.hold = anyio.Event()
+async def test_sessions_that_are_being_opened_count(stage: Stage) -> None:
+    stage.hold = anyio.Event()
     found: list[int] = []
 
     async def one() -> None:
-        found.append(await house.ask())
+        found.append(await stage.ask())
 
     async with anyio.create_task_group() as group:
         for _ in range(5):
             group.start_soon(one)
         await anyio.wait_all_tasks_blocked()
-        house.hold.set()
+        stage.hold.set()
     assert sorted(found) == [200, 200, 429, 429, 429]
 
 
-async def test_a_session_that_was_refused_takes_no_room(house: House) -> None:
-    house.status = 400
-    assert {await house.ask() for _ in range(5)} == {400}
-    house.status = 200
-    assert await house.ask() == 200
+async def test_a_session_that_was_refused_takes_no_slot(stage: Stage) -> None:
+    stage.status = 400
+    assert {await stage.ask() for _ in range(5)} == {400}
+    stage.status = 200
+    assert await stage.ask() == 200
 
 
-async def test_what_is_no_request_passes(house: House) -> None:
+async def test_what_is_no_request_passes(stage: Stage) -> None:
     seen: list[Any] = []
 
     async def lifespan(scope: Scope, receive: Receive, send: Send) -> None:
@@ -155,5 +155,5 @@ async def test_what_is_no_request_passes(house: House) -> None:
     async def nothing(*_: Any) -> Any:
         return None
 
-    await SessionGate(lifespan, LIMITS, lambda: house.now)({"type": "lifespan"}, nothing, nothing)
+    await SessionGate(lifespan, LIMITS, lambda: stage.now)({"type": "lifespan"}, nothing, nothing)
     assert seen == ["lifespan"]

@@ -1,4 +1,4 @@
-"""`interlock mcp` as a process: what it answers to bad lines, how it ends, and what may stand on its wire."""
+"""`interlock mcp` as a process: what it answers to bad lines, how it ends, and what may go over its wire."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.stdio_process import COMMAND, INITIALIZE, INITIALIZED, Wire, call, server
-from tests.server.test_guard import REFUSED
+from tests.server.test_message_validation import REFUSED
 
 PING = {"jsonrpc": "2.0", "id": "alive", "method": "ping"}
 

@@ -21,7 +21,7 @@ class Wire:
     """The sending end of a connection: it notes what goes over it, or takes nothing."""
 
     def __init__(self, *, stuck: bool = False) -> None:
-        self.told: list[str] = []
+        self.sent: list[str] = []
         self.stuck = stuck
         self.connection = Connection.for_loop(cast("Any", self))
 
@@ -29,7 +29,7 @@ class Wire:
         """Send a notice."""
         if self.stuck:
             await anyio.sleep_forever()
-        self.told.append(params["uri"])
+        self.sent.append(params["uri"])
 
     @property
     def session(self) -> ServerSession:
@@ -47,23 +47,23 @@ async def test_a_client_with_too_many_is_refused_and_nobody_loses_any() -> None:
     subscribers.add(second.session, "interlock://runs/0/ticket")
     subscribers.remove(second.session, "interlock://runs/1/ticket")
     subscribers.add(second.session, URI)
-    await subscribers.tell(URI)
-    await subscribers.tell("interlock://runs/0/ticket")
-    await subscribers.tell("interlock://runs/1/ticket")
-    assert (first.told, second.told) == ([URI], [URI, "interlock://runs/0/ticket"])
+    await subscribers.notify(URI)
+    await subscribers.notify("interlock://runs/0/ticket")
+    await subscribers.notify("interlock://runs/1/ticket")
+    assert (first.sent, second.sent) == ([URI], [URI, "interlock://runs/0/ticket"])
 
 
-async def test_an_address_that_is_none_of_a_resource_takes_no_room() -> None:
+async def test_an_address_that_is_none_of_a_resource_takes_no_space() -> None:
     with pytest.raises(CallError):
         Subscribers().add(Wire().session, "interlock://" + "x" * MAX_URI_CHARS)
 
 
-async def test_a_connection_that_ended_is_told_nothing_more() -> None:
+async def test_a_connection_that_ended_is_notified_of_nothing_more() -> None:
     subscribers, wire = Subscribers(), Wire()
     subscribers.add(wire.session, URI)
     await wire.connection.exit_stack.aclose()
-    await subscribers.tell(URI)
-    assert wire.told == []
+    await subscribers.notify(URI)
+    assert wire.sent == []
 
 
 async def test_a_client_that_takes_no_notice_keeps_the_others_waiting_once_at_most() -> None:
@@ -71,10 +71,10 @@ async def test_a_client_that_takes_no_notice_keeps_the_others_waiting_once_at_mo
     subscribers.add(stuck.session, URI)
     subscribers.add(other.session, URI)
     with anyio.fail_after(30):
-        await subscribers.tell(URI)
+        await subscribers.notify(URI)
     stuck.stuck = False
-    await subscribers.tell(URI)
-    assert (stuck.told, other.told) == ([], [URI, URI])
+    await subscribers.notify(URI)
+    assert (stuck.sent, other.sent) == ([], [URI, URI])
 
 
 @pytest.mark.long

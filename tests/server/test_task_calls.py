@@ -65,18 +65,18 @@ def test_a_task_file_behind_a_circle_of_links_is_refused(tmp_path: Path) -> None
         made.begin("task.toml", None)
 
 
-def test_a_caller_that_is_no_role_is_told_to_call_with_the_token_of_one(tmp_path: Path) -> None:
+def test_a_caller_that_is_no_role_is_referred_to_the_token_of_one(tmp_path: Path) -> None:
     tools = calls(tmp_path)
     run_id = tools.begin(TASK, None)["run_id"]
-    told: list[tuple[str, str]] = []
+    refusals: list[tuple[str, str]] = []
     for caller in ("stranger", "tester"):
         with pytest.raises(CallError) as refused:
             tools.submit(run_id, "builder", "x", None, caller=caller)
-        told.append((refused.value.code, refused.value.fix))
+        refusals.append((refused.value.code, refused.value.fix))
     with pytest.raises(CallError) as refused:
         tools.next(run_id, None, 0, caller="stranger")
-    told.append((refused.value.code, refused.value.fix))
-    (one, first), (two, second), (three, third) = told
+    refusals.append((refused.value.code, refused.value.fix))
+    (one, first), (two, second), (three, third) = refusals
     assert (one, two, three) == ("MCP401", "MCP401", "MCP402")
     assert "`interlock token create builder`" in first
     assert "Name the role tester" in second
@@ -86,7 +86,7 @@ def test_a_caller_that_is_no_role_is_told_to_call_with_the_token_of_one(tmp_path
 
 
 @pytest.mark.parametrize("tool", ["status", "next", "submit"])
-def test_a_ticket_run_is_told_from_one_that_does_not_exist(tmp_path: Path, tool: str) -> None:
+def test_a_ticket_run_is_distinguished_from_one_that_does_not_exist(tmp_path: Path, tool: str) -> None:
     tools = calls(tmp_path)
     Tickets(tools.root).begin("A-1", "ticket-run")
     arguments: dict[str, tuple[Any, ...]] = {"status": (), "next": (None, 0), "submit": ("builder", "x", None)}

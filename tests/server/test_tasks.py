@@ -333,7 +333,7 @@ async def test_a_wait_that_no_client_survives_is_refused(begun: Host, seconds: f
     assert (await begun.refused("task_next", run_id=RUN, wait_seconds=seconds))["code"] == "MCP404"
 
 
-async def test_status_tells_a_run_that_is_driven_from_one_that_was_cut_off(begun: Host) -> None:
+async def test_status_distinguishes_a_run_that_is_driven_from_one_that_was_cut_off(begun: Host) -> None:
     assert (await begun.call("task_status", run_id=RUN))["driven"] is False
     held, release = threading.Event(), threading.Event()
     status: dict[str, Any] = {}

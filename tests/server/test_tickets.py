@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from interlock.graph import TicketStore
 from interlock.server import make_server
-from interlock.server.mcp.places import Places
+from interlock.server.mcp.concurrency import CallSlots
 from interlock.server.mcp.tickets import CALLS_ON_A_RUN
 
 pytestmark = pytest.mark.anyio
@@ -150,10 +150,10 @@ async def test_every_answer_has_the_shape_that_was_reviewed(connected: Client, s
         ("interlock_next_step", {"ticket_json": '{"run_id": "r1"}'}),
     ],
 )
-async def test_a_call_that_finds_no_place_on_its_run_is_told_that_the_run_is_busy(
+async def test_a_call_that_finds_no_slot_of_its_run_is_answered_that_the_run_is_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("interlock.server.mcp.tickets.Places", partial(Places, patience_seconds=0))
+    monkeypatch.setattr("interlock.server.mcp.tickets.CallSlots", partial(CallSlots, patience_seconds=0))
     answers: list[dict[str, Any]] = []
     async with Client(make_server(tmp_path)) as connected:
         await begun(connected)
@@ -169,8 +169,8 @@ async def test_a_call_that_finds_no_place_on_its_run_is_told_that_the_run_is_bus
     assert ("status" in answer) == (tool == "interlock_next_step")
 
 
-async def test_of_many_runs_each_move_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.server.mcp.tickets.MAX_TOLD", 2)
+async def test_of_many_runs_each_move_is_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.server.mcp.tickets.MAX_REMEMBERED", 2)
     wanted = [f"interlock://runs/{name}/ticket" for name in ("a", "b", "c")]
     async with Client(make_server(tmp_path)) as connected, connected.listen(resource_subscriptions=wanted) as changes:
         with anyio.fail_after(30):

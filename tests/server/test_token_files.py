@@ -1,4 +1,4 @@
-"""A caller with a token learns nothing of files that it is not told of, by any tool: not even that they are there."""
+"""A caller with a token learns nothing of files that it may not see, by any tool: not even that they are there."""
 
 import json
 import subprocess
@@ -117,7 +117,7 @@ async def test_a_hidden_file_is_no_task_file_and_no_page(client: Client, kind: s
         assert "MCP40" in answers[0] or "COL302" in answers[0]
 
 
-async def test_a_file_that_is_no_task_is_not_told_of_by_its_content(client: Client, root: Path) -> None:
+async def test_a_file_that_is_no_task_is_not_disclosed_by_its_content(client: Client, root: Path) -> None:
     put(root, "notes.toml", 'task = 1\n[secret_table]\nvalue = "sk_live"\n')
     answer = await said(client, "task_begin", "notes.toml", task="notes.toml")
     assert "is no task file that can be used" in answer

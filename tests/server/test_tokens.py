@@ -28,7 +28,7 @@ def refused(call: Callable[[], object]) -> str:
     return caught.value.code
 
 
-def test_a_token_stands_for_its_agent_and_for_no_other(store: TokenStore) -> None:
+def test_a_token_belongs_to_its_agent_and_to_no_other(store: TokenStore) -> None:
     record, token = store.create("visual-qa")
     other, _ = store.create("visual-qa")
     assert store.verify(token) == record

@@ -73,7 +73,7 @@ def test_a_hidden_path_is_held_as_the_file_and_as_the_folder_that_it_may_be(root
         assert not ann.reserve_files([theirs])["reservations"]
 
 
-def test_what_a_caller_with_a_token_is_told_of_is_held_as_it_is(root: Path) -> None:
+def test_what_a_caller_with_a_token_may_see_is_held_as_it_is(root: Path) -> None:
     expected = {"src": "src/**", "src/a.py/": "src/a.py", "src/[b].py": "src/[[]b[]].py", "src/new.py": "src/new.py"}
     expected["docs/a.py"] = "src/a.py"
     for text, pattern in expected.items():

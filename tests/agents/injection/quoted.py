@@ -1,4 +1,4 @@
-"""Telling Interlock's own words in a prompt from what it quotes."""
+"""Distinguishing Interlock's own words in a prompt from what it quotes."""
 
 import re
 from typing import Final

@@ -28,7 +28,7 @@ PATH = [
     "IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "BLOCKED",
     "IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "BLOCKED",
 ]  # fmt: skip
-"""Where the evidence takes the run: the tests fail, are mended, pass, and no review is written."""
+"""Where the evidence takes the run: the tests fail, are fixed, pass, and no review is written."""
 
 OURS = ("project/.interlock/", "project/artifacts/interlock/", "project/artifacts/reports/HELLO-001/", "project/src/")
 """What a run may change: its own records, the reports of its rounds, and its scope."""
@@ -102,8 +102,8 @@ def project(tmp_path: Path) -> Project:
 _REFUSED = "\n\n# Your last answer was refused\n\n"
 
 
-def told(agents: dict[str, Obedient]) -> dict[tuple[str, int], str]:
-    """Return what each role was told at its first ask of each round."""
+def assignments(agents: dict[str, Obedient]) -> dict[tuple[str, int], str]:
+    """Return what each role got at its first ask of each round."""
     return {
         (role, ask.attempt): skeleton(ask.prompt)
         for role, agent in agents.items()
@@ -114,15 +114,15 @@ def told(agents: dict[str, Obedient]) -> dict[tuple[str, int], str]:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], str]:
-    """Return what each role is told in a run whose text tries nothing."""
+    """Return what each role gets in a run whose text tries nothing."""
     made = make_project(tmp_path_factory.mktemp("plain") / "project")
     agents = plant(made, PLAIN)
     made.run()
-    return told(agents)
+    return assignments(agents)
 
 
 def owned(entry: Entry, protocol: Protocol) -> bool:
-    """Say whether an answer that counted claims nothing that is not its role's."""
+    """Return whether an answer that counted claims nothing that is not its role's."""
     role = protocol.roles[entry.data["role"]]
     status, gates = entry.data["effective_status"], entry.data["envelope"]["gates_passed"]
     its_own = all(gate == "GATE-MSG-STRICT" or protocol.may_certify(role, gate) for gate in gates)
@@ -141,7 +141,7 @@ def test_a_text_moves_nothing_however_it_is_obeyed(
     assert project.path() == PATH
     assert outside(project.root.parent) == before
     assert {path.name for path in (project.root / "artifacts/reports/HELLO-001").iterdir()} == {"1", "2"}
-    assert told(agents) == plain
+    assert assignments(agents) == plain
     protocol = view.policy.protocol
     counted = [entry for entry in project.entries("answer") if entry.data["outcome"] != "invalid"]
     assert all(owned(entry, protocol) for entry in counted)

@@ -63,7 +63,7 @@ def mixtures(draw: st.DrawFn) -> str:
 
 
 def accepted(protocol: Protocol, name: str, text: str, status: Status, failed: frozenset[str]) -> bool:
-    """Say whether a text counts as an answer of a role; then all that it claims must be that role's."""
+    """Return whether a text counts as an answer of a role; then all that it claims must be that role's."""
     role = protocol.roles[name]
     report = validate(
         text, agent=name, task_id="HELLO-001", gates=GATES, current_status=status, protocol=protocol,

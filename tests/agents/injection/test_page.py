@@ -17,7 +17,7 @@ from tests.graph.conftest import envelope
 pytestmark = pytest.mark.browser
 
 MARK = "Zq7"
-"""Stands before each text in the page, so that it is found wherever it went."""
+"""It is before each text in the page, so that it is found wherever it went."""
 GATES = ("GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW")
 PAGE = """<!doctype html>
 <html lang="en">

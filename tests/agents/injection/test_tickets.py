@@ -62,7 +62,7 @@ def files(root: Path) -> dict[str, bytes]:
 
 
 def held(text: str) -> bool:
-    """Say whether a ticket can hold a text as it stands."""
+    """Return whether a ticket can hold a text as it is."""
     ticket = {**PAYLOADS["fetch_ticket"], "description": text}
     return not judge_stage(TICKET.stages[0], ticket, {}, Surroundings(Path("/nowhere")))
 
@@ -82,7 +82,7 @@ class Team:
     def asks(self) -> list[Ask]:
         return [ask for agent in self.agents.values() for ask in agent.asks]
 
-    def told(self) -> dict[str, str]:
+    def assignments(self) -> dict[str, str]:
         return {ask.role: skeleton(ask.prompt) for ask in self.asks if ask.reask == 0}
 
 
@@ -112,7 +112,7 @@ def made(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return resolved(made(tmp_path_factory.mktemp("plain") / "project"), [PLAIN])[2].told()
+    return resolved(made(tmp_path_factory.mktemp("plain") / "project"), [PLAIN])[2].assignments()
 
 
 @pytest.mark.sample(every=3)
@@ -129,7 +129,7 @@ def test_texts_in_a_ticket_move_no_stage_and_no_file(
     assert [entry["state"] for entry in ticket["history"] if "payload" in entry] == list(STATES[:-1])
     assert ticket["state"] == "complete"
     assert [ask.role for ask in team.asks] == [stage for stage in STAGES for _ in range(3)]
-    assert team.told() == plain
+    assert team.assignments() == plain
     ours = {line for prompt in plain.values() for line in lines(prompt)} | {"# Your last answer was refused"}
     planted = {line for ask in team.asks for line in lines(team.all.filled(ask)) if len(line) > 12}
     assert planted & {line for ask in team.asks for line in lines(skeleton(ask.prompt))} <= ours

@@ -79,7 +79,7 @@ def calls(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 class Obedient:
     """An agent that reads everything, does what the text says, and answers with it as long as that is refused.
 
-    Its first answer is the text itself, its second an envelope with the text put into OUTPUT as it stands, and every
+    Its first answer is the text itself, its second an envelope with the text put into OUTPUT as it is, and every
     other one what its role would have answered, with the text in one line.
 
     Args:

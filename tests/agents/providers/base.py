@@ -1,4 +1,4 @@
-"""A model provider on loopback: what it was asked, what it answers by its script, and how it fails when told to."""
+"""A model provider on loopback: what it was asked, what it answers by its script, and how it fails on request."""
 
 import itertools
 import json
@@ -94,7 +94,7 @@ class Body:
 class Provider:
     """A server of one wire protocol; use it with `with`.
 
-    A script that is used up answers 400, and so does a request that the protocol does not allow. Both are told at
+    A script that is used up answers 400, and so does a request that the protocol does not allow. Both are raised at
     the end of the `with` as an AssertionError.
 
     Args:
@@ -144,7 +144,7 @@ class Provider:
     # -- what a protocol says of itself
 
     def serves(self, path: str) -> bool:
-        """Say whether a POST to a path asks the model."""
+        """Return whether a POST to a path asks the model."""
         raise NotImplementedError
 
     def tools_of(self, body: Mapping[str, Any]) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ class Provider:
                 self.requests.append(request)
             reply = self._next(request)
             answer = None if reply.fault in {*_STATUSES, "blank", "hang"} else self.answer(request, reply)
-        except Exception as error:  # noqa: BLE001 - told at the end of the test, which would else wait for ever
+        except Exception as error:  # noqa: BLE001 - raised at the end of the test, which would else wait for ever
             self.problems.append(f"{path}: {type(error).__name__}: {error}")
             handler.send(400, self.error(400, str(error)))
             return
@@ -330,7 +330,7 @@ def events(rows: Sequence[Mapping[str, Any]], *, named: bool = False, last: str 
 
     Args:
         rows: The events.
-        named: Whether each has the name that stands in its `type`.
+        named: Whether each has the name that its `type` has.
         last: What follows them as data.
     """
     names = [f"event: {row['type']}\n" if named else "" for row in rows]

@@ -10,8 +10,8 @@ import pytest
 from langchain_core.tools import BaseTool
 
 from interlock.agents import Ask
-from interlock.agents.fitting import MAX_ANSWER_BYTES
 from interlock.agents.tools import toolbox
+from interlock.agents.truncation import MAX_ANSWER_BYTES
 from tests.gates.support import put
 
 ROW = {"code", "message", "place", "found", "expected", "fix"}

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from interlock.agents.fitting import cost, cut, ends, taken
 from interlock.agents.tools import evidence as evidence_module
 from interlock.agents.tools import pictures
+from interlock.agents.truncation import cost, cut, ends, taken
 from tests.agents.tools.conftest import REPORTS, Opened, Tools
 from tests.gates.support import put
 from tests.table import each_row
@@ -173,18 +173,18 @@ def test_without_pillow_a_small_picture_is_shown_and_a_large_one_says_what_to_in
     assert "[browser]" in row["fix"]
 
 
-# -- fitting -----------------------------------------------------------------------------------------------------------
+# -- truncation --------------------------------------------------------------------------------------------------------
 
 
 @each_row("text", ["", "a" * 500, "\u20ac" * 500, "\x01" * 500, 'a"\\\n' * 200, "\U0001f600x" * 200])
-@each_row("room", [66, 100, 333])
-def test_what_is_cut_fits_and_one_character_more_would_not(text: str, room: int) -> None:
-    part = cut(text, room)
+@each_row("limit", [66, 100, 333])
+def test_what_is_cut_fits_and_one_character_more_would_not(text: str, limit: int) -> None:
+    part = cut(text, limit)
     assert text.startswith(part)
-    assert cost(part) <= room
-    assert part == text or cost(text[: len(part) + 1]) > room
-    both = ends(text, max(room, 120))
-    assert cost(both) <= max(room, 120)
+    assert cost(part) <= limit
+    assert part == text or cost(text[: len(part) + 1]) > limit
+    both = ends(text, max(limit, 120))
+    assert cost(both) <= max(limit, 120)
     assert (both[:1], both[-1:]) == (text[:1], text[-1:])
 
 

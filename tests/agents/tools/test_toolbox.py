@@ -1,4 +1,4 @@
-"""Each kind of role has its tools, a slip in a call is a row to mend it by, and nothing outside moves."""
+"""Each kind of role has its tools, a slip in a call is answered with its fix, and nothing outside moves."""
 
 import json
 import subprocess

@@ -92,7 +92,7 @@ def test_what_was_edited_before_a_kill_is_recorded_with_the_answer_after_it(
 def test_what_a_recording_cannot_hold_is_said_and_costs_no_answer(
     tickets: Tickets, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.agents.taped.MAX_FILE_BYTES", 20)
+    monkeypatch.setattr("interlock.agents.recording_file.MAX_FILE_BYTES", 20)
     path = tmp_path / "recorded.jsonl"
     recorder = RecordingRunner(runner(WHOLE)[0], path, root, run_id=None, redactor=Redactor())
     assert drive(tickets, recorder).kind == "over"

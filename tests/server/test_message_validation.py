@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.server.guard import inspect
+from interlock.server.message_validation import inspect
 from interlock.server.rules import INVALID_REQUEST, MAX_DEPTH, MAX_MESSAGE_BYTES, MAX_VALUES, PARSE_ERROR, RULES
 from tests.table import each_row
 
@@ -92,7 +92,7 @@ def test_every_rule_of_messages_has_a_case() -> None:
     assert {row[2] for row in REFUSED} == {row.code for row in RULES.values() if row.code < "MCP200"}
 
 
-def test_the_place_of_a_fault_is_told() -> None:
+def test_the_place_of_a_fault_is_reported() -> None:
     problem = inspect(message('{"a":[{"b":{"c":1,"c":3}}]}'))
     assert problem is not None
     assert problem.finding.field == "params.a[0].b"

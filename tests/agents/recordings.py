@@ -1,4 +1,4 @@
-"""A folder with a scope, whose asks and answers are recorded and played."""
+"""A folder with a scope, whose asks and answers are recorded and replayed."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -52,5 +52,5 @@ class Work:
             path, run_id="T-1.1", root=str(self.root), task_id="T-1", listing=self.listing, redactor=Redactor()
         )
 
-    def play(self, path: Path) -> RecordedRunner:
+    def replay(self, path: Path) -> RecordedRunner:
         return RecordedRunner.load(path, self.listing, Redactor())

@@ -1,4 +1,4 @@
-"""Where a task run stands and what was collected, in the shapes that the tools of the toolset `tasks` answer."""
+"""What the tools of the toolset `tasks` answer: the current state of a task run, and what was collected."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Phase: TypeAlias = Literal["running", "waiting", "done"]
 
 
-class Standing(TypedDict):
-    """Where a run stands.
+class TaskState(TypedDict):
+    """The current state of a run.
 
     Shapes: `phase` is `running` while collectors or agents with a runner are at work, `waiting` when the roles in
     `waiting` must answer, `done` at the end; `next` says what to call.
@@ -57,16 +57,16 @@ class AskObject(TypedDict):
     prompt: str
 
 
-class Step(Standing):
+class Step(TaskState):
     """What `task_next` answers."""
 
     asks: list[AskObject]
 
 
-class Submitted(Standing):
+class Submitted(TaskState):
     """What `task_submit` answers.
 
-    Shapes: `ok` says whether the answer was accepted, null while it is kept or being judged; `findings` has code,
+    Shapes: `ok`: whether the answer was accepted, null while it is kept or being judged; `findings` has code,
     level, field, line and message; `reask` is the text for the agent, with what was found, what is expected, and each
     fix; `repeated` says that this answer was handed in before and nothing was done now.
     """
@@ -88,11 +88,11 @@ class Judged:
     reask: str
 
 
-def standing(view: "graph.RunView") -> Standing:
-    """Return where a run stands and what to call next."""
+def task_state(view: "graph.RunView") -> TaskState:
+    """Return the current state of a run and what to call next."""
     waiting = [item.role for item in view.waiting]
     phase: Phase = "running" if view.phase == "new" else view.phase
-    return Standing(
+    return TaskState(
         run_id=view.run_id,
         task_id=view.task.task_id,
         status=view.status,
@@ -107,8 +107,8 @@ def standing(view: "graph.RunView") -> Standing:
 def _next(phase: Phase, status: str | None, waiting: list[str], queued: Sequence[Mapping[str, Any]]) -> str:
     match phase:
         case "running" if queued:
-            told = "; ".join(blocker_text(row) for row in queued[:3])
-            return f"Call task_next again: the run waits in the queue for files of its scope. {told}."
+            blockers = "; ".join(blocker_text(row) for row in queued[:3])
+            return f"Call task_next again: the run waits in the queue for files of its scope. {blockers}."
         case "running":
             return "Call task_next again: Interlock collects evidence, or an agent with a runner of its own is at work."
         case "waiting" if not waiting:
@@ -123,7 +123,7 @@ def _next(phase: Phase, status: str | None, waiting: list[str], queued: Sequence
 
 
 def _early(view: "graph.RunView", waiting: Sequence[str]) -> list[str]:
-    """Say whose corrected answer is kept, and who may hand one in before it is asked again."""
+    """Return whose corrected answer is kept, and who may hand one in before it is asked again."""
     early = [role for role in view.again if role not in waiting]
     return [
         f"The answer of {role} to {view.again[role]} is kept, and judged when the roles beside it have answered."

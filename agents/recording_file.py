@@ -76,7 +76,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One ask (see `Ask.name`), its answer, and what changed since the line before.
+    """One ask (see `Ask.name`), its answer, and what changed since the line above.
 
     `tree` is the digest of the files in scope at the ask; `touched` says that some of them had changed before without
     any agent that this recording knows of.
@@ -102,7 +102,7 @@ class Row:
             "prompt_sha256": digest(self.prompt),
             "system": self.system,
             "prompt": self.prompt,
-            "answer": asdict(self.answer) | {"usage": self.answer.usage.to_json()},
+            "answer": _renamed(asdict(self.answer), "cost_reported", "told") | {"usage": self.answer.usage.to_json()},
             "files": [change.to_json() for change in self.changes],
         }
 
@@ -112,7 +112,9 @@ class Row:
         row["answer"].setdefault("opened", None)  # older recordings do not say
         _check(row["answer"], _ANSWER)
         _check(row["answer"]["usage"], _USAGE)
-        answer = replace(Answer(**row["answer"]), usage=Usage.from_json(row["answer"]["usage"]))
+        answer = replace(
+            Answer(**_renamed(row["answer"], "told", "cost_reported")), usage=Usage.from_json(row["answer"]["usage"])
+        )
         answer = replace(answer, opened=None if answer.opened is None else tuple(answer.opened))
         changes = tuple(Change.from_json(item) for item in row["files"])
         return cls(
@@ -174,6 +176,10 @@ def read_recording(path: Path) -> Recorded:
         raise _bad(path, number, "it is no line of a recording") from error
 
 
+def _renamed(row: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    return {new if name == old else name: value for name, value in row.items()}
+
+
 def _check(row: Mapping[str, Any], kinds: Mapping[str, type | tuple[type, ...]]) -> None:
     """Refuse a value of another kind; what runs do with it would fail later, and far from the file."""
     for name, kind in kinds.items():
@@ -188,7 +194,7 @@ def _bad(path: Path, line: int, message: str) -> AgentConfigError:
 
 
 def change_at(root: str, path: str, value: str, redactor: Redactor) -> Change:
-    """Return a change as it is recorded: with the bytes that stand there now, without keys."""
+    """Return a change as it is recorded: with the bytes that the file has now, without keys."""
     if not value:
         return Change(path, "")
     if not value.startswith("100"):

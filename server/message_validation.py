@@ -1,4 +1,4 @@
-"""What comes in is looked at before the SDK parses it: each line of standard input, each body of a request."""
+"""Messages are checked before the SDK parses them: each line of standard input, each body of a request."""
 
 import json
 import re
@@ -53,7 +53,7 @@ def read_message(raw: bytes) -> dict[str, Any] | BadMessage:
     try:
         value = _decoder(oddities).decode(text)
     except json.JSONDecodeError as error:
-        # Where it is no JSON, a key may stand on both sides of the place.
+        # Where it is no JSON, a key may lie on both sides of the position.
         found = text[error.pos : error.pos + 20] if redact(text) == text else "a text that holds a key"
         found = found or "the end"
         fault = problem("MCP101", f"The message is not JSON: {error.msg}.", place=f"character {error.pos}", found=found)

@@ -15,15 +15,15 @@ Form: TypeAlias = Literal["text", "claude", "codex", "gemini"]
 _SESSION: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}", re.ASCII)
 
 
-class UnreadableOutput(AgentsError):  # noqa: N818 - named by what is the case
+class UnreadableOutputError(AgentsError):
     """The output has not the form that it should have, or says that the agent failed.
 
-    `told` are the agent's own words about that, and `usage` what it says that it spent all the same.
+    `said` are the agent's own words about that, and `usage` what it says that it spent all the same.
     """
 
-    def __init__(self, message: str, told: str = "", usage: Usage | None = None) -> None:
+    def __init__(self, message: str, said: str = "", usage: Usage | None = None) -> None:
         super().__init__(message, "Look at what the program printed.")
-        self.told = told
+        self.said = said
         self.usage = usage
 
 
@@ -33,13 +33,13 @@ def read_output(form: Form, output: bytes) -> Answer:
     Bytes that are no UTF-8 stay what they are, so that the validator refuses them.
 
     Raises:
-        UnreadableOutput: It is not written so, or says that there is no answer.
+        UnreadableOutputError: It is not written so, or says that there is no answer.
     """
     return _READERS[form](output)
 
 
 def session_of(form: Form, output: bytes) -> str:
-    """Return the name of the conversation that an output belongs to; empty where none of a plain form is told."""
+    """Return the name of the conversation that an output belongs to; empty where there is none."""
     name: object = None
     if form == "codex":
         rows = (_object(_json(line)) for line in output.splitlines() if line.strip())
@@ -63,8 +63,8 @@ def _claude(output: bytes) -> Answer:
     usage = Usage(max(1, _number(row, "num_turns")), sent, _number(used, "output_tokens"), usd=usd)
     result = row.get("result")
     if row.get("is_error") or not isinstance(result, str):
-        told = f"{row.get('subtype') or 'error'}: {_shown(result)}" if row else ""
-        raise UnreadableOutput(f"it says {told}" if told else "it is no object", told, usage if row else None)
+        said = f"{row.get('subtype') or 'error'}: {_shown(result)}" if row else ""
+        raise UnreadableOutputError(f"it says {said}" if said else "it is no object", said, usage if row else None)
     models = list(_object(row.get("modelUsage")))
     # Each turn but the last one is a tool's.
     turns = row.get("num_turns")
@@ -94,7 +94,7 @@ def _codex(output: bytes) -> Answer:
                 pass
     if text is None:
         message = f"it says: {failure}" if failure else "no message of the agent is in it"
-        raise UnreadableOutput(message, failure, usage if usage.calls else None)
+        raise UnreadableOutputError(message, failure, usage if usage.calls else None)
     return Answer(text, usage, tool_calls=calls)
 
 
@@ -110,8 +110,8 @@ def _gemini(output: bytes) -> Answer:
         usage += Usage(max(1, _number(api, "totalRequests")), _number(tokens, "prompt"), said, usd=None)
     text = row.get("response")
     if row.get("error") or not isinstance(text, str):
-        told = _shown(_object(row.get("error")).get("message") or row.get("error"))
-        raise UnreadableOutput(f"it says: {told}", told if row.get("error") else "", usage if models else None)
+        said = _shown(_object(row.get("error")).get("message") or row.get("error"))
+        raise UnreadableOutputError(f"it says: {said}", said if row.get("error") else "", usage if models else None)
     calls = _object(stats.get("tools")).get("totalCalls")
     return Answer(text, usage, next(iter(models), "") if len(models) == 1 else "", calls if _is_count(calls) else None)
 
@@ -129,7 +129,7 @@ def _json(output: bytes) -> object:
     try:
         return json.loads(output)
     except (ValueError, RecursionError) as error:
-        raise UnreadableOutput(f"it is no JSON: {_shown(output[:200].decode('utf-8', 'replace'))}") from error
+        raise UnreadableOutputError(f"it is no JSON: {_shown(output[:200].decode('utf-8', 'replace'))}") from error
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from interlock.agents.file_refusals import (
     text_of,
     unusable,
 )
-from interlock.agents.fitting import cut, taken
+from interlock.agents.truncation import cut, taken
 from interlock.reservations.rules import shown
 
 MAX_LINES: Final = 2000
@@ -142,7 +142,7 @@ def plain_segments(argument: str, path: str) -> tuple[str, ...]:
     """Return the segments of a path below the root.
 
     Raises:
-        Refused: It is none.
+        RefusedError: It is none.
     """
     try:
         return split_path(path)

@@ -1,4 +1,4 @@
-"""How a tool is made: a name, a description, a closed schema of its arguments, and an answer that is JSON."""
+"""Makes tools: a name, a description, a closed schema of its arguments, and an answer that is JSON."""
 
 import json
 from collections.abc import Callable, Mapping
