@@ -45,7 +45,7 @@ def at(root: str) -> Place:
 
 
 def of_git(git_dir: str, root: str) -> Place:
-    """Return the project of a repository that git was told of by its folder, with the files in another one."""
+    """Return the project of a repository that was named to git by its folder, with the files in another one."""
     return _place(os.path.realpath(root), _shared(git_dir))
 
 

@@ -48,7 +48,7 @@ class Process(NamedTuple):
     """One process.
 
     Args:
-        started: What tells it from a later process of the same number.
+        started: When it started, which distinguishes it from a later process of the same number.
         ended: It waits for its parent to take note.
     """
 
@@ -144,7 +144,7 @@ def _table() -> Mapping[int, Process]:
 
 
 def from_proc(pid: int) -> Process | None:
-    """Read `/proc/PID/stat`: the name stands in parentheses and may hold anything, parentheses included."""
+    """Read `/proc/PID/stat`: the name is in parentheses and may hold anything, parentheses included."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read(_MAX_CMDLINE).decode("utf-8", "replace")
@@ -157,7 +157,7 @@ def from_proc(pid: int) -> Process | None:
 
 @lru_cache(maxsize=1)
 def _boot() -> str:
-    """Return what tells this run of the machine from others, since start times count from its beginning."""
+    """Return the id of this boot of the machine, since start times count from its beginning."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return file.read(8).decode()

@@ -7,10 +7,10 @@ from interlock.core import text as core
 from interlock.core.finding import Finding
 from interlock.reservations.answers import Conflict, Refusal
 
-SOURCE: Final = "Interlock: no two agents edit one file at once, and each can tell what another does"
+SOURCE: Final = "Interlock: no two agents edit one file at once, and each can see what another does"
 
 MAX_SHOWN: Final = 120
-"""So many characters of what was found are shown."""
+"""At most this many characters of what was found are shown."""
 
 RULES: Final = {
     # -- patterns and arguments
@@ -19,13 +19,13 @@ RULES: Final = {
     "RSV103": "A pattern is small enough to be compared at once.",
     "RSV104": "A call names at least one pattern, and no more than a call may.",
     "RSV105": "An argument has its type and lies in its bounds.",
-    "RSV106": "An idempotency key stands for one call with the same arguments.",
+    "RSV106": "An idempotency key belongs to one call with the same arguments.",
     "RSV107": "An agent's name is 1 to 100 printable characters, and not `interlock`.",
     # -- leases
     "RSV201": "A pattern is granted only when no other agent holds, or waits in front for, what overlaps it.",
     "RSV202": "A reservation is released by its holder.",
     "RSV203": "A reservation id names a lease that has not ended.",
-    "RSV204": "Agents that wait for each other are told at once; the one that would close the circle is refused.",
+    "RSV204": "Agents that wait for each other are notified at once; the one that would close the circle is refused.",
     "RSV205": "An agent holds no more leases than it may.",
     "RSV206": "A guarded action needs a lease of its own that covers the path and has not ended.",
     "RSV207": "A command, a commit or the move of a branch leaves alone what other agents hold.",
@@ -76,7 +76,7 @@ REMEDIES: Final = {
     ),
     "RSV209": "Somebody committed what another agent was editing. Have the holder commit it, or confirm it in review.",
     "RSV210": (
-        "Without the record nobody can tell whose work it is. Commit with `interlock commit`, or confirm it in review."
+        "Without the record nobody knows whose work it is. Commit with `interlock commit`, or confirm it in review."
     ),
     "RSV211": (
         "An edit made from the old text would undo theirs. Read the file again, then edit; it is reserved for you."

@@ -31,7 +31,7 @@ class Settings(NamedTuple):
     Args:
         ttl_minutes: How long a lease lives when the call does not say.
         max_ttl_minutes: How long a call may ask for.
-        dead_after_minutes: An agent that was not seen for so long is silent, and its leases may be taken over.
+        dead_after_minutes: An agent that was not seen for this long is silent, and its leases may be taken over.
         claim_minutes: How long a lease lives that was granted to a waiter without a call at that moment.
         linger_seconds: How long a call that gave up keeps its place in the wait queue.
         max_patterns: How many patterns one call may name.

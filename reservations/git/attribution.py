@@ -1,4 +1,4 @@
-"""Whose change a change on the disk is, as far as leases, hooks and recorded commits tell."""
+"""Whose change a change on the disk is, as far as leases, hooks and recorded commits show."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -15,7 +15,7 @@ from interlock.reservations.store.records import key_of
 from interlock.reservations.store.sqlite import SqliteStore
 
 EDIT_SECONDS: Final = 120.0
-"""So long after the hook an edit may still be written: clients ask a person in between."""
+"""How long after the hook an edit may still be written: clients ask a person in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,5 +112,5 @@ def _others(
     for path, held in leases:
         if held.exclusive is not False and held.until >= int(since) and key_of(held.agent) not in own:
             found[path] = f"held by {shown(held.agent)}"
-            theirs.update({path} if held.stood(int(written[path])) else ())
+            theirs.update({path} if held.held_during(int(written[path])) else ())
     return found, theirs

@@ -37,7 +37,7 @@ _UNDERWAY: Final = {
 
 
 class CommitAnswer(TypedDict):
-    """The answer of a commit: `commit` is null when none was made; with errors beside it, it stands all the same.
+    """The answer of a commit: `commit` is null when none was made; with errors beside it, it was made all the same.
 
     `left` are the changed paths that stay as they are, those that nobody holds first: of `left_count` at most
     `MAX_LEFT`; `said` is what git or a hook printed; `disturbed` are files of others that a hook has written or set
@@ -137,7 +137,7 @@ def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release:
                        if any(matches(row["pattern"], path) for path in wanted)}  # fmt: skip
         still = ctx.runtime.dirty(ctx.caller.root, tuple(touched_ids.values()))
         clean = [key for key, pattern in touched_ids.items() if still[pattern] is False]
-        answer["released"] = calls.release(ctx, clean, tell=False)["released"] if clean else []
+        answer["released"] = calls.release(ctx, clean, report_unsaved=False)["released"] if clean else []
     return answer
 
 
@@ -153,7 +153,7 @@ def _made(ctx: Context, message: str | None, paths: list[str], changed: Mapping[
     return answer
 
 
-def _judged(ctx: Context, made: partial_commit.Made, paths: Sequence[str]) -> CommitAnswer:
+def _judged(ctx: Context, made: partial_commit.PartialCommit, paths: Sequence[str]) -> CommitAnswer:
     if made.commit is None:
         lines = made.said.splitlines() or ["no message"]
         text = "Git or one of your hooks refused the commit; nothing was committed."
@@ -167,7 +167,7 @@ def _judged(ctx: Context, made: partial_commit.Made, paths: Sequence[str]) -> Co
     if partial_commit.undo(ctx.caller.root, made):
         return _refused(f"{text}; the commit was undone.", path, f"{fix} of the commit.")
     refusal = _refused(
-        f"{text}; the commit stands, for it could not be undone.", path,
+        f"{text}; the commit could not be undone.", path,
         f"{fix} of the commit, show {shown(holder)} `git show {made.commit}`, and revert it unless that agent agrees.",
     )  # fmt: skip
     answer["errors"] = refusal["errors"]

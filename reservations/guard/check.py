@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from interlock.reservations.guard.effects import Worlds
 
 MAX_WORDS: Final = 200
-"""So many words of a line are looked at for other checkouts; with more, the line is read."""
+"""At most this many words of a line are searched for other checkouts; with more, the line is read."""
 
 
 _UNSAID: Final = ("$", "`", "{", "*", "?", "[", "xargs", "parallel")
-"""What may stand for the subcommand of a line."""
+"""What may mean the subcommand of a line."""
 
 
 def check_command(
@@ -31,7 +31,7 @@ def check_command(
     """Return the refusal of a shell command line, or None when it may run in the absolute folder `cwd`.
 
     Where others hold nothing, everything passes and the parser is not loaded, but for two things: hooks of Interlock
-    are not called by hand, where there is a store, since what they are told says who an agent is; and no agent decides
+    are not called by hand, where there is a store, since their input says who an agent is; and no agent decides
     in a person's place. A store that cannot be read raises `ReservationError`, for what others hold is not known.
     """
     if prefilter.is_plain(command):

@@ -48,7 +48,7 @@ _OPENS: Final = r"[ugoa]*\+r?w?x"
 MAX_ALIASES: Final = 5
 _FETCHERS: Final = frozenset({"fetch", "pull", "remote", "submodule"})
 _MAKERS: Final = _FETCHERS | {"branch", "tag", "worktree", "update-ref", "push", "checkout", "switch"}
-"""Subcommands after which names may stand for other commits."""
+"""Subcommands after which names may mean other commits."""
 _ODD: Final = re.compile(
     r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|EXEC_PATH|CONFIG\w*|\w+_PATHSPECS)"
 )
@@ -330,7 +330,7 @@ class Commands(Languages):
             self.anything("gh pr merge -d", fix, spot.here)
 
     def git(self, spot: Spot, given: Sequence[Word], aliased: int = 0) -> None:
-        """Judge a git command: its own options, then the subcommand or what its alias stands for."""
+        """Judge a git command: its own options, then the subcommand or what its alias expands to."""
         own, words = options(given, _VALUED, stop=True)
         here, odd = self._options(spot, own)
         name, rest = (words[0].text if words and words[0].literal else ""), words[1:]
@@ -366,7 +366,7 @@ class Commands(Languages):
     def _options(self, spot: Spot, given: Given) -> tuple[str | None, list[str]]:
         """Judge git's own options; return its folder, and the folders that an odd option or variable is about."""
         here, odd = spot.here, [""][:0]
-        told = [word for name in self.values if _ODD.fullmatch(name) for row in self.values[name] for word in row]
+        named = [word for name in self.values if _ODD.fullmatch(name) for row in self.values[name] for word in row]
         for option, value in given:
             if not value.literal:
                 self.plainly(spot, "git …", "git's own options spelled out")
@@ -375,14 +375,14 @@ class Commands(Languages):
             elif option == "-c":
                 self._setting(spot, value.text)
             elif _ODD_OPTIONS.fullmatch(option) and (value or option != "--exec-path"):
-                told.append(value)
-        for word in told:
+                named.append(value)
+        for word in named:
             path = os.path.realpath(os.path.join(here or self.cwd, word.text))
             odd += [here or self.cwd, path, os.path.dirname(path)]
         return here, odd
 
     def _meant(self, spot: Spot, name: str, rest: Sequence[Word], aliased: int) -> None:
-        """Judge what an alias stands for; another subcommand is a program of its own."""
+        """Judge what an alias expands to; another subcommand is a program of its own."""
         self.count("git commands", spot.node)
         meaning = asked(spot.here or self.cwd, "config", "--get", f"alias.{name}").strip()
         if (meaning and not all(word.known for word in rest)) or aliased > MAX_ALIASES:

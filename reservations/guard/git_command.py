@@ -141,7 +141,7 @@ class Call(NamedTuple):
         return [*((path, {**row, "dirty": True}) for path, row in named), *rest], _SWEPT if rest else ""
 
     def commit(self, name: str) -> str | None:
-        """Return the commit that a name stands for when the command runs; None when git will not find it."""
+        """Return the commit that a name resolves to when the command runs; None when git will not find it."""
         name = "@{-1}" if name == "-" else name
         found = commands.commit_of(self.here, name)
         base = re.split(r"[~^@:]", name.removeprefix("refs/").removeprefix("heads/").removeprefix("tags/"))[0]
@@ -164,7 +164,7 @@ class Call(NamedTuple):
         return any(asked(self.here, "config", "--type=bool", "--get", name) == "true" for name in names)
 
     def is_hooked(self) -> bool:
-        """Return whether git's hooks of ours stand where git looks for hooks, so that they judge what is not known."""
+        """Return whether our hooks of git are where git looks for hooks, so that they judge what is not known."""
         folder = os.path.join(self.here, asked(self.here, "rev-parse", "--git-path", "hooks"))
         return self.hooks and all(_is_ours(os.path.join(folder, name), name) for name in _HOOKS)
 

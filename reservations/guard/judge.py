@@ -21,7 +21,7 @@ from interlock.reservations.store.records import key_of
 
 MAX_KEPT: Final = 300
 MAX_TEXT: Final = 20_000
-"""So many values of a variable are kept, and so many characters of one; more is not known."""
+"""How many values of a variable are kept, and how many characters of one; more is not known."""
 _RUN_AS_TEXT: Final = names(
     "EDITOR VISUAL PAGER MANPAGER BROWSER LESSOPEN PROMPT_COMMAND PS0 PS1 PS2 PS4 GIT_EDITOR GIT_SEQUENCE_EDITOR "
     "GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND"
@@ -40,7 +40,7 @@ SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
 """A subscript in a text: bash runs the commands in it where the text is read as a number or names a variable."""
 _ASSIGNS: Final = r"(?<![=!<>])=(?!=)|\+\+|--"
 MAX_STEPS: Final = {"commands": 5000, "files": 2000, "git commands": 60, "texts inside texts": 300}
-"""So much of one line is looked at, counted anew for each folder and each value of a variable."""
+"""How much of one line is looked at, counted anew for each folder and each value of a variable."""
 
 
 Feed: TypeAlias = Sequence[Word] | None
@@ -48,7 +48,7 @@ Feed: TypeAlias = Sequence[Word] | None
 
 
 class Spot(NamedTuple):
-    """Where a program stands: the folder that it runs in, None where that is not known, and what it reads."""
+    """Where a program runs: its folder, None where that is not known, and what it reads."""
 
     node: Node
     here: str | None
@@ -145,7 +145,7 @@ class Judge:
         rows[tuple(word if word.known else UNKNOWN for word in value) if small else (UNKNOWN,)] = None
 
     def give(self, spot: Spot, words: Sequence[Word]) -> None:
-        """Note the words that `$1`, `$@` and so on may stand for: any of those that are given anywhere."""
+        """Note the words that `$1`, `$@` and so on may expand to: any of those that are given anywhere."""
         for word in words:
             for number in range(1, 10):
                 self.set(spot, str(number), word)
@@ -189,7 +189,7 @@ class Judge:
         options = "".join(text_of(child) for child in named if text_of(child).startswith("-"))
         spot = Spot(node, here)
         if not set(options) <= set("-xgraApfFv") or SUBSCRIPT.search(text_of(node)):
-            self.plainly(spot, program, "a variable that stands for no other one, and values without commands in them")
+            self.plainly(spot, program, "a variable that names no other one, and values without commands in them")
         for child in named:
             if child.type == "variable_assignment":
                 self.assign(child, here)

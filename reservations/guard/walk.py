@@ -177,7 +177,7 @@ class Walk(Commands):
         return self._list(body, folders, feed, node) if is_list else self._applied(node, body, folders, feed)
 
     def _applied(self, node: Node, body: Node, folders: Folders, feed: Feed) -> Ends:
-        """Judge redirections, what they apply to, and what stands behind the start of a here-document."""
+        """Judge redirections, what they apply to, and what follows the start of a here-document."""
         redirects = [child for child in node.children if child.type.endswith("redirect")]
         inner = [child for row in redirects if row.type == "heredoc_redirect" for child in row.children]
         redirects += [child for child in inner if child.type.endswith("redirect")]

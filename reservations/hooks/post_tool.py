@@ -70,13 +70,13 @@ def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tu
 
 
 def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
-    """Tell the holders, and return what to tell the writer: what is not yet known alone."""
+    """Notify the holders, and return the message for the writer: only what was not reported before."""
     with calls.entered(ctx) as entry:
         new = [hit for hit in hits if marks.once(entry, f"surprise {hit[1].reservation_id} {hit[0]}")]
         if new:
             from interlock.reservations.git import overwritten  # noqa: PLC0415 - few tools surprise anybody
 
-            overwritten.tell_of(entry, new, f"while {shown(call.tool)} of {entry.agent.name} ran", call.tool)
+            overwritten.notify_in_call(entry, new, f"while {shown(call.tool)} of {entry.agent.name} ran", call.tool)
     if not new:
         return ""
     lines = [
@@ -84,7 +84,7 @@ def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
     ]
     lines += [f"  and {len(new) - MAX_SHOWN} more"] if len(new) > MAX_SHOWN else []
     return "\n".join([
-        f"Interlock: while {shown(call.tool)} ran, files changed that other agents hold; they have been told.",
+        f"Interlock: while {shown(call.tool)} ran, files changed that other agents hold; the holders were notified.",
         *lines,
         "If it was this command, tell the holder what you changed with send_message, and undo it unless you agree.",
     ])  # fmt: skip

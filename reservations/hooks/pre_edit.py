@@ -25,7 +25,7 @@ from interlock.reservations.ticket_files import is_ticket_file
 REFUSED: Final = 2
 """The status that stops the tool call; clients let it through on every other."""
 MAX_SHOWN: Final = 5
-"""So many files of one edit are spelled out; the others are counted."""
+"""At most this many files of one edit are spelled out; the others are counted."""
 WAIT_SECONDS: Final = 45
 """What is suggested to an agent that would rather wait: clients give up on a call after about a minute."""
 
@@ -119,7 +119,7 @@ def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
     """Say why the edit may not go on, and give back what was granted for it in other projects."""
     for row in tries[:-1]:
         if row.granted:
-            calls.release(row.ctx, row.granted, tell=False)
+            calls.release(row.ctx, row.granted, report_unsaved=False)
     last = tries[-1]
     folder = "" if last.ctx.caller.root == here.root else last.ctx.caller.root
     errors = last.answer["errors"]
@@ -135,7 +135,7 @@ def _stopped(lines: Sequence[str]) -> int:
 
 
 def _outdated(here: place.Place, tries: Sequence[_Try]) -> int:
-    """Say what the agent has not read yet. The files stay reserved for it, and the same edit passes the next time."""
+    """Print what the agent has not read yet. The files stay reserved for it, and the same edit passes the next time."""
     lines: list[str] = []
     for row in tries:
         for name, missed in row.stale[:MAX_SHOWN]:
@@ -221,6 +221,6 @@ def _takeovers(answer: ReserveAnswer) -> str:
         for row in answer.get("taken_over", [])
     ]
     if "unsaved" in answer:
-        told = answer["unsaved"]
-        lines += [f"Interlock: {told['note']}", f"  call: {told['next']['command']}"]
+        unsaved = answer["unsaved"]
+        lines += [f"Interlock: {unsaved['note']}", f"  call: {unsaved['next']['command']}"]
     return "\n".join(lines)

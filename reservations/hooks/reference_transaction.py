@@ -27,11 +27,11 @@ MERGE_FIX: Final = "wait until these paths are free (`interlock reserve PATHS --
 LATE_SECONDS: Final = 10.0
 """What changed before that was not changed by the command that git asks about."""
 MAX_LOOKED_AT: Final = 500
-"""So many held files of a move are compared with the working tree."""
+"""At most this many held files of a move are compared with the working tree."""
 _STARTS: Final = ("rebase-merge/orig-head", "rebase-apply/orig-head", "rebase-apply/abort-safety", "sequencer/head")
 """Where git keeps the commit that `--abort` goes back to; going back always passes."""
 _THERE: Final = ("--all", "--reflog")
-"""Every commit that a ref of the repository stands on, or stood on."""
+"""Every commit that a ref of the repository points to, or has pointed to."""
 
 
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:

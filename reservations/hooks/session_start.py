@@ -44,7 +44,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 def _context(ctx: Context, own: Mapping[str, Any]) -> str:
     me = key_of(own["name"])
-    seen = status.standing(ctx, 0)
+    seen = status.current_state(ctx, 0)
     left_out = seen.get("more", {}).get("leases", 0)
     held = [row for row in seen["leases"] if key_of(row["holder"]) != me]
     others = [row for row in status.list_agents(ctx)["agents"] if key_of(row["name"]) != me]

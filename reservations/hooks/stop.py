@@ -68,4 +68,4 @@ def _end(ctx: Context) -> None:
         wait_queue.leave_all(entry, "its session ended")
         wait_queue.settle(entry)
     if clean:
-        calls.release(ctx, clean, tell=False)
+        calls.release(ctx, clean, report_unsaved=False)

@@ -16,7 +16,7 @@ _OWN_LEASES: dict[str, Any] = {"tool": "my_reservations", "arguments": {}}
 _WHY = "I need to edit it."
 
 MAX_CALLED: Final = 8
-"""A call of so many patterns is written out."""
+"""A call of at most this many patterns is written out."""
 
 
 def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
@@ -91,7 +91,7 @@ def too_wide(compared: int) -> Refusal:
 
 
 def other_arguments(key: str) -> Refusal:
-    """Return the RSV106 of an idempotency key that stands for another call."""
+    """Return the RSV106 of an idempotency key that belongs to another call."""
     return refuse(
         "RSV106", "This idempotency key was used for a call with other arguments.", place="idempotency_key",
         found=key, expected="a new key for a new call",

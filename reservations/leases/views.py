@@ -19,7 +19,7 @@ def lease_info(lease: Lease, now: float) -> LeaseInfo:
 
 
 def conflict_info(entry: Entry, pattern: str, held: Lease | Waiter, held_pattern: str) -> Conflict:
-    """Return who stands in the way of a pattern; `dirty` is null until somebody asked for it.
+    """Return who is in the way of a pattern; `dirty` is null until somebody asked for it.
 
     Of a place in the queue, the held pattern is the one that overlaps.
     """

@@ -53,7 +53,7 @@ _FITS: Final[Mapping[str, Callable[[object], bool]]] = {
     "false": lambda value: value is False,
     "minutes": lambda value: is_whole(value, 1, MAX_ETA_MINUTES),
 }
-"""Kind of a field to what tells whether a value is of it."""
+"""Kind of a field to the check of its values."""
 TYPES: Final[Mapping[str, tuple[Field, ...]]] = {
     RELEASE_REQUEST: (
         Field("file", "a path or pattern", "name", either="file"),
@@ -134,7 +134,7 @@ def problem(kind: str, body: str, speaker: str) -> Refusal | None:
         if row.name in fields and not _FITS[row.kind](fields[row.name]):
             text = f"`{row.name}` of a {kind} has the wrong value."
             return wrong(f"body.{row.name}", text, fields[row.name], row.expected)
-        # Another field of the same group stands in for a missing one.
+        # Another field of the same group replaces a missing one.
         group = [row] if not row.either else [other for other in TYPES[kind] if other.either == row.either]
         if row.required and not any(other.name in fields for other in group):
             return wrong(f"body.{row.name}", f"`{row.name}` of a {kind} is missing.", "nothing", row.expected)

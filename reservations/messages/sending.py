@@ -15,14 +15,14 @@ from interlock.reservations.store.records import key_of, replace
 from interlock.reservations.store.sqlite_rows import Transaction
 
 MAX_INBOX_BYTES: Final = 4096
-"""An answer of `fetch_inbox` is at most so long as JSON, on one line or on many."""
+"""An answer of `fetch_inbox` is at most this long as JSON, on one line or on many."""
 
 MAX_NAME_BYTES: Final = 400
 MAX_TOPIC_BYTES: Final = 100
 MAX_PAGE: Final = 100
 PAGE: Final = 20
 TIMEOUT_BYTES: Final = 850
-"""So much of an answer is kept for negotiations that timed out; they get what the messages leave free besides."""
+"""How much of an answer is kept for negotiations that timed out; they get what the messages leave free besides."""
 
 
 def send(ctx: Context, to: object, body: object, topic: object = None, idempotency_key: object = None) -> SentAnswer:

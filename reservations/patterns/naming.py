@@ -1,4 +1,4 @@
-"""What stands in a pattern held against what is there: names with brackets, files, folders, and symbolic links.
+"""Patterns compared with the files that exist: names with brackets, files, folders, and symbolic links.
 
 A file is held by one name, whichever way it was reached: the one that it has without symbolic links.
 """

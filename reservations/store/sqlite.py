@@ -32,8 +32,8 @@ _LONGEST_PAUSE: Final = 0.004
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT}
 _UNWRITTEN: Final = {
-    sqlite3.SQLITE_FULL: "make room on the disk, then call again; nothing that was acknowledged is lost",
-    sqlite3.SQLITE_IOERR: "check the disk and its free room, then call again; nothing that was acknowledged is lost",
+    sqlite3.SQLITE_FULL: "free some disk space, then call again; nothing that was acknowledged is lost",
+    sqlite3.SQLITE_IOERR: "check the disk and its free space, then call again; nothing that was acknowledged is lost",
     sqlite3.SQLITE_READONLY: "make the file and its folder writable for this user, then call again",
     sqlite3.SQLITE_PERM: "make the file and its folder writable for this user, then call again",
     sqlite3.SQLITE_CANTOPEN: "make the folder and the file readable and writable for this user, then call again",
@@ -247,7 +247,7 @@ class SqliteStore:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Return what tells the file at a path from another; zeros when there is none."""
+    """Return the identity of the file at a path; zeros when there is none."""
     try:
         found = os.lstat(path)
     except OSError:
