@@ -145,8 +145,8 @@ def other_below(root: str, path: str) -> str:
 def main_root(root: str) -> str:
     """Return the folder whose configuration counts for a store: the main worktree of the repository.
 
-    A linked worktree is somebody's own, and its configuration would speak for everybody. A bare repository has no main
-    worktree: its own folder it is.
+    A linked worktree is somebody's own, and its configuration would apply to everybody. A bare repository has no main
+    worktree: its own folder counts.
     """
     common = _common(root)
     if not common:

@@ -134,7 +134,7 @@ def _table() -> Mapping[int, Process]:
     """Return all processes as of the last second.
 
     `is_running` is asked inside transactions, where `ps` would hold everybody up for each agent. So that is at most one
-    `ps` a second; and who opens the store looks for its own client before, so that most often there is none at all.
+    `ps` a second; and opening the store looks for the own client first, so that most often there is none at all.
     """
     known = _tables[-1:]
     if not known or time.monotonic() - known[0][0] > _TABLE_SECONDS:

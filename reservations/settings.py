@@ -112,7 +112,7 @@ def _fault(key: str, value: object) -> Finding | None:
         return _unknown(key)
     if not isinstance(rule, _Number):
         wanted = " or ".join(f'"{word}"' for word in rule)
-        return None if value in rule else _bad(where, f"{said} is none of its values.", f"Write {wanted}.")
+        return None if value in rule else _bad(where, f"{said} is not one of its values.", f"Write {wanted}.")
     wanted = f"{'a whole number' if rule.whole else 'a number'} from {rule.least:g} to {rule.most:g}"
     wanted += f' or "{NEVER}"' if rule.may_be_never else ""
     if rule.may_be_never and value == NEVER:
@@ -136,7 +136,7 @@ def _unknown(key: str) -> Finding:
 
 
 def build(table: Mapping[str, Any]) -> Settings:
-    """Return the settings that a table says, or raise `SettingsError` for the first of its faults."""
+    """Return the settings in a table, or raise `SettingsError` for the first of its faults."""
     for fault in faults(table):
         raise SettingsError(f"{fault.field}: {fault.message}", fault.fix, fault.field)
     values: dict[str, Any] = {key: value for key, value in table.items() if key != _TABLE}
@@ -148,8 +148,8 @@ def build(table: Mapping[str, Any]) -> Settings:
 def read(root: str) -> Settings:
     """Return the settings of a project: `interlock.toml`, or `[tool.interlock]` of `pyproject.toml`.
 
-    One store has one set of rules: all worktrees of a repository go by the files of the main one (`place.main_root`). A
-    file that never says `reservations` is not parsed: it costs a hook nothing. One that cannot be read or is no TOML,
+    One store has one set of rules: all worktrees of a repository use the files of the main one (`place.main_root`). A
+    file that never says `reservations` is not parsed: it costs a hook nothing. One that cannot be read or is not TOML,
     or has a fault, raises `SettingsError`, and so do two with the table.
     """
     root = main_root(root)

@@ -47,7 +47,7 @@ def current_state(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> Stat
     """Return the leases, the queue, and the negotiations that are open or recent (Negotiation PRD F4).
 
     Leases come with the newest first, the queue in its order, of the negotiations the open ones first and the newest
-    first among each; of many, `MAX_ROWS` each, and `more` counts the others. Who looks is not registered by it.
+    first among each; of many, `MAX_ROWS` each, and `more` counts the others. Looking does not register an agent.
 
     Args:
         since_minutes: How far back resolved negotiations are shown; what is no number counts as the default, NaN as 0.
@@ -60,7 +60,7 @@ def current_state(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> Stat
         queue = [waiter for waiter in entry.tx.waiters() if not waiter.granted]
         held = entry.tx.leases()[::-1]
         since = entry.now - minutes * 60
-        # What is open is shown however old it is; an older resolved one is none of the last minutes.
+        # What is open is shown however old it is; one that was resolved before is left out.
         recent = [row for row in entry.tx.negotiations_since(since) if (row.resolved_at or entry.now) >= since]
         recent.sort(key=lambda row: (row.resolved_at is not None, -row.created_at))
         answer: StatusAnswer = {

@@ -1,4 +1,4 @@
-"""`interlock commit`: exactly one's own paths, whatever others have staged or changed in the same checkout.
+"""`interlock commit`: exactly the agent's own paths, whatever others have staged or changed in the same checkout.
 
 Git itself makes the partial commit (`git commit --only`): the index keeps everybody else's entries as they were, the
 user's hooks run, and a commit that fails leaves the index as it was found.
@@ -16,7 +16,7 @@ from interlock.reservations.git import overwritten as disturbed
 from interlock.reservations.git.commit_lock import HOLD_SECONDS, alone, announce
 from interlock.reservations.git.foreign_leases import foreign, touched
 from interlock.reservations.git.hook_scripts import KEPT_SUFFIX, MARK
-from interlock.reservations.git.left_out import EXPECTED, MAX_LEFT, Left, Owned, nothing, whose
+from interlock.reservations.git.uncommitted import EXPECTED, MAX_LEFT, Left, Owned, nothing, whose
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.fencing import NotCoveredError, guarded
 from interlock.reservations.leases.runtime import Context
@@ -24,7 +24,7 @@ from interlock.reservations.patterns import matches
 from interlock.reservations.rules import refuse, shown
 
 OWN_FOLDER: Final = "artifacts/interlock"
-"""Where Interlock writes by itself: committed when it is named, and nobody's change else."""
+"""Where Interlock writes by itself: committed when it is named, and otherwise nobody's change."""
 MAX_EVENT_PATHS: Final = 50
 
 _HOOKS: Final = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
@@ -142,7 +142,7 @@ def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release:
 
 
 def _made(ctx: Context, message: str | None, paths: list[str], changed: Mapping[str, str]) -> CommitAnswer:
-    """Let git make the commit, take it back if a hook swept in what others hold, and see what became of their files."""
+    """Let git make the commit, undo it if a hook added what others hold, and see what became of their files."""
     before = disturbed.stamps(ctx.caller.root, touched(foreign(ctx), changed))
     made = partial_commit.make(ctx, message, paths, [path for path in paths if changed[path] == "??"])
     answer = _judged(ctx, made, paths)

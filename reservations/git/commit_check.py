@@ -21,7 +21,7 @@ from interlock.reservations.store.records import key_of
 Verdict: TypeAlias = Literal["proven", "free", "incomplete", "unproven", "refused"]
 """Of a commit. `proven`: made by `interlock commit`, and it leaves alone what others held; `free`: nobody held what it
 changes; `incomplete`: nobody is known to have, but events from then are missing; `unproven`: one agent held some of it,
-and who made the commit is not known; `refused`: it changes what somebody else held than whoever made it."""
+and who made the commit is not known; `refused`: it changes what another agent held than the one that made it."""
 
 _BAD: Final[tuple[Literal["refused", "unproven", "incomplete"], ...]] = ("refused", "unproven", "incomplete")
 """The verdicts that are not good, the worst first."""
@@ -35,9 +35,9 @@ class Breach:
 
     Args:
         finding: `RSV209`: held by somebody else than the maker; `RSV210`: the maker is not known; `RSV214`: a merge
-            that throws away what the holder committed. Its `path` is the path.
+            that discards what the holder committed. Its `path` is the path.
         at: When it was made: as the journal has it, else as the commit says.
-        maker: Whose `interlock commit` it was; None when it was none.
+        maker: Whose `interlock commit` it was; None when it was not one.
     """
 
     finding: Finding
@@ -168,7 +168,7 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
 def _with_merge(
     commit: Commit, judged: tuple[Verdict, list[Breach]], judge: "Judge", start: str, root: str
 ) -> tuple[Verdict, list[Breach]]:
-    """Return the verdict on a commit with what it throws away where it is a merge; the worse of both counts."""
+    """Return the verdict on a commit with what it discards where it is a merge; the worse of both counts."""
     if len(commit.parents) < 2:
         return judged
     verdict, findings = judged
@@ -187,7 +187,7 @@ def _thrown_away(commit: Commit, row: Discarded, held: Held) -> Breach:
         "RSV214", row.path,
         f"a merge at {iso(commit.at)} that keeps {how} of what {holder} committed there in {source}",
         f"a merge that keeps the lines of {source}, or one that {holder} made by `interlock commit`",
-        f"Compare `git diff {source} {short} -- '{shown(row.path)}'`. Merge anew and keep both sides. If it is "
+        f"Compare `git diff {source} {short} -- '{shown(row.path)}'`. Merge again and keep both sides. If it is "
         f"right as it is, {holder} says so in review{'' if row.whole else ', or pass --allow-unproven'}.",
     )  # fmt: skip
     return Breach(found, commit.id, commit.at, commit.committer, None, held)
@@ -211,7 +211,7 @@ class Judge:
         return made is not None and key_of(made.agent) == key_of(agent)
 
     def held_for(self, row: Discarded) -> Held | None:
-        """Return the lease under which the commit was recorded whose work a merge throws away, if there was one."""
+        """Return the lease under which the commit was recorded whose work a merge discards, if there was one."""
         made = self.made[row.source]
         for held in self._leases.covering(row.path):
             in_order = held.granted < made.number and (held.ended is None or held.ended > made.number)
@@ -253,7 +253,7 @@ def _finding(
     if not certain:
         found = f"a commit at {when} that no `interlock commit` made"
         fix = (
-            f"See {seen}. Whoever holds files commits them with `interlock commit`, which is recorded: make it anew "
+            f"See {seen}. Whoever holds files commits them with `interlock commit`, which is recorded: make it again "
             "so. If you know that the holder made it, pass --allow-unproven."
         )
     else:

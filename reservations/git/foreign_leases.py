@@ -86,7 +86,7 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
 def foreign(ctx: Context) -> Held:
     """Return the leases of others that have not ended, each with the state of its holder; dead holders too.
 
-    A dead holder's unsaved work is still there: who wants to touch it reserves it, which takes it over and says so.
+    A dead holder's unsaved work is still there: an agent that needs it reserves it, which takes it over and reports it.
     """
     from interlock.reservations.leases import calls, liveness  # noqa: PLC0415 - not for a quick yes
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 from interlock.reservations.git.foreign_leases import Hit
-from interlock.reservations.leases import calls, marks
+from interlock.reservations.leases import calls, hook_state
 from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.rules import shown, some
 from interlock.reservations.store.records import SYSTEM, Lease
@@ -32,7 +32,7 @@ def report(ctx: Context, before: Sequence[tuple[Hit, _Stamp]]) -> list[str]:
     if hits:
         with calls.entered(ctx) as entry:
             # A file that is set aside at each commit is reported once in a lease.
-            new = [hit for hit in hits if marks.once(entry, f"disturbed {hit[1]['reservation_id']} {hit[0]}")]
+            new = [hit for hit in hits if hook_state.once(entry, f"disturbed {hit[1]['reservation_id']} {hit[0]}")]
         when = f"while the hooks of an `interlock commit` of {shown(ctx.caller.name)} ran"
         if new:
             notify_holders(ctx, new, when, "interlock commit")
@@ -48,7 +48,7 @@ def notify_holders(ctx: Context, hits: Sequence[Hit], when: str, tool: str) -> N
 
 
 def notify_in_call(entry: Entry, rows: Sequence[tuple[str, Lease]], when: str, tool: str) -> None:
-    """Do the same inside a call, of files each with its lease."""
+    """Do the same inside a call, for files each with its lease."""
     for holder in dict.fromkeys(lease.agent for _, lease in rows):
         named = some((path for path, lease in rows if lease.agent == holder), MAX_NAMED)
         entry.notify(

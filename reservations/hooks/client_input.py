@@ -47,7 +47,7 @@ SERVED: Final = (
 
 Clients name such a tool `mcp__SERVER__TOOL`, `mcp_SERVER_TOOL`, `SERVER__TOOL` or as the server does, so that the end
 of its name says what it is. The server may serve other files than those of this machine: a call without any field that
-holds a path, or one that names a repository of a server, is none of ours.
+holds a path, or one that names a repository of a server, is not ours.
 """
 SERVED_SHELL: Final = (
     r"(?:.+[_-])?(?:[Bb]ash|[Ss]hell|(?:[Rr]un|[Ee]xecute|[Ss]tart)[_-]?(?:[A-Za-z]+[_-])?(?:[Cc]ommand|[Pp]rocess))"

@@ -15,8 +15,8 @@ def circle(entry: Entry, waits_for: Iterable[str]) -> tuple[str, ...]:
     """Return the circle that the caller would close by waiting for some agents; empty for none.
 
     An agent waits for the holders of what is in the way of its places in the queue, for those in front of it there,
-    and for the holder of a reservation that it negotiates for. Whoever is dead keeps nobody waiting. The caller comes
-    first, each waits for the next one, and the last for the caller.
+    and for the holder of a reservation that it negotiates for. The dead keep nobody waiting. The caller comes first,
+    each waits for the next one, and the last for the caller.
     """
     me = key_of(entry.agent.name)
     names = {key_of(name): name for name in waits_for if _lives(entry, name)}

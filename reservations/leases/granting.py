@@ -111,8 +111,8 @@ def collides(pattern: Pattern, held: str, *, exclusive: bool) -> bool:
 def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], *, most: int | None = None) -> list[Look]:
     """Return for each pattern what is in the way of an agent.
 
-    Who is `ahead` waits in front, the agent's own places left out. At most `most` pairs of patterns are compared when
-    there are several.
+    `ahead` are the waiters in front, the agent's own places left out. At most `most` pairs of patterns are compared
+    when there are several.
     """
     return list(_looks(entry, agent, wanted, ahead, most))
 
@@ -147,7 +147,7 @@ def _look(agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], 
         for lease in found
         if key_of(lease.agent) != me and (wanted.exclusive or lease.exclusive) and overlaps(pattern, lease)
     )
-    # Whoever waits for what the agent itself shares cannot go on before it: raising the right must not queue behind.
+    # A waiter for what the agent itself shares cannot go on before it: raising the right must not queue behind.
     shares = any(lease.pattern == pattern.text for lease in own)
     waiting = () if shares else tuple(waiter for waiter in ahead if meets(pattern, wanted, waiter))
     return Look(pattern, None, blockers=(*held, *waiting))

@@ -50,7 +50,7 @@ def given(ctx: Context, patterns: Iterable[str]) -> dict[str, Any]:
 
 
 def new_of(entry: Entry, looks: Iterable[granting.Look]) -> dict[str, Turn]:
-    """Return the patterns that a grant gives to the caller anew and that git is to be asked about.
+    """Return the patterns that a grant newly gives to the caller and that git is to be asked about.
 
     Left out is what the caller had last itself: what is in it is its own. Call it before the grant.
     """

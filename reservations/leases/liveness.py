@@ -1,4 +1,4 @@
-"""Who is there: signs of life, and who counts as dead."""
+"""Which agents are alive: signs of life, and who counts as dead."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar

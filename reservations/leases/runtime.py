@@ -1,4 +1,4 @@
-"""What every call works with: the store, the settings, who calls, the world around, and the open transaction."""
+"""What every call works with: the store, the settings, who calls, the environment, and the open transaction."""
 
 import json
 import os
@@ -72,7 +72,7 @@ _Dirty: TypeAlias = Callable[[str, tuple[str, ...]], Mapping[str, bool | None]]
 
 
 class Runtime:
-    """The store and the world, as the rules see them; tests give a clock and probes of their own.
+    """The store and the environment, as the rules see them; tests give a clock and probes of their own.
 
     Args:
         clock: Seconds since the epoch.
@@ -125,7 +125,7 @@ class Runtime:
 
 
 class Context:
-    """What a call is made with: the store and the world, and who calls."""
+    """What a call is made with: the store, the environment, and who calls."""
 
     def __init__(self, runtime: Runtime, caller: Caller) -> None:
         self.runtime = runtime

@@ -50,7 +50,7 @@ def seen(conflict: Conflict) -> str:
 
 
 def lasting(conflict: Conflict) -> str:
-    """Say how long a lease has been there, and how long it will be."""
+    """Return how long a lease has been held, and how long it will last."""
     return f"held for {span(conflict['lease_age_seconds'])}, ends in {span(conflict['expires_in_seconds'])}"
 
 

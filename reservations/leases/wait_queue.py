@@ -1,4 +1,4 @@
-"""The wait queue: whoever waits has a place, and what becomes free goes to the first whose patterns are all free."""
+"""The wait queue: each waiter has a place, and what becomes free goes to the first whose patterns are all free."""
 
 from typing import Final
 
@@ -42,7 +42,7 @@ def places_of(entry: Entry, agent: str) -> list[Waiter]:
 def ahead(entry: Entry, agent: str, place: Waiter | None) -> list[Waiter]:
     """Return who waits in front of an agent, its own places left out; without a place, all others are in front.
 
-    Who is not there keeps nobody waiting: see `settle`.
+    An agent that is not there keeps nobody waiting: see `settle`.
     """
     me = key_of(agent)
     others = (waiter for waiter in entry.tx.waiters() if key_of(waiter.agent) != me)
@@ -104,8 +104,8 @@ def leave_all(entry: Entry, why: str) -> None:
 def settle(entry: Entry) -> None:
     """Grant to the first in the queue what is free of leases and of waiters in front; give up places that are over.
 
-    Who is silent and not known to run is passed over, and keeps its place for when it calls again.
-    Whoever holds the files by now leaves the queue, and so does, with a message (topic `passed-over`), an agent that
+    An agent that is silent and not known to run is passed over, and keeps its place for when it calls again.
+    One that holds the files by now leaves the queue, and so does, with a message (topic `passed-over`), an agent that
     would hold more leases than one may. What is granted is a claim of `claim_minutes`, and its agent gets one message
     (topic `granted`); a call that is waiting at that moment makes it an ordinary lease and marks the message as read,
     see `confirm`.

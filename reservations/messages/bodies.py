@@ -39,7 +39,7 @@ class Field(NamedTuple):
 
 
 def is_whole(value: object, low: int, high: int) -> bool:
-    """Return whether a value is a whole number in bounds; true and false are none."""
+    """Return whether a value is a whole number in bounds; true and false are not numbers."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return low <= value <= high and value == int(value)

@@ -16,7 +16,7 @@ MAX_NAMED: Final = 3
 
 
 def run(entry: Entry) -> list[dict[str, Any]]:
-    """Look after the caller's own requests that timed out; return what to report, what was taken first.
+    """Escalate the caller's own requests that timed out; return what to report, what was taken first.
 
     With `escalation = "force"` the holder loses what it had on the file when it was asked, and is notified; the thread
     gets a release-ack with the reason `timeout`. A lease with `no_force` is reported with RSV307 and never taken. With

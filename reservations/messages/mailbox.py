@@ -119,8 +119,8 @@ def shown(entry: Entry, message: Message) -> Shown:
     return Shown(info)
 
 
-def look_after(ctx: Context, rows: Sequence[Shown]) -> None:
-    """Ask git, outside the transaction, and write into messages what it says."""
+def add_unsaved(ctx: Context, rows: Sequence[Shown]) -> None:
+    """Ask git, outside the transaction, and write into the messages what is unsaved."""
     asked = tuple(dict.fromkeys(pattern for row in rows for pattern in row.patterns))
     known: Mapping[str, bool | None] = ctx.runtime.changed_here(ctx.caller.root, asked) if asked else {}
     for row in rows:

@@ -38,7 +38,7 @@ def negotiate(
     """Ask the holder of a file to release it (Negotiation PRD F3); with nobody in the way it is free at once.
 
     The same request again gives its thread and its status, and may raise its urgency. The caller queues behind
-    the holder, so that a release hands the file over. Its requests that timed out are looked after first.
+    the holder, so that a release hands the file over. Its requests that timed out are escalated first.
 
     Args:
         urgency: `low`, `normal` or `urgent`: sets importance and time limit; `urgent` asks for an acknowledgement.
@@ -230,7 +230,7 @@ def _queue(entry: Entry, ask: Ask, asked: Negotiation) -> None:
 
     Within what is held anyway the place keeps nobody out, and lasts for as long as a lease may. A wider one keeps
     others from files that nobody holds: it ends soon after the time limit that the request began with, whatever
-    becomes of that. Who waits in the queue by then keeps it.
+    becomes of that. An agent that waits in the queue by then keeps it.
     """
     settings = entry.runtime.settings
     until = entry.now + settings.max_ttl_minutes * 60

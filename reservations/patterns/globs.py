@@ -106,7 +106,7 @@ def expand(text: str) -> list[str]:
 
 
 def expand_braces(text: str) -> list[str] | Finding:
-    """Return the texts that a pattern expands to, or why it is none; see `expand`."""
+    """Return the texts that a pattern expands to, or why it is not a pattern; see `expand`."""
     try:
         return expand(text)
     except FindingError as error:

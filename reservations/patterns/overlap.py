@@ -157,7 +157,7 @@ class Automaton:
                 now = self._before(goals[0], state.leaves) & self._before(goals[-1], state.leaves)
             if state.stays:
                 now = self._enduring(now, state.stays)
-            # Who enters a state that may be skipped may be in the next one too: both have to be answered.
+            # A run that enters a state that may be skipped may be in the next one too: both have to be answered.
             goals = [now, goals[0]] if state.skips else [now]
             if state.begins and not all(goal & self.begin for goal in goals):
                 return False

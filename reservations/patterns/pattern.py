@@ -49,7 +49,7 @@ def canonical(
     real: Callable[[str], Sequence[str]] | None = None,
     fold_case: bool = FOLD_CASE,
 ) -> Pattern | Finding:
-    """Return the one form of a pattern, or why it is none.
+    """Return the canonical form of a pattern, or why it is not one.
 
     Args:
         is_folder: Returns whether a path (relative, not quoted) is a folder; a literal that is one becomes `…/**`.
@@ -208,7 +208,7 @@ def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | Find
 
 
 def _pattern(value: Pattern | str, fold_case: bool) -> Pattern:
-    """Return a pattern; a text that is none is the caller's mistake."""
+    """Return a pattern; a text that is not one is the caller's mistake."""
     if isinstance(value, Pattern):
         return value
     try:

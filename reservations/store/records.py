@@ -3,7 +3,7 @@
 Times are seconds since the epoch (UTC). Names of agents are compared by `key_of`; records hold the name as it was
 first given.
 
-The records here are named tuples: a hook makes every class anew each time it runs, and these are made eight
+The records here are named tuples: a hook makes every class again each time it runs, and these are made eight
 times as fast as dataclasses.
 """
 

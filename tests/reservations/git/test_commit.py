@@ -14,7 +14,7 @@ from interlock.reservations.git import commit_lock, overwritten
 from interlock.reservations.git.commit import CommitAnswer, commit
 from interlock.reservations.git.commit_lock import at_work
 from interlock.reservations.git.foreign_leases import foreign, touched
-from interlock.reservations.git.left_out import MAX_LEFT
+from interlock.reservations.git.uncommitted import MAX_LEFT
 from interlock.reservations.hooks import pre_edit
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Context, Runtime

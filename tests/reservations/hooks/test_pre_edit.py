@@ -307,7 +307,7 @@ def test_a_command_loads_no_more_than_it_needs(checkout: Checkout, command: str,
         program, input=json.dumps(call).encode(), cwd=checkout.root, env=environment(), capture_output=True, check=True
     )
     loaded = {line.rpartition(b"|")[2].strip().rpartition(b".")[2].decode() for line in done.stderr.splitlines()}
-    assert {"pre_edit", "marks", "prefilter"} <= loaded
+    assert {"pre_edit", "hook_state", "prefilter"} <= loaded
     assert loaded.isdisjoint({spared, "dataclasses", "inspect", "pathlib", "subprocess", "tomllib"})
 
 
