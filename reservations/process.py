@@ -72,7 +72,7 @@ def host() -> str:
 def client() -> tuple[int | None, str]:
     """Return the process that this one works for: pid and start mark, or (None, "") when there is none.
 
-    It is the nearest ancestor that is no shell, no program that only runs a command for another, no init, and none of
+    It is the nearest ancestor that is not a shell, a program that only runs a command for another, init, or one of
     our own programs. Only shells above: the highest of them, as in a container that runs a shell.
     """
     shell: Process | None = None

@@ -87,7 +87,7 @@ def faults(table: Mapping[str, Any]) -> Iterator[Finding]:
         elif isinstance(value, dict):
             flat |= {f"{_TABLE}.{name}": limit for name, limit in cast("dict[str, Any]", value).items()}
         else:
-            yield _bad(f"reservations.{_TABLE}", "it is no table.", f"Write it as [reservations.{_TABLE}].")
+            yield _bad(f"reservations.{_TABLE}", "it is not a table.", f"Write it as [reservations.{_TABLE}].")
     for key, value in flat.items():
         if fault := _fault(key, value):
             yield fault
@@ -189,10 +189,10 @@ def _table(root: str, name: str, above: tuple[str, ...]) -> Mapping[str, Any] | 
         raise SettingsError(f"{path}: it is not valid TOML: {error}.", "Correct it at the place named.") from error
     for key in (*above, "reservations"):
         if not isinstance(table, dict):
-            raise SettingsError(f"{path}: `{key}` is looked for in what is no table.", "Write a table there.", key)
+            raise SettingsError(f"{path}: `{key}` is looked for in what is not a table.", "Write a table there.", key)
         table = cast("dict[str, object]", table).get(key)
         if table is None:
             return None
     if not isinstance(table, dict):
-        raise SettingsError(f"{path}: reservations is no table.", "Write it as [reservations].", "reservations")
+        raise SettingsError(f"{path}: reservations is not a table.", "Write it as [reservations].", "reservations")
     return cast("dict[str, Any]", table)

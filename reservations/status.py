@@ -50,7 +50,7 @@ def current_state(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> Stat
     first among each; of many, `MAX_ROWS` each, and `more` counts the others. Looking does not register an agent.
 
     Args:
-        since_minutes: How far back resolved negotiations are shown; what is no number counts as the default, NaN as 0.
+        since_minutes: How far back resolved negotiations are shown; other values count as the default, NaN as 0.
     """
     minutes = DEFAULT_MINUTES
     if isinstance(since_minutes, int | float) and not isinstance(since_minutes, bool):

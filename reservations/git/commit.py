@@ -81,7 +81,7 @@ def commit(
         fix = "Run it in a git checkout; `git init` makes one."
         if os.environ.get(PROJECT):
             fix = (
-                f"What {PROJECT} names is no git checkout: commit in the repository itself with "
+                f"What {PROJECT} names is not a git checkout: commit in the repository itself with "
                 "`git commit -m MESSAGE -- PATHS`, which its hooks judge by the same leases."
             )
         return _refused("There is no git checkout with its top here.", ctx.caller.root, fix)
@@ -109,7 +109,7 @@ def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release:
     covered = {path for path in changed if any(matches(lease["pattern"], path) for lease in own)}
     wanted, missing = (sorted(covered), []) if not paths else _named(ctx.caller.root, changed, paths)
     if missing:
-        text = f"{shown(missing[0])} is no file here, and git knows none."
+        text = f"{shown(missing[0])} is not a file here, nor known to git."
         return _refused(text, missing[0], "Correct the path.")
     if not wanted:
         rows = whose(ctx, changed, covered)

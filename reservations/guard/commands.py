@@ -131,7 +131,7 @@ class Commands(Languages):
         return [[Word(word.replace(place, each)) for word in run.words] for each in words]
 
     def mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
-        """Judge words that hold the name of a variable that identifies an agent, where they are no text to look for."""
+        """Judge words that hold the name of a variable that identifies an agent, unless they are a text to look for."""
         said = next((each for word in words for each in sorted(NAMES) if each in word.text), "")
         if said and (name not in SEARCHES or (name == "printf" and words[0].text == "-v")):
             self.anything(f"{name} {said}", effects.PERSON, spot.here, effects.AROUND)
@@ -445,4 +445,4 @@ class Commands(Languages):
         "gh": _gh, "make gmake": _make, "shopt": _shopt,
     }  # fmt: skip
     PROGRAMS: ClassVar = {name: row for each, row in _rows.items() for name in each.split()}
-    """Program to what judges it, where that is no row of the other tables."""
+    """Program to what judges it, where that is not a row of the other tables."""

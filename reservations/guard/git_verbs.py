@@ -154,7 +154,7 @@ def _checkout(call: Call) -> Verdict | None:
 
 
 def _guessed(call: Call, name: str) -> str:
-    """Return the remote's branch that git takes for a name that is no branch here; empty without one."""
+    """Return the remote's branch that git takes for a name that is not a branch here; empty without one."""
     is_path = os.path.lexists(os.path.join(call.here, name)) or name.startswith(":")
     found = "" if is_path else asked(call.here, "for-each-ref", "--format=%(objectname)", f"refs/remotes/*/{name}")
     return found.partition("\n")[0]

@@ -61,7 +61,7 @@ def options(
 
 
 def plain(words: Sequence[Word]) -> list[Word]:
-    """Return the words that are no options."""
+    """Return the words that are not options."""
     return options(words)[1]
 
 

@@ -29,7 +29,7 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
 
 
 def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) -> Mapping[str, bool | None]:
-    """Say under which patterns there is work that is not committed, in whatever checkout; see `unsaved.unsaved`."""
+    """Return whether each pattern covers uncommitted changes, in whatever checkout; see `checkouts.unsaved`."""
     from interlock.reservations.git.checkouts import unsaved as look  # noqa: PLC0415 - only when somebody wants a file
 
     return look(root, patterns, seconds)

@@ -116,7 +116,7 @@ def _missed(ctx: Context, names: Sequence[str]) -> list[tuple[str, Missed]]:
 
 
 def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
-    """Say why the edit may not go on, and give back what was granted for it in other projects."""
+    """Print why the edit may not go on, and release what was granted for it in other projects."""
     for row in tries[:-1]:
         if row.granted:
             calls.release(row.ctx, row.granted, report_unsaved=False)

@@ -22,7 +22,7 @@ MAX_SHOWN: Final = 8
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     """Return 0; the agent gets a short context: its name, who else is here, and what is asked of it.
 
-    In a folder that is no project (no git checkout, never used with Interlock) nothing is made and nothing said.
+    In a folder that is not a project (no git checkout, never used with Interlock) nothing is made or printed.
     """
     client = client_input.client_of(argv)
     call = client_input.read(data)

@@ -127,7 +127,7 @@ def settle(entry: Entry) -> None:
 
 
 def confirm(entry: Entry, waiter_id: int) -> None:
-    """Mark the message about a place as read: the call that waited brings the news itself. 0 is no place."""
+    """Mark the message about a place as read: the answer of the waiting call says it. 0 is no place."""
     for message in entry.tx.thread(thread_of(waiter_id)) if waiter_id else ():
         if message.read_at is None:
             entry.tx.put_message(replace(message, read_at=entry.now))

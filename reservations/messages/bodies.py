@@ -99,7 +99,7 @@ def type_of(name: object) -> str:
 
 
 def read(body: str) -> dict[str, Any] | None:
-    """Return a typed body with its `type` written with hyphens; None when the body is no typed one, whole or not."""
+    """Return a typed body with its `type` written with hyphens; None when the body is not a typed one, whole or not."""
     fields = _fields(body)
     kind = type_of(None if fields is None else fields.get("type"))
     return fields | {"type": kind} if fields is not None and kind else None

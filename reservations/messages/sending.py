@@ -126,7 +126,7 @@ def _bad_text(place: str, value: object, most: int) -> Refusal | None:
         return refuse(code, f"`{place}` {what}.", place=place, found=value, expected=expected, fix=fix)
     length = mailbox.byte_length(value)
     if length is None or length > most:
-        message = f"`{place}` is no text that can be written." if length is None else f"`{place}` is too long."
+        message = f"`{place}` is not a text that can be written." if length is None else f"`{place}` is too long."
         found = value if length is None else f"{length} bytes"
         return refuse(code, message, place=place, found=found, expected=expected, fix=_FIXES[place])
     return None

@@ -6,7 +6,7 @@ the end for everything below: `a/**` does not match `a` itself, `**/a` matches `
 is one character, `{a,b}` are alternatives, which may have `/`. A character in brackets stands for itself, and there is
 no other escape.
 
-A text that is no pattern is a `ValueError` where a pattern is wanted. Texts and paths are compared in Unicode form
+A text that is not a pattern is a `ValueError` where a pattern is wanted. Texts and paths are compared in Unicode form
 NFC. Where file systems ignore case, so do patterns; their text keeps it.
 """
 

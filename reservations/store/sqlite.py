@@ -1,6 +1,6 @@
 """The store in one SQLite file: made at its first use, opened late, shared by every process of the machine.
 
-At the path `:memory:` it is no file, and lasts as long as its object.
+At the path `:memory:` it is not a file, and lasts as long as its object.
 """
 
 import os
@@ -195,7 +195,7 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, 
 class SqliteStore:
     """Keeps the rows in a file. Threads may share a store; a child process may go on with its parent's.
 
-    Folder and file, which is no symbolic link, are made at the first use, for this user alone. Transactions write with
+    The folder and the file, never a symbolic link, are made at the first use, for this user only. Transactions use
     `synchronous=FULL`: what has ended is on the disk. A process must not fork inside a transaction of the same thread.
     """
 
@@ -211,7 +211,7 @@ class SqliteStore:
 
         Raises:
             StoreBusyError: The turn did not come in time.
-            StoreDamagedError: The file is no store, is damaged, or was written by a newer version.
+            StoreDamagedError: The file is not a store, is damaged, or was written by a newer version.
             StoreUnwrittenError: The file cannot be made or written.
             RuntimeError: A transaction of this store is open in this thread.
         """
