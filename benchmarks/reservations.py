@@ -221,7 +221,7 @@ def changes(store: SqliteStore) -> int:
 
 
 def work_loop(kind: str, path: str, name: str, count: int, rows: tuple[int, int]) -> list[float]:
-    """Grant and release so often, when a line comes in; return the seconds of each grant."""
+    """Grant and release `count` times, when a line comes in; return the seconds of each grant."""
     print("ready", flush=True)
     sys.stdin.readline()
     times: list[float] = []
@@ -370,14 +370,14 @@ def project(root: Path) -> Path:
 
 
 def edit(root: Path, session: str, number: int, name: str = "PreToolUse") -> bytes:
-    """Return what a client tells its hook before an edit, or at another event."""
+    """Return the input of a client's hook before an edit, or at another event."""
     tool = {"file_path": str(root / f"src/module_{number}.py"), "old_string": "a", "new_string": "b"}
     event = {"session_id": session, "cwd": str(root), "hook_event_name": name, "tool_name": "Edit"}
     return json.dumps({**event, "tool_input": tool}).encode()
 
 
 def command(root: Path, line: str) -> bytes:
-    """Return what a client tells its hook before a shell command."""
+    """Return the input of a client's hook before a shell command."""
     event = {"session_id": "shell", "cwd": str(root), "hook_event_name": "PreToolUse", "tool_name": "Bash"}
     return json.dumps({**event, "tool_use_id": "toolu_1", "tool_input": {"command": line}}).encode()
 

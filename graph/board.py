@@ -18,7 +18,7 @@ from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
 from interlock.graph.task.waits import Wait, waits_of
 from interlock.reservations import Reservations, drain_events, open_reservations, place
-from interlock.reservations.answers import StandingAnswer
+from interlock.reservations.answers import StatusAnswer
 
 LOOKED_AT: Final = 200
 """So many runs that are not over are looked at for what waits, the ones that changed last."""
@@ -52,7 +52,7 @@ class Board:
         self.damaged = ""
         self._views: dict[str, tuple[tuple[int, ...], RunView]] = {}
         self._graphs: Graphs = {}
-        self._looked: tuple[float, StandingAnswer | None] | None = None
+        self._looked: tuple[float, StatusAnswer | None] | None = None
 
     def refresh(self) -> None:
         """Read what was written to the journal since the last look; one that is damaged keeps the rows it has."""
@@ -113,7 +113,7 @@ class Board:
                 text = f"{row['requester']} asks {row['holder']} for {file}"
                 yield Waiting(Wait("negotiation", thread, text, thread, file=file), str(row["created_at"]))
 
-    def reservations(self, *, fresh: bool = False) -> StandingAnswer | None:
+    def reservations(self, *, fresh: bool = False) -> StatusAnswer | None:
         """Return leases, wait queue and the negotiations of a day; None where nothing was reserved.
 
         It is at most a second old, or `fresh`.
@@ -125,7 +125,7 @@ class Board:
             found = None
             if os.path.exists(place.find(str(self.root)).store_path):  # noqa: PTH110 - a text, as in the whole package
                 with calls(self.root) as mine:
-                    found = mine.standing(_SINCE_MINUTES)
+                    found = mine.current_state(_SINCE_MINUTES)
             self._looked = time.monotonic(), found
         return self._looked[1]
 

@@ -34,7 +34,7 @@ class Conflict(TypedDict):
     """Why a pattern is not free, and whether its holder still works.
 
     `holder_state` is `alive`, `silent` (for longer than `dead_after_minutes`) or `gone` (its process has ended);
-    `dirty` says whether files under the held pattern have uncommitted changes, null when that is not known.
+    `dirty`: whether files under the held pattern have uncommitted changes; null when that is not known.
     """
 
     pattern: str
@@ -99,9 +99,9 @@ class ReleaseAllAnswer(TypedDict):
 
 
 class ConflictsAnswer(TypedDict):
-    """The answer of check_conflicts: what stands in the way, and the given patterns that are clear.
+    """The answer of check_conflicts: what is in the way, and the given patterns that are clear.
 
-    `more`: so many further conflicts are not listed.
+    `more`: how many further conflicts are not listed.
     """
 
     conflicts: list[Conflict]
@@ -214,7 +214,7 @@ class RespondAnswer(TypedDict):
     rest: NotRequired[dict[str, Any]]
 
 
-class StandingAnswer(TypedDict):
+class StatusAnswer(TypedDict):
     """What `interlock status` shows of the reservations; `more` says of each list how many rows it leaves out."""
 
     leases: list[dict[str, Any]]

@@ -47,14 +47,14 @@ def who(
     `claude-$CLAUDE_SESSION_ID`, what is stored for the nearest ancestor process, `user@host`. The process is the
     ancestor that the name was stored for, else `process.client()`.
 
-    As the last resort a client is `user@host:PID-MARK`, an agent, with the number of its process and what tells it from
-    a later process or another container's; a shell is `user@host`.
+    As the last resort a client is `user@host:PID-MARK`, an agent, with the number of its process and a mark that
+    no later process and no other container's has; a shell is `user@host`.
 
     Args:
         client: What kind of client sent the hook's input: `claude`, `codex`, `gemini`.
         via: The entry point by which it calls; `hook` and `mcp` are a client's own.
     """
-    name = told(env, session_id, client)
+    name = stated_name(env, session_id, client)
     if not name and (bound := _bound(store)) is not None:
         return bound
     pid, started = process.client()
@@ -68,8 +68,8 @@ def who(
     return Known(f"{_person(env)}:{pid}-{_mark(started)}", "agent", pid, started)
 
 
-def told(env: Mapping[str, str], session_id: str = "", client: str = "claude") -> str:
-    """Return the name that the environment or the session says, or nothing; `who` asks the store as well."""
+def stated_name(env: Mapping[str, str], session_id: str = "", client: str = "claude") -> str:
+    """Return the name that the environment or the session gives, or nothing; `who` asks the store as well."""
     given = "" if env.get(EXPORTED) else _given(env)
     if given or session_id:
         return given or of_session(session_id, client)
@@ -79,7 +79,7 @@ def told(env: Mapping[str, str], session_id: str = "", client: str = "claude") -
 def is_elsewhere(store: "SqliteStore", name: str) -> bool:
     """Return whether an agent lives in a process that is not one of those above this one.
 
-    Whoever speaks in its name from here has only been told that name.
+    Whoever calls in its name from here only knows that name.
     """
     above = _above()
     machine = process.host()
@@ -101,7 +101,7 @@ def of_session(session_id: str, client: str = "claude") -> str:
 
 def exports(env: Mapping[str, str], name: str, session_id: str) -> dict[str, str]:
     """Return the variables that give a session's shell commands the session's agent."""
-    own = told(env, "") != name
+    own = stated_name(env, "") != name
     return {NAMES[0]: name, **({EXPORTED: session_id} if own and session_id else {})}
 
 

@@ -31,7 +31,7 @@ class Place(NamedTuple):
 def find(path: str) -> Place:
     """Return where the reservations around a path, which may not exist yet, are: those of its git checkout.
 
-    A project that `INTERLOCK_PROJECT` names and that is no folder raises `NoProject`.
+    A project that `INTERLOCK_PROJECT` names and that is not a folder raises `NoProject`.
     """
     root = find_root(_folder(os.path.realpath(path)))
     if os.environ.get(PROJECT):
@@ -45,7 +45,7 @@ def at(root: str) -> Place:
 
 
 def of_git(git_dir: str, root: str) -> Place:
-    """Return the project of a repository that git was told of by its folder, with the files in another one."""
+    """Return the project of a repository that was named to git by its folder, with the files in another one."""
     return _place(os.path.realpath(root), _shared(git_dir))
 
 
@@ -134,7 +134,7 @@ def nested(root: str, path: str) -> Place | None:
 def other_below(root: str, path: str) -> str:
     """Return the folder, relative to a project's root, of the other project that a path lies in; empty for none.
 
-    A linked worktree below its main one is no other project, and there is none in what `INTERLOCK_PROJECT` names.
+    A linked worktree below its main one is not another project, and there is none in what `INTERLOCK_PROJECT` names.
     """
     inner = None if os.environ.get(PROJECT) else nested(root, path)
     if inner is None or inner.common == _common(root):
@@ -145,8 +145,8 @@ def other_below(root: str, path: str) -> str:
 def main_root(root: str) -> str:
     """Return the folder whose configuration counts for a store: the main worktree of the repository.
 
-    A linked worktree is somebody's own, and its configuration would speak for everybody. A bare repository has no main
-    worktree: its own folder it is.
+    A linked worktree is somebody's own, and its configuration would apply to everybody. A bare repository has no main
+    worktree: its own folder counts.
     """
     common = _common(root)
     if not common:
@@ -210,7 +210,7 @@ def _upwards(folder: str) -> list[Place]:
 
 
 def _common(root: str) -> str:
-    """Return the shared git folder of a checkout's root, or nothing when the folder is no such root.
+    """Return the shared git folder of a checkout's root, or nothing when the folder is not such a root.
 
     `.git` is a folder, or a file that points to one: of a submodule, or of a linked worktree, whose folder has a file
     `commondir` that points on.

@@ -48,7 +48,7 @@ class Process(NamedTuple):
     """One process.
 
     Args:
-        started: What tells it from a later process of the same number.
+        started: When it started, which distinguishes it from a later process of the same number.
         ended: It waits for its parent to take note.
     """
 
@@ -72,7 +72,7 @@ def host() -> str:
 def client() -> tuple[int | None, str]:
     """Return the process that this one works for: pid and start mark, or (None, "") when there is none.
 
-    It is the nearest ancestor that is no shell, no program that only runs a command for another, no init, and none of
+    It is the nearest ancestor that is not a shell, a program that only runs a command for another, init, or one of
     our own programs. Only shells above: the highest of them, as in a container that runs a shell.
     """
     shell: Process | None = None
@@ -134,7 +134,7 @@ def _table() -> Mapping[int, Process]:
     """Return all processes as of the last second.
 
     `is_running` is asked inside transactions, where `ps` would hold everybody up for each agent. So that is at most one
-    `ps` a second; and who opens the store looks for its own client before, so that most often there is none at all.
+    `ps` a second; and opening the store looks for the own client first, so that most often there is none at all.
     """
     known = _tables[-1:]
     if not known or time.monotonic() - known[0][0] > _TABLE_SECONDS:
@@ -144,7 +144,7 @@ def _table() -> Mapping[int, Process]:
 
 
 def from_proc(pid: int) -> Process | None:
-    """Read `/proc/PID/stat`: the name stands in parentheses and may hold anything, parentheses included."""
+    """Read `/proc/PID/stat`: the name is in parentheses and may hold anything, parentheses included."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read(_MAX_CMDLINE).decode("utf-8", "replace")
@@ -157,7 +157,7 @@ def from_proc(pid: int) -> Process | None:
 
 @lru_cache(maxsize=1)
 def _boot() -> str:
-    """Return what tells this run of the machine from others, since start times count from its beginning."""
+    """Return the id of this boot of the machine, since start times count from its beginning."""
     try:
         with open("/proc/sys/kernel/random/boot_id", "rb") as file:
             return file.read(8).decode()

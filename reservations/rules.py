@@ -7,10 +7,10 @@ from interlock.core import text as core
 from interlock.core.finding import Finding
 from interlock.reservations.answers import Conflict, Refusal
 
-SOURCE: Final = "Interlock: no two agents edit one file at once, and each can tell what another does"
+SOURCE: Final = "Interlock: no two agents edit one file at once, and each can see what another does"
 
 MAX_SHOWN: Final = 120
-"""So many characters of what was found are shown."""
+"""At most this many characters of what was found are shown."""
 
 RULES: Final = {
     # -- patterns and arguments
@@ -18,18 +18,18 @@ RULES: Final = {
     "RSV102": "A pattern is well formed: brackets and braces are closed, no empty parts, no control characters.",
     "RSV103": "A pattern is small enough to be compared at once.",
     "RSV104": "A call names at least one pattern, and no more than a call may.",
-    "RSV105": "An argument has its type and lies in its bounds.",
-    "RSV106": "An idempotency key stands for one call with the same arguments.",
+    "RSV105": "An argument has its type and is within its bounds.",
+    "RSV106": "An idempotency key belongs to one call with the same arguments.",
     "RSV107": "An agent's name is 1 to 100 printable characters, and not `interlock`.",
     # -- leases
     "RSV201": "A pattern is granted only when no other agent holds, or waits in front for, what overlaps it.",
     "RSV202": "A reservation is released by its holder.",
     "RSV203": "A reservation id names a lease that has not ended.",
-    "RSV204": "Agents that wait for each other are told at once; the one that would close the circle is refused.",
+    "RSV204": "Agents that wait for each other are notified at once; the one that would close the circle is refused.",
     "RSV205": "An agent holds no more leases than it may.",
     "RSV206": "A guarded action needs a lease of its own that covers the path and has not ended.",
     "RSV207": "A command, a commit or the move of a branch leaves alone what other agents hold.",
-    "RSV208": "A commit has something of one's own to carry, and git can make it now.",
+    "RSV208": "A commit has changes of its agent to carry, and git can make it now.",
     "RSV209": "A commit that arrives changes nothing that another agent held when it was made.",
     "RSV210": "A commit of what an agent held is recorded by `interlock commit`.",
     "RSV211": "An agent reads a file again before it edits what changed while others held it.",
@@ -55,7 +55,7 @@ REMEDIES: Final = {
         "Patterns are compared with each other in every call. Use fewer braces and wildcards, or several patterns."
     ),
     "RSV104": (
-        "Name what you edit next; of more than a call takes, send a wider pattern such as `src/**`, or two calls."
+        "Name what you edit next; for more than one call takes, send a wider pattern such as `src/**`, or two calls."
     ),
     "RSV105": "Send what the tool's schema says; the message names the argument and its bounds.",
     "RSV106": "A repeated call gets the first answer again. Send the same arguments, or a new key for a new call.",
@@ -76,17 +76,17 @@ REMEDIES: Final = {
     ),
     "RSV209": "Somebody committed what another agent was editing. Have the holder commit it, or confirm it in review.",
     "RSV210": (
-        "Without the record nobody can tell whose work it is. Commit with `interlock commit`, or confirm it in review."
+        "Without the record nobody knows whose work it is. Commit with `interlock commit`, or confirm it in review."
     ),
     "RSV211": (
         "An edit made from the old text would undo theirs. Read the file again, then edit; it is reserved for you."
     ),
     "RSV212": "What is saved now could be lost. Wait some seconds, read the file again, then make the same edit.",
     "RSV213": (
-        "Who writes them moves everybody's work or leases. Use git's commands, such as `git config`, or ask a person."
+        "A change there affects everybody's work or leases. Use git's commands, such as `git config`, or ask a person."
     ),
     "RSV214": (
-        "A merge that took one side whole drops the other. Merge anew and keep both, or have the holder confirm it."
+        "A merge that took one side whole drops the other. Merge again and keep both, or have the holder confirm it."
     ),
     "RSV215": (
         "What is not spelled out could touch files of others. Write program and paths plainly, without "
@@ -96,11 +96,11 @@ REMEDIES: Final = {
     "RSV302": "Shorten it and point at a file; a typed body has just the fields that the message lists.",
     "RSV303": "Ask the holder, whom `my_reservations` and a refusal name; what nobody holds can be reserved at once.",
     "RSV304": "Use the `thread_id` that `request_release` returned, or that came with the request.",
-    "RSV305": "It was sent to somebody else, answered, or taken back. Answer the requests of your own inbox.",
-    "RSV306": "The requester plans with it. Send `eta_minutes`, a whole number from 1 on.",
+    "RSV305": "It was sent to somebody else, answered, or withdrawn. Answer the requests in your own inbox.",
+    "RSV306": "The requester plans with it. Send `eta_minutes`, a whole number of at least 1.",
     "RSV307": "Its holder asked for that. Wait, write to the holder, or ask a person.",
 }
-"""Code to how a breach comes about and what to do, for `interlock explain`."""
+"""Code to the cause of a breach and what to do, for `interlock explain`."""
 
 
 def refuse(
@@ -130,7 +130,7 @@ def refuse(
 
 
 def refused(problem: Finding, place: str) -> Refusal:
-    """Return the refusal of a text that is no pattern."""
+    """Return the refusal of a text that is not a pattern."""
     found, expected, fix = problem.found, problem.expected, problem.fix
     return refuse(problem.code, problem.message, place=place, found=found, expected=expected, fix=fix)
 

@@ -12,7 +12,7 @@ from interlock.reservations.messages import negotiation, response, sending
 from interlock.reservations.store.sqlite import SqliteStore
 
 LOOK_SECONDS: Final = 1.0
-"""So long an answer waits for a look into other worktrees: each costs some runs of git."""
+"""How long an answer waits for a look into other worktrees: each costs some runs of git."""
 
 
 class Reservations(Context):
@@ -33,7 +33,7 @@ class Reservations(Context):
     request_release = negotiation.request
     negotiate_release = negotiation.negotiate
     respond_to_release = response.respond
-    standing = status.standing
+    current_state = status.current_state
     join = status.join
     leave = status.leave
 

@@ -31,7 +31,7 @@ class Settings(NamedTuple):
     Args:
         ttl_minutes: How long a lease lives when the call does not say.
         max_ttl_minutes: How long a call may ask for.
-        dead_after_minutes: An agent that was not seen for so long is silent, and its leases may be taken over.
+        dead_after_minutes: An agent that was not seen for this long is silent, and its leases may be taken over.
         claim_minutes: How long a lease lives that was granted to a waiter without a call at that moment.
         linger_seconds: How long a call that gave up keeps its place in the wait queue.
         max_patterns: How many patterns one call may name.
@@ -87,7 +87,7 @@ def faults(table: Mapping[str, Any]) -> Iterator[Finding]:
         elif isinstance(value, dict):
             flat |= {f"{_TABLE}.{name}": limit for name, limit in cast("dict[str, Any]", value).items()}
         else:
-            yield _bad(f"reservations.{_TABLE}", "it is no table.", f"Write it as [reservations.{_TABLE}].")
+            yield _bad(f"reservations.{_TABLE}", "it is not a table.", f"Write it as [reservations.{_TABLE}].")
     for key, value in flat.items():
         if fault := _fault(key, value):
             yield fault
@@ -112,7 +112,7 @@ def _fault(key: str, value: object) -> Finding | None:
         return _unknown(key)
     if not isinstance(rule, _Number):
         wanted = " or ".join(f'"{word}"' for word in rule)
-        return None if value in rule else _bad(where, f"{said} is none of its values.", f"Write {wanted}.")
+        return None if value in rule else _bad(where, f"{said} is not one of its values.", f"Write {wanted}.")
     wanted = f"{'a whole number' if rule.whole else 'a number'} from {rule.least:g} to {rule.most:g}"
     wanted += f' or "{NEVER}"' if rule.may_be_never else ""
     if rule.may_be_never and value == NEVER:
@@ -136,7 +136,7 @@ def _unknown(key: str) -> Finding:
 
 
 def build(table: Mapping[str, Any]) -> Settings:
-    """Return the settings that a table says, or raise `SettingsError` for the first of its faults."""
+    """Return the settings in a table, or raise `SettingsError` for the first of its faults."""
     for fault in faults(table):
         raise SettingsError(f"{fault.field}: {fault.message}", fault.fix, fault.field)
     values: dict[str, Any] = {key: value for key, value in table.items() if key != _TABLE}
@@ -148,8 +148,8 @@ def build(table: Mapping[str, Any]) -> Settings:
 def read(root: str) -> Settings:
     """Return the settings of a project: `interlock.toml`, or `[tool.interlock]` of `pyproject.toml`.
 
-    One store has one set of rules: all worktrees of a repository go by the files of the main one (`place.main_root`). A
-    file that never says `reservations` is not parsed: it costs a hook nothing. One that cannot be read or is no TOML,
+    One store has one set of rules: all worktrees of a repository use the files of the main one (`place.main_root`). A
+    file that never says `reservations` is not parsed: it costs a hook nothing. One that cannot be read or is not TOML,
     or has a fault, raises `SettingsError`, and so do two with the table.
     """
     root = main_root(root)
@@ -189,10 +189,10 @@ def _table(root: str, name: str, above: tuple[str, ...]) -> Mapping[str, Any] | 
         raise SettingsError(f"{path}: it is not valid TOML: {error}.", "Correct it at the place named.") from error
     for key in (*above, "reservations"):
         if not isinstance(table, dict):
-            raise SettingsError(f"{path}: `{key}` is looked for in what is no table.", "Write a table there.", key)
+            raise SettingsError(f"{path}: `{key}` is looked for in what is not a table.", "Write a table there.", key)
         table = cast("dict[str, object]", table).get(key)
         if table is None:
             return None
     if not isinstance(table, dict):
-        raise SettingsError(f"{path}: reservations is no table.", "Write it as [reservations].", "reservations")
+        raise SettingsError(f"{path}: reservations is not a table.", "Write it as [reservations].", "reservations")
     return cast("dict[str, Any]", table)

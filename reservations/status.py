@@ -1,10 +1,10 @@
-"""Who is here and what stands: the agents, the picture that `interlock status` shows, joining and leaving."""
+"""The current state: the agents, what `interlock status` shows of the reservations, joining and leaving."""
 
 import math
 from collections import Counter
 from typing import Any, Final
 
-from interlock.reservations.answers import AgentsAnswer, StandingAnswer, iso
+from interlock.reservations.answers import AgentsAnswer, StatusAnswer, iso
 from interlock.reservations.leases import calls, liveness, wait_queue
 from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.leases.views import lease_info
@@ -12,10 +12,10 @@ from interlock.reservations.messages import escalation
 from interlock.reservations.store.records import Agent, Lease, Negotiation, Waiter, key_of
 
 LATELY_SECONDS: Final = 24 * 3600
-"""An agent without a lease is listed for so long after it was last seen."""
+"""How long an agent without a lease is listed after it was last seen."""
 
 MAX_ROWS: Final = 100
-"""So many leases, places in the queue and negotiations are shown."""
+"""At most this many leases, places in the queue and negotiations are shown."""
 DEFAULT_MINUTES: Final = 60.0
 MAX_MINUTES: Final = 7 * 24 * 60.0
 
@@ -43,32 +43,32 @@ def list_agents(ctx: Context) -> AgentsAnswer:
         return {"agents": rows}
 
 
-def standing(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> StandingAnswer:
+def current_state(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> StatusAnswer:
     """Return the leases, the queue, and the negotiations that are open or recent (Negotiation PRD F4).
 
     Leases come with the newest first, the queue in its order, of the negotiations the open ones first and the newest
-    first among each; of many, `MAX_ROWS` each, and `more` counts the others. Who looks is not registered by it.
+    first among each; of many, `MAX_ROWS` each, and `more` counts the others. Looking does not register an agent.
 
     Args:
-        since_minutes: How far back resolved negotiations are shown; what is no number counts as the default, NaN as 0.
+        since_minutes: How far back resolved negotiations are shown; other values count as the default, NaN as 0.
     """
     minutes = DEFAULT_MINUTES
     if isinstance(since_minutes, int | float) and not isinstance(since_minutes, bool):
         # `max` keeps its first argument before NaN, which so counts as 0.
         minutes = min(max(0.0, since_minutes), MAX_MINUTES)
     with calls.seen(ctx) as entry:
-        line = [waiter for waiter in entry.tx.waiters() if not waiter.granted]
+        queue = [waiter for waiter in entry.tx.waiters() if not waiter.granted]
         held = entry.tx.leases()[::-1]
         since = entry.now - minutes * 60
-        # What is open is shown however old it is; an older resolved one is none of the last minutes.
+        # What is open is shown however old it is; one that was resolved before is left out.
         recent = [row for row in entry.tx.negotiations_since(since) if (row.resolved_at or entry.now) >= since]
         recent.sort(key=lambda row: (row.resolved_at is not None, -row.created_at))
-        answer: StandingAnswer = {
+        answer: StatusAnswer = {
             "leases": [_lease(entry, lease) for lease in held[:MAX_ROWS]],
-            "waiters": [_waiter(entry, waiter, position) for position, waiter in enumerate(line[:MAX_ROWS], 1)],
+            "waiters": [_waiter(entry, waiter, position) for position, waiter in enumerate(queue[:MAX_ROWS], 1)],
             "negotiations": [_negotiation(entry, row) for row in recent[:MAX_ROWS]],
         }
-        counts = {"leases": len(held), "waiters": len(line), "negotiations": len(recent)}
+        counts = {"leases": len(held), "waiters": len(queue), "negotiations": len(recent)}
     more = {name: count - MAX_ROWS for name, count in counts.items() if count > MAX_ROWS}
     if more:
         answer["more"] = more
@@ -84,14 +84,14 @@ def join(ctx: Context) -> dict[str, Any]:
     with calls.entered(ctx) as entry:
         name = entry.agent.name
         asked = entry.tx.open_negotiations(holder=name)
-        line = list(enumerate(entry.tx.waiters(), 1))
+        queue = list(enumerate(entry.tx.waiters(), 1))
         return {
             "name": name,
             "kind": entry.agent.kind,
             "leases": [lease_info(lease, entry.now) for lease in entry.tx.leases_of(name)],
             "unread": entry.tx.unread_count(name),
             "requests": [_negotiation(entry, row) for row in asked],
-            "waiting_for": [_waiter(entry, row, place) for place, row in line if key_of(row.agent) == key_of(name)],
+            "waiting_for": [_waiter(entry, row, place) for place, row in queue if key_of(row.agent) == key_of(name)],
         }
 
 
@@ -116,7 +116,7 @@ def leave(ctx: Context) -> dict[str, Any]:
 
 
 def leave_queue(ctx: Context, text: str) -> bool:
-    """Take the caller out of the queue for a canonical pattern, its request with that; says whether it was there."""
+    """Take the caller out of the queue for a canonical pattern, with its request; return whether it was there."""
     with calls.entered(ctx) as entry:
         places = [row for row in wait_queue.places_of(entry, entry.agent.name) if text in row.patterns]
         for row in places:

@@ -14,8 +14,8 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 def is_ticket_file(root: str | os.PathLike[str], path: str) -> bool:
     """Return whether a path is an agent's copy of a ticket: `tickets/ticket.json`, or `tickets/RUN.json` of a run.
 
-    The file must hold a ticket, or be missing or empty: a file of the project with such a name is none. The root has a
-    folder in `.interlock/tickets` for each run.
+    The file must hold a ticket, or be missing or empty: a file of the project with such a name is not one. The root has
+    a folder in `.interlock/tickets` for each run.
     """
     folder, _, name = path.rpartition("/")
     if folder != _FOLDER or not name.endswith(_END):

@@ -1,4 +1,4 @@
-"""How long an answer may be: what does not fit is told in short and counted, and each list says how to get the rest.
+"""How long an answer may be: what does not fit is shortened and counted, and each list says how to get the rest.
 
 The entry points of agents bound what they answer; the command line and everything inside gets the whole.
 """
@@ -11,13 +11,13 @@ from interlock.reservations.answers import AgentsAnswer, LeaseInfo, MineAnswer
 from interlock.reservations.rules import shown
 
 MAX_ANSWER_BYTES: Final = 16 * 1024
-"""An answer is at most so long as JSON in UTF-8; a result carries it twice, as text and as structured content."""
+"""An answer is at most this long as JSON in UTF-8; a result carries it twice, as text and as structured content."""
 
 FULL: Final = 5
-"""Of a list that does not fit, so many rows come in full where there is a short form for the others."""
+"""Of a list that does not fit, this many rows come in full where there is a short form for the others."""
 
 _MOST: Final = 10**12
-"""A count or a cursor is no larger, so that its room can be kept before it is known."""
+"""A count or a cursor is no larger, so that its space can be reserved before it is known."""
 
 AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 
@@ -43,7 +43,7 @@ def _keys(*names: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
 
 
 _CONFLICTS: Final = "Ask check_conflicts about fewer or narrower patterns."
-_STANDING: Final = "Ask check_conflicts about what you need; `interlock status` shows more."
+_STATUS: Final = "Ask check_conflicts about what you need; `interlock status` shows more."
 _LISTS: Final = {
     "errors": _List("Send fewer at once to see each in full; check_conflicts reserves nothing.", _refusal),
     "conflicts": _List(_CONFLICTS, _conflict),
@@ -53,11 +53,11 @@ _LISTS: Final = {
     "released": _List("What my_reservations no longer lists is released."),
     "other_holders": _List("Ask check_conflicts about the file."),
     "deadlock": _List("Release what you hold (my_reservations): that ends the circle."),
-    "leases": _List(_STANDING, _keys("pattern", "holder")),
-    "waiters": _List(_STANDING, _keys("position", "agent")),
-    "negotiations": _List(_STANDING, _keys("thread_id", "requester", "holder", "state")),
+    "leases": _List(_STATUS, _keys("pattern", "holder")),
+    "waiters": _List(_STATUS, _keys("position", "agent")),
+    "negotiations": _List(_STATUS, _keys("thread_id", "requester", "holder", "state")),
 }
-"""The lists that can be long, in the order in which they are given room. `fetch_inbox` has a bound of its own."""
+"""The lists that can be long, in the order in which they are given space. `fetch_inbox` has a bound of its own."""
 
 
 def bounded(answer: AnswerT) -> AnswerT:
@@ -77,7 +77,7 @@ def page_of_leases(answer: MineAnswer, cursor: int | None) -> MineAnswer:
 
 
 def page_of_agents(answer: AgentsAnswer, cursor: int | None) -> AgentsAnswer:
-    """Return the agents after so many, the one seen last first; who calls between two pages moves to the front."""
+    """Return the agents after `cursor` others, the one seen last first; who calls between two pages moves up."""
     begin = max(0, cursor or 0)
     return _page({"agents": answer["agents"][begin:]}, "agents", "list_agents", lambda shown: begin + len(shown))
 
@@ -92,10 +92,10 @@ def _token(row: LeaseInfo) -> int:
 
 
 def _page(answer: AnswerT, name: str, tool: str, cursor_of: Callable[[list[Any]], int]) -> AnswerT:
-    told = _fitted(answer, {name: _List(f"Call {tool} with cursor {_MOST}.")})
-    if (rest := told.get("rest")) is not None:
-        rest[name]["how"] = f"Call {tool} with cursor {cursor_of(told[name])}."
-    return told
+    fitted = _fitted(answer, {name: _List(f"Call {tool} with cursor {_MOST}.")})
+    if (rest := fitted.get("rest")) is not None:
+        rest[name]["how"] = f"Call {tool} with cursor {cursor_of(fitted[name])}."
+    return fitted
 
 
 def _fitted(answer: AnswerT, lists: Mapping[str, _List]) -> AnswerT:
@@ -105,35 +105,35 @@ def _fitted(answer: AnswerT, lists: Mapping[str, _List]) -> AnswerT:
     if not before and size(answer) <= MAX_ANSWER_BYTES:
         return answer
     rows: dict[str, list[Any]] = {name: answer[name] for name in lists if name in answer}
-    told: dict[str, Any] = {name: value for name, value in answer.items() if name != "more"}
-    told["rest"] = {name: {"more": before[name], "how": lists[name].how} for name in before}
-    if size(told) <= MAX_ANSWER_BYTES:
-        return cast("AnswerT", told)
-    told |= {name: [] for name in rows}
-    told["rest"] = {name: {"more": _MOST, "brief": [], "how": lists[name].how} for name in rows}
-    if size(told) > MAX_ANSWER_BYTES:
-        told = _cut(told)
-    room = MAX_ANSWER_BYTES - size(told)
+    fitted: dict[str, Any] = {name: value for name, value in answer.items() if name != "more"}
+    fitted["rest"] = {name: {"more": before[name], "how": lists[name].how} for name in before}
+    if size(fitted) <= MAX_ANSWER_BYTES:
+        return cast("AnswerT", fitted)
+    fitted |= {name: [] for name in rows}
+    fitted["rest"] = {name: {"more": _MOST, "brief": [], "how": lists[name].how} for name in rows}
+    if size(fitted) > MAX_ANSWER_BYTES:
+        fitted = _cut(fitted)
+    space = MAX_ANSWER_BYTES - size(fitted)
     for name, part in rows.items():
-        told[name], room = _first(part if lists[name].brief is None else part[:FULL], room)
+        fitted[name], space = _first(part if lists[name].brief is None else part[:FULL], space)
     rest: dict[str, Any] = {}
     for name, part in rows.items():
-        others = part[len(told[name]) :]
+        others = part[len(fitted[name]) :]
         if more := len(others) + before.get(name, 0):
             rest[name] = {"more": more}
             if (brief := lists[name].brief) is not None:
-                rest[name]["brief"], room = _first([brief(row) for row in others], room)
+                rest[name]["brief"], space = _first([brief(row) for row in others], space)
             rest[name]["how"] = lists[name].how
-    return cast("AnswerT", told | {"rest": rest})
+    return cast("AnswerT", fitted | {"rest": rest})
 
 
-def _first(rows: list[Any], room: int) -> tuple[list[Any], int]:
+def _first(rows: list[Any], space: int) -> tuple[list[Any], int]:
     for at, row in enumerate(rows):
         needed = size(row) + 1
-        if needed > room:
-            return rows[:at], room
-        room -= needed
-    return rows, room
+        if needed > space:
+            return rows[:at], space
+        space -= needed
+    return rows, space
 
 
 def _cut(value: Any) -> Any:

@@ -1,10 +1,10 @@
-"""One of the five: a process with its own MCP client and server that sweeps all repositories through the guarded doors.
+"""One of the five: a process with its own MCP client and server that edits in all repositories under the guards.
 
     python -m benchmarks.five.agent PART.json
 
 It keeps the reservations of its last repositories until somebody asks for them, as real agents do, answers requests
 between two steps of its own work, and writes what it did into a log of its own. It meets the stage manager over
-standard output and input: one JSON line for where it stands, one line to go on.
+standard output and input: one JSON line for its state, one line to go on.
 """
 
 import json
@@ -22,15 +22,15 @@ from benchmarks.five.checkout import Checkout, Layout, environment
 from interlock.reservations import Caller, NotCoveredError, Reservations, guarded, open_reservations, process
 
 WAIT_SECONDS: Final = 2.0
-"""So long one call waits; between two, the agent answers what others ask of it."""
+"""How long one call waits; between two, the agent answers what others ask of it."""
 PAUSE_SECONDS: Final = 0.05
 """How often an agent looks that has nothing to do but wait."""
 GIVE_UP_SECONDS: Final = 90.0
-"""After so long a conflict counts as one without an end."""
+"""After this time a conflict counts as one without an end."""
 LATE_SECONDS: Final = 1.5
-"""A late holder defers, and releases so much later."""
+"""A late holder defers, and releases this much later."""
 KEPT: Final = 6
-"""So many finished repositories stay reserved."""
+"""How many finished repositories stay reserved."""
 SHORT_TTL_MINUTES: Final = 1.5 / 60
 """The lease of the agent that is stopped."""
 HOLD_SECONDS: Final = 60.0
@@ -144,7 +144,7 @@ class Agent:
     # -- reservations ----------------------------------------------------------------------------------------------
 
     async def acquire(self, here: str, ttl_minutes: float | None = None) -> Grant | None:
-        """Reserve the files of a repository; whoever is in the way is waited for in the line or asked."""
+        """Reserve the files of a repository; whoever is in the way is waited for in the queue or asked."""
         start = time.monotonic()
         wanted = {"patterns": self.checkout.paths(here), "reason": f"sweep of {here}", "ttl_minutes": ttl_minutes}
         asks, how, conflict = self.rng.random() < 0.5, "at once", False
@@ -232,13 +232,13 @@ class Agent:
         self.note("responded", thread=thread, action=action, status=answer["status"], late=late)
 
     async def drop_claims(self) -> None:
-        """Give back what the line brought after it had come another way."""
+        """Give back what the queue brought after it had come another way."""
         held = (await self.call("my_reservations"))["reservations"]
         ids = [row["reservation_id"] for row in held if row["claim"] and not row["pattern"].startswith(self.current)]
         if ids and self.current:
             await self.call("release_files", reservation_ids=ids)
 
-    # -- the guarded doors -----------------------------------------------------------------------------------------
+    # -- the guarded entry points ----------------------------------------------------------------------------------
 
     async def edit(self, here: str, path: str, grant: Grant) -> None:
         """Add a line to a file as an editing tool does: the hook is asked, the file is read, and written as a whole."""
@@ -255,7 +255,7 @@ class Agent:
         file.write_text(f"{before}{line}\n")
         self.note("wrote", path=path, line=line)
 
-    async def hook(self, path: str, *, told: bool = False) -> bool:
+    async def hook(self, path: str, *, is_retry: bool = False) -> bool:
         """Run `interlock hook pre-edit` as a client does; False when it refused."""
         event = {
             "session_id": self.part.name,
@@ -269,10 +269,10 @@ class Agent:
         )
         if done.returncode == 2 and b"RSV201" in done.stderr:
             return False
-        if done.returncode == 2 and b"RSV211" in done.stderr and not told:
+        if done.returncode == 2 and b"RSV211" in done.stderr and not is_retry:
             # Others wrote it since this agent held it last. It reads the file anew before every edit.
-            self.note("told to read again", path=path)
-            return await self.hook(path, told=True)
+            self.note("asked to read again", path=path)
+            return await self.hook(path, is_retry=True)
         assert done.returncode == 0, done.stderr.decode()
         return True
 
@@ -300,8 +300,8 @@ class Agent:
         path = self.checkout.paths(here)[0]
         stale = (self.checkout.root / path).read_text() + f"{self.part.name} {here} stale\n"
         await self.meet("about to write")
-        self.note("stale write", door="hook", accepted=await self.hook(path))
-        for door, seconds in (("guard", None), ("commit", HOLD_SECONDS)):
+        self.note("stale write", via="hook", accepted=await self.hook(path))
+        for via, seconds in (("guard", None), ("commit", HOLD_SECONDS)):
             accepted = False
             try:
                 with guarded(self.calls, [path], hold_seconds=seconds) as guard:
@@ -309,12 +309,12 @@ class Agent:
                         (self.checkout.root / path).write_text(stale)
                         accepted = True
             except NotCoveredError as refused:
-                self.note("stale write refused", door=door, codes=[row["code"] for row in refused.errors])
-            self.note("stale write", door=door, accepted=accepted)
+                self.note("stale write refused", via=via, codes=[row["code"] for row in refused.errors])
+            self.note("stale write", via=via, accepted=accepted)
         if self.part.layout == "folders":
             command = [INTERLOCK, "commit", "-m", "stale", here]
             done = await anyio.run_process(command, cwd=self.part.root, check=False)
-            self.note("stale write", door="interlock commit", accepted=done.returncode == 0)
+            self.note("stale write", via="interlock commit", accepted=done.returncode == 0)
         await self.meet("tried")
 
     # -- the stage -------------------------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ class Agent:
         return result.structured_content
 
     async def meet(self, where: str) -> None:
-        """Tell the stage manager where this agent stands, and wait until it may go on."""
+        """Report the state of this agent to the stage manager, and wait until it may go on."""
         print(json.dumps({"agent": self.part.name, "at": where}), flush=True)
         await anyio.to_thread.run_sync(sys.stdin.readline)
 

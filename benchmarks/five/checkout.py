@@ -68,7 +68,7 @@ class Checkout:
             git(top, "commit", "-qm", "start")
 
     def lines(self) -> dict[str, list[str]]:
-        """Return the lines of each file as they stand in the working tree, the heading left out."""
+        """Return the lines of each file as they are in the working tree, the heading left out."""
         paths = [path for name in self.names for path in self.paths(name)]
         return {path: (self.root / path).read_text().splitlines()[1:] for path in paths}
 

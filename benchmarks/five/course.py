@@ -22,7 +22,7 @@ LIMIT_SECONDS: Final = 900.0
 
 Process: TypeAlias = "subprocess.Popen[str]"
 Heard: TypeAlias = tuple[str, str]
-"""Who, and where it stands."""
+"""An agent, and the state that it reports."""
 
 
 class Failed(Exception):  # noqa: N818 - named by what is the case
@@ -131,7 +131,7 @@ def _listen(name: str, process: Process, heard: Queue[Heard]) -> None:
 
 
 class _Stage:
-    """Who stands where, and what happens then.
+    """The state of each agent, and what happens then.
 
     Args:
         cast: The parts by name.

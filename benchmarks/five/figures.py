@@ -11,7 +11,7 @@ from interlock.journal import Journal
 from interlock.reservations import SqliteStore, place
 
 FIELD_STUDY: Final = {"requests": 9, "answered": 3, "resolved": 0}
-"""Five agents, one checkout, 56 repositories, before there was this room."""
+"""Five agents, one checkout, 56 repositories, before there was this package."""
 
 
 def figures(course: Course) -> dict[str, Any]:

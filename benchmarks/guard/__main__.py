@@ -3,7 +3,7 @@
 `honest.txt` is judged while another agent holds unrelated files; `bypasses.txt` while it holds what each line destroys.
 Both lists were written before the first measurement; `more_honest.txt` and `more_bypasses.txt` belong to faults that
 were found and repaired later, and are counted on their own. `--run` also runs each bypass that passes, in a copy of the
-repository, and says whether the held files are still what they were. `--other FOLDER` judges the same lines with
+repository, and reports whether the held files are still what they were. `--other FOLDER` judges the same lines with
 another checkout of Interlock, such as an older one. An exception of the guard is a crash: a bypass that crashes
 counts as one that passes, an honest line that crashes as one that is refused.
 """

@@ -267,7 +267,7 @@ def _eta(answer: Mapping[str, Any]) -> str:
 
 def _show_place(mine: Reservations, name: str, answer: NegotiateAnswer, held: Conflict, way: Way) -> None:
     """Print the place in the wait queue, and what to do where the holder keeps it whatever is asked."""
-    standing = mine.standing(0)
+    standing = mine.current_state(0)
     for place in places_for(mine, standing["waiters"], name):
         text = f"you wait in the queue, place {place}: it is yours when it is free"
         click.echo(f"  {text}; `interlock release {shlex.quote(way[0] + name)}{way[1]}` leaves the queue", err=True)

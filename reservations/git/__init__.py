@@ -1,3 +1,3 @@
-"""What git is asked and told: changed paths, commits, and whose they are."""
+"""What git is asked and made to do: changed paths, commits, and whose they are."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Whose change a change on the disk is, as far as leases, hooks and recorded commits tell."""
+"""The author of each change on the disk, as far as leases, hooks and recorded commits show."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -8,14 +8,14 @@ from typing import Final, TypeAlias
 from interlock.reservations import identity, place
 from interlock.reservations.git import checkouts, commands
 from interlock.reservations.git.journal_check import leases_by_path, read_history
-from interlock.reservations.leases.marks import GRAIN_SECONDS, edited_at, time_of
+from interlock.reservations.leases.hook_state import GRAIN_SECONDS, edited_at, time_of
 from interlock.reservations.rules import shown
 from interlock.reservations.store.history import Held, History
 from interlock.reservations.store.records import key_of
 from interlock.reservations.store.sqlite import SqliteStore
 
 EDIT_SECONDS: Final = 120.0
-"""So long after the hook an edit may still be written: clients ask a person in between."""
+"""How long after the hook an edit may still be written: clients ask a person in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ AuthorsOf: TypeAlias = Callable[[Sequence[str]], Authors]
 
 
 def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: float) -> Authors:
-    """Say whose changes these are, of those that were made since a time; the paths are relative to the folder `start`.
+    """Return whose changes these are, among those made since a time; the paths are relative to the folder `start`.
 
     A file is the agent's own where the hook let it edit the file, and the file was last written right after that,
     before another agent had it. What is left is another agent's who holds it, held it alone at any moment since, or
@@ -112,5 +112,5 @@ def _others(
     for path, held in leases:
         if held.exclusive is not False and held.until >= int(since) and key_of(held.agent) not in own:
             found[path] = f"held by {shown(held.agent)}"
-            theirs.update({path} if held.stood(int(written[path])) else ())
+            theirs.update({path} if held.held_during(int(written[path])) else ())
     return found, theirs

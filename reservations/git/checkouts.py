@@ -1,4 +1,4 @@
-"""The checkouts that share a store, the journals that stand in them, and whether work in them is not committed.
+"""The checkouts that share a store, the journals in them, and whether work in them is not committed.
 
 `commands.dirty` looks into one checkout. An agent may have its changes in another worktree, or in a submodule, of which
 git says no more than that it has changed. What is not known counts as unsaved.
@@ -35,7 +35,7 @@ def journals_of(roots: Iterable[str]) -> list[str]:
     return [path for path in paths if os.path.exists(path)]
 
 
-def told(journals: Iterable[str]) -> Iterator["Entry"]:
+def read_journals(journals: Iterable[str]) -> Iterator["Entry"]:
     """Yield what some journals hold of the run `reservations`, each line checked."""
     from interlock.journal import Journal  # noqa: PLC0415 - slow to load, and git alone may be wanted
 
@@ -44,11 +44,11 @@ def told(journals: Iterable[str]) -> Iterator["Entry"]:
 
 
 def unsaved(root: str, patterns: Sequence[str], seconds: float | None = None) -> dict[str, bool | None]:
-    """Say which patterns cover uncommitted changes in a checkout of the project; None where that cannot be known.
+    """Return whether each pattern covers uncommitted changes in a checkout of the project; None if not known.
 
     Args:
         root: A checkout, which is looked into first; patterns count from it, and alike from every other one.
-        seconds: After so many no further checkout is looked into, and what was not found by then is not known.
+        seconds: After this time no further checkout is looked into, and what was not found by then is not known.
     """
     begun = time.monotonic()
     answer: dict[str, bool | None] = dict.fromkeys(patterns, False)
@@ -65,7 +65,7 @@ def unsaved(root: str, patterns: Sequence[str], seconds: float | None = None) ->
 
 
 def _in_checkout(tree: str, patterns: Sequence[str], seconds: float | None) -> dict[str, bool | None]:
-    """Say which patterns cover uncommitted changes in a checkout, and in the repositories inside it."""
+    """Return whether each pattern covers uncommitted changes in a checkout and in the repositories inside it."""
     read = {text: pattern for text in patterns if isinstance(pattern := canonical(text), Pattern)}
     inner = {text: found for text, pattern in read.items() if (found := place.nested(tree, pattern.prefix))}
     seen = commands.dirty(tree, patterns)

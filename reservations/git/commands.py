@@ -84,7 +84,7 @@ def changed(root: str, prefixes: Iterable[str] = (), *, in_hook: bool = False) -
 
 
 def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
-    """Say which patterns cover files with uncommitted changes; None where git cannot tell, as outside a repository.
+    """Return whether each pattern covers uncommitted changes; None where git does not know, as outside a repository.
 
     A root below the top of its repository is understood: paths are counted from the root.
     """
@@ -127,7 +127,7 @@ def staged_paths(root: str, *, in_hook: bool = False) -> list[str]:
 
 
 def commit_of(root: str, name: str, *, in_hook: bool = False) -> str | None:
-    """Return the id of the commit that a name stands for; None without one."""
+    """Return the id of the commit that a name resolves to; None without one."""
     if name.startswith("-"):
         return None
     output = answer(root, ["rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], in_hook=in_hook)
@@ -135,7 +135,7 @@ def commit_of(root: str, name: str, *, in_hook: bool = False) -> str | None:
 
 
 def between(root: str, old: str | None, new: str, *, in_hook: bool = False) -> list[str]:
-    """Return the paths that differ between two commits or trees; an `old` of None stands for no files at all."""
+    """Return the paths that differ between two commits or trees; an `old` of None means no files at all."""
     first = old or empty_tree(root, in_hook=in_hook)
     return names(ask(root, ["diff-tree", "-r", "-z", "--name-only", "--no-renames", first, new], in_hook=in_hook))
 

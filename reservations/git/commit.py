@@ -1,4 +1,4 @@
-"""`interlock commit`: exactly one's own paths, whatever others have staged or changed in the same checkout.
+"""`interlock commit`: exactly the agent's own paths, whatever others have staged or changed in the same checkout.
 
 Git itself makes the partial commit (`git commit --only`): the index keeps everybody else's entries as they were, the
 user's hooks run, and a commit that fails leaves the index as it was found.
@@ -16,7 +16,7 @@ from interlock.reservations.git import overwritten as disturbed
 from interlock.reservations.git.commit_lock import HOLD_SECONDS, alone, announce
 from interlock.reservations.git.foreign_leases import foreign, touched
 from interlock.reservations.git.hook_scripts import KEPT_SUFFIX, MARK
-from interlock.reservations.git.left_out import EXPECTED, MAX_LEFT, Left, Owned, nothing, whose
+from interlock.reservations.git.uncommitted import EXPECTED, MAX_LEFT, Left, Owned, nothing, whose
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.fencing import NotCoveredError, guarded
 from interlock.reservations.leases.runtime import Context
@@ -24,7 +24,7 @@ from interlock.reservations.patterns import matches
 from interlock.reservations.rules import refuse, shown
 
 OWN_FOLDER: Final = "artifacts/interlock"
-"""Where Interlock writes by itself: committed when it is named, and nobody's change else."""
+"""Where Interlock writes by itself: committed when it is named, and otherwise nobody's change."""
 MAX_EVENT_PATHS: Final = 50
 
 _HOOKS: Final = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
@@ -37,7 +37,7 @@ _UNDERWAY: Final = {
 
 
 class CommitAnswer(TypedDict):
-    """The answer of a commit: `commit` is null when none was made; with errors beside it, it stands all the same.
+    """The answer of a commit: `commit` is null when none was made; with errors beside it, it was made all the same.
 
     `left` are the changed paths that stay as they are, those that nobody holds first: of `left_count` at most
     `MAX_LEFT`; `said` is what git or a hook printed; `disturbed` are files of others that a hook has written or set
@@ -81,7 +81,7 @@ def commit(
         fix = "Run it in a git checkout; `git init` makes one."
         if os.environ.get(PROJECT):
             fix = (
-                f"What {PROJECT} names is no git checkout: commit in the repository itself with "
+                f"What {PROJECT} names is not a git checkout: commit in the repository itself with "
                 "`git commit -m MESSAGE -- PATHS`, which its hooks judge by the same leases."
             )
         return _refused("There is no git checkout with its top here.", ctx.caller.root, fix)
@@ -109,7 +109,7 @@ def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release:
     covered = {path for path in changed if any(matches(lease["pattern"], path) for lease in own)}
     wanted, missing = (sorted(covered), []) if not paths else _named(ctx.caller.root, changed, paths)
     if missing:
-        text = f"{shown(missing[0])} is no file here, and git knows none."
+        text = f"{shown(missing[0])} is not a file here, nor known to git."
         return _refused(text, missing[0], "Correct the path.")
     if not wanted:
         rows = whose(ctx, changed, covered)
@@ -137,12 +137,12 @@ def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release:
                        if any(matches(row["pattern"], path) for path in wanted)}  # fmt: skip
         still = ctx.runtime.dirty(ctx.caller.root, tuple(touched_ids.values()))
         clean = [key for key, pattern in touched_ids.items() if still[pattern] is False]
-        answer["released"] = calls.release(ctx, clean, tell=False)["released"] if clean else []
+        answer["released"] = calls.release(ctx, clean, report_unsaved=False)["released"] if clean else []
     return answer
 
 
 def _made(ctx: Context, message: str | None, paths: list[str], changed: Mapping[str, str]) -> CommitAnswer:
-    """Let git make the commit, take it back if a hook swept in what others hold, and see what became of their files."""
+    """Let git make the commit, undo it if a hook added what others hold, and see what became of their files."""
     before = disturbed.stamps(ctx.caller.root, touched(foreign(ctx), changed))
     made = partial_commit.make(ctx, message, paths, [path for path in paths if changed[path] == "??"])
     answer = _judged(ctx, made, paths)
@@ -153,7 +153,7 @@ def _made(ctx: Context, message: str | None, paths: list[str], changed: Mapping[
     return answer
 
 
-def _judged(ctx: Context, made: partial_commit.Made, paths: Sequence[str]) -> CommitAnswer:
+def _judged(ctx: Context, made: partial_commit.PartialCommit, paths: Sequence[str]) -> CommitAnswer:
     if made.commit is None:
         lines = made.said.splitlines() or ["no message"]
         text = "Git or one of your hooks refused the commit; nothing was committed."
@@ -167,7 +167,7 @@ def _judged(ctx: Context, made: partial_commit.Made, paths: Sequence[str]) -> Co
     if partial_commit.undo(ctx.caller.root, made):
         return _refused(f"{text}; the commit was undone.", path, f"{fix} of the commit.")
     refusal = _refused(
-        f"{text}; the commit stands, for it could not be undone.", path,
+        f"{text}; the commit could not be undone.", path,
         f"{fix} of the commit, show {shown(holder)} `git show {made.commit}`, and revert it unless that agent agrees.",
     )  # fmt: skip
     answer["errors"] = refusal["errors"]

@@ -1,4 +1,4 @@
-"""Commits against the leases that the journal tells of: what `interlock verify --commits` says.
+"""Commits checked against the leases that the journal records: what `interlock verify --commits` says.
 
 Hooks can be bypassed; a commit that arrives cannot hide what it changes and when it says it was made.
 """
@@ -15,18 +15,18 @@ from interlock.reservations.git.commit_range import Commit, CommitsUnreadError, 
 from interlock.reservations.git.journal_check import leases_by_path, read_history
 from interlock.reservations.git.merges import Discarded, discarded
 from interlock.reservations.rules import RULES, shown
-from interlock.reservations.store.history import Held, History, Made
+from interlock.reservations.store.history import Held, History, RecordedCommit
 from interlock.reservations.store.records import key_of
 
 Verdict: TypeAlias = Literal["proven", "free", "incomplete", "unproven", "refused"]
 """Of a commit. `proven`: made by `interlock commit`, and it leaves alone what others held; `free`: nobody held what it
 changes; `incomplete`: nobody is known to have, but events from then are missing; `unproven`: one agent held some of it,
-and who made the commit is not known; `refused`: it changes what somebody else held than whoever made it."""
+and who made the commit is not known; `refused`: it changes what another agent held than the one that made it."""
 
 _BAD: Final[tuple[Literal["refused", "unproven", "incomplete"], ...]] = ("refused", "unproven", "incomplete")
 """The verdicts that are not good, the worst first."""
 SHORT_ID_CHARS: Final = 12
-"""So many digits of a commit's id are shown to people."""
+"""How many digits of a commit's id are shown to people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Breach:
 
     Args:
         finding: `RSV209`: held by somebody else than the maker; `RSV210`: the maker is not known; `RSV214`: a merge
-            that throws away what the holder committed. Its `path` is the path.
+            that discards what the holder committed. Its `path` is the path.
         at: When it was made: as the journal has it, else as the commit says.
-        maker: Whose `interlock commit` it was; None when it was none.
+        maker: Whose `interlock commit` it was; None when it was not one.
     """
 
     finding: Finding
@@ -79,7 +79,7 @@ class Report:
 
     Args:
         verdicts: Commit to verdict, the newest first.
-        missing: Store to the numbers of events that stand in no journal here: a commit from then is `incomplete`.
+        missing: Store to the numbers of events that are in no journal here: a commit from then is `incomplete`.
         later: How many commits are younger than the last event: what was reserved after it is not known.
     """
 
@@ -131,14 +131,14 @@ class Report:
 
 
 def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Report:
-    """Hold each commit of a range against the leases that stood when it was made; nothing is written.
+    """Check each commit of a range against the leases that were held when it was made; nothing is written.
 
     Args:
         wanted: The range as `git rev-list` reads it, such as `origin/main..HEAD`; one name is all that led to it.
         journals: What to read besides the journals of the project's checkouts.
 
     Raises:
-        CommitsUnreadError: The range names no commits, the clone is shallow, or no journal tells of reservations.
+        CommitsUnreadError: The range names no commits, the clone is shallow, or no journal records reservations.
         JournalDamaged: A journal is not what was written to it.
         ReservationError: Git, the journal or the store cannot be read.
     """
@@ -149,11 +149,11 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
     history = read_history(found.store_path, roots, read)
     if history.last_at is None:
         raise CommitsUnreadError(
-            f"no journal here tells of reservations; read: {', '.join(read) or 'none'}",
+            f"no journal here records reservations; read: {', '.join(read) or 'none'}",
             "Check where the agents work, or keep artifacts/interlock/events.jsonl with the commits; `--journal FILE` "
             "reads another one.",
         )
-    # A lease that was granted in a gap may have stood for as long as one may.
+    # A lease that was granted in a gap may have been held for as long as one may.
     judge = Judge(history, settings.read(found.root).max_ttl_minutes * 60)
     judged = [(commit, _with_merge(commit, judge.of(commit), judge, start, found.root)) for commit in commits]
     return Report(
@@ -168,7 +168,7 @@ def check_commits(start: str, wanted: str, journals: Sequence[str] = ()) -> Repo
 def _with_merge(
     commit: Commit, judged: tuple[Verdict, list[Breach]], judge: "Judge", start: str, root: str
 ) -> tuple[Verdict, list[Breach]]:
-    """Return the verdict on a commit with what it throws away where it is a merge; the worse of both counts."""
+    """Return the verdict on a commit with what it discards where it is a merge; the worse of both counts."""
     if len(commit.parents) < 2:
         return judged
     verdict, findings = judged
@@ -187,7 +187,7 @@ def _thrown_away(commit: Commit, row: Discarded, held: Held) -> Breach:
         "RSV214", row.path,
         f"a merge at {iso(commit.at)} that keeps {how} of what {holder} committed there in {source}",
         f"a merge that keeps the lines of {source}, or one that {holder} made by `interlock commit`",
-        f"Compare `git diff {source} {short} -- '{shown(row.path)}'`. Merge anew and keep both sides. If it is "
+        f"Compare `git diff {source} {short} -- '{shown(row.path)}'`. Merge again and keep both sides. If it is "
         f"right as it is, {holder} says so in review{'' if row.whole else ', or pass --allow-unproven'}.",
     )  # fmt: skip
     return Breach(found, commit.id, commit.at, commit.committer, None, held)
@@ -198,7 +198,7 @@ def _about(code: str, path: str, found: str, expected: str, fix: str) -> Finding
 
 
 class Judge:
-    """Judges commits by one history; a lease of which nothing is known may have stood for `longest` seconds."""
+    """Judges commits by one history; a lease of which nothing is known may have been held for `longest` seconds."""
 
     def __init__(self, history: History, longest: float = 0.0) -> None:
         self.made = history.made
@@ -211,7 +211,7 @@ class Judge:
         return made is not None and key_of(made.agent) == key_of(agent)
 
     def held_for(self, row: Discarded) -> Held | None:
-        """Return the lease under which the commit was recorded whose work a merge throws away, if there was one."""
+        """Return the lease under which the commit was recorded whose work a merge discards, if there was one."""
         made = self.made[row.source]
         for held in self._leases.covering(row.path):
             in_order = held.granted < made.number and (held.ended is None or held.ended > made.number)
@@ -220,19 +220,19 @@ class Judge:
         return None
 
     def of(self, commit: Commit) -> tuple[Verdict, list[Breach]]:
-        """Say what the history makes of a commit.
+        """Return the verdict of the history on a commit, with its breaches.
 
-        One that `interlock commit` made is judged by the leases that stood when that was recorded, whatever time it
+        One that `interlock commit` made is judged by the leases that were held when that was recorded, whatever time it
         bears. Of any other, the committer's time is all there is; a lease that began or ended in that second does not
         count, for which came first is not known.
         """
         made = self.made.get(commit.id)
         covered = [(path, held) for path in commit.paths for held in self._leases.covering(path)]
         if made is None:
-            hits = [(path, held) for path, held in covered if held.stood(commit.at)]
+            hits = [(path, held) for path, held in covered if held.held_during(commit.at)]
         else:
             mine = key_of(made.agent)
-            hits = [(path, held) for path, held in covered if held.stood_at(made) and key_of(held.agent) != mine]
+            hits = [(path, held) for path, held in covered if held.held_at(made) and key_of(held.agent) != mine]
         if not hits:
             is_blind = made is None and any(begin <= commit.at <= end for begin, end in self._blind)
             return "incomplete" if is_blind else "free" if made is None else "proven", []
@@ -244,7 +244,7 @@ class Judge:
 
 
 def _finding(
-    commit: Commit, path: str, held: Held, made: Made | None, holders: Sequence[str], *, certain: bool
+    commit: Commit, path: str, held: Held, made: RecordedCommit | None, holders: Sequence[str], *, certain: bool
 ) -> Breach:
     short, holder = commit.id[:SHORT_ID_CHARS], shown(held.agent)
     seen = f"`git show {short} -- '{shown(path)}'`"
@@ -253,7 +253,7 @@ def _finding(
     if not certain:
         found = f"a commit at {when} that no `interlock commit` made"
         fix = (
-            f"See {seen}. Whoever holds files commits them with `interlock commit`, which is recorded: make it anew "
+            f"See {seen}. Whoever holds files commits them with `interlock commit`, which is recorded: make it again "
             "so. If you know that the holder made it, pass --allow-unproven."
         )
     else:

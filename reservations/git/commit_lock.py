@@ -15,12 +15,12 @@ from interlock.reservations.leases.runtime import Runtime
 from interlock.reservations.place import Place
 
 LOCK_SECONDS: Final = 30.0
-"""So long a commit waits for the commit of another agent in the same checkout, or for git's index."""
+"""How long a commit waits for the commit of another agent in the same checkout, or for git's index."""
 HOLD_SECONDS: Final = 900.0
-"""So long the leases are kept while git and the user's hooks work; git is stopped after that."""
+"""How long the leases are kept while git and the user's hooks work; git is stopped after that."""
 PAUSE_SECONDS: Final = 0.05
 PATIENCE_SECONDS: Final = 5.0
-"""So long an edit waits for a commit; clients give up on a hook after half a minute."""
+"""How long an edit waits for a commit; clients give up on a hook after half a minute."""
 _MAX_BYTES: Final = 8192
 
 

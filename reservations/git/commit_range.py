@@ -14,7 +14,7 @@ from interlock.reservations.rules import shown
 
 
 class CommitsUnreadError(ReservationError):
-    """The commits, or what is told about leases, are not there to be checked.
+    """The commits, or the records of leases to check them against, cannot be read.
 
     Fix: The range names nothing here, the clone is too shallow, or the journal is missing. Fetch the commits, name
     a range such as origin/main..HEAD, and point at the journal.
@@ -94,8 +94,8 @@ def _parsed(output: bytes) -> Iterator[Commit]:
 
 
 def _commit(header: str, paths: Sequence[str]) -> Commit:
-    told, committer = header.split("\t", 1)
-    name, at, *parents = told.split()
+    ids, committer = header.split("\t", 1)
+    name, at, *parents = ids.split()
     return Commit(name, int(at), committer, tuple(paths), tuple(parents))
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from interlock.reservations import place
 
 MAX_LISTED: Final = 8
-"""So many paths are named in one refusal."""
+"""At most this many paths are named in one refusal."""
 
 Hit: TypeAlias = tuple[str, Conflict]
 """A path or pattern that would be touched, and who holds it."""
@@ -62,7 +62,7 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
 
     Where the environment names a project around it, a repository is judged from its own top all the same: what is held
     in the project that is named counts as that of any other around it (`holdings`), and no name makes leases go away.
-    `git_dir` is the repository, where git was told of another one than that around the folder.
+    `git_dir` is the repository, where git was given another one than that around the folder.
     """
     from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
     from interlock.reservations.git import commands  # noqa: PLC0415 - not for a quick yes
@@ -75,8 +75,8 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
         own = place.of_git(os.path.join(start, git_dir), start)
     else:
         with suppress(commands.GitError):
-            told = os.fsdecode(commands.ask(start, ["rev-parse", "--absolute-git-dir", "--show-toplevel"])).split("\n")
-            own = place.of_git(told[0], told[1] or start)
+            said = os.fsdecode(commands.ask(start, ["rev-parse", "--absolute-git-dir", "--show-toplevel"])).split("\n")
+            own = place.of_git(said[0], said[1] or start)
     if own is not None or not named:
         return own
     found = place.find(start)
@@ -86,7 +86,7 @@ def project(start: str, env: Mapping[str, str], git_dir: str = "") -> "place.Pla
 def foreign(ctx: Context) -> Held:
     """Return the leases of others that have not ended, each with the state of its holder; dead holders too.
 
-    A dead holder's unsaved work is still there: who wants to touch it reserves it, which takes it over and says so.
+    A dead holder's unsaved work is still there: an agent that needs it reserves it, which takes it over and reports it.
     """
     from interlock.reservations.leases import calls, liveness  # noqa: PLC0415 - not for a quick yes
 

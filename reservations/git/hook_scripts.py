@@ -8,7 +8,7 @@ GIT_HOOKS: Final = ("pre-commit", "pre-rebase", "applypatch-msg", "reference-tra
 """Git's hooks that refuse what would touch paths of other agents."""
 
 KEPT_SUFFIX: Final = ".before-interlock"
-"""Behind the name of a hook that stood there; it is called first."""
+"""Added to the name of a hook that was there before; it is called first."""
 
 MARK: Final = "# Interlock: leaves alone what other agents hold."
 
@@ -44,7 +44,7 @@ A store further up counts as well; what the file `.git` of a worktree or a submo
 
 
 def git_hook(name: str, command: Sequence[str]) -> str:
-    """Return the text of one of `GIT_HOOKS`; the command is `interlock`, with what stands before `hook`."""
+    """Return the text of one of `GIT_HOOKS`; the command is `interlock`, with what comes before `hook`."""
     call = f'{shlex.join(command)} hook {name} "$@"\n'
     if name == "reference-transaction":
         return f"{_HEAD}{_MOVES}{_STORE}printf '%s\\n' \"$moves\" | {call}"

@@ -1,4 +1,4 @@
-"""What stores and journals tell of the leases of a project: read together, looked up by path, and compared."""
+"""What stores and journals record of the leases of a project: read together, looked up by path, and compared."""
 
 import os.path
 import time
@@ -14,10 +14,10 @@ from interlock.reservations.patterns import Pattern, canonical
 from interlock.reservations.patterns.prefix_index import Near
 from interlock.reservations.rules import shown
 from interlock.reservations.store.history import (
-    Happened,
     Held,
     History,
     HistoryUnreadableError,
+    RecordedEvent,
     from_journal,
     from_queue,
     history_of,
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from interlock.journal import Entry
 
 ALL: Final = 10_000_000
-"""So many queued events are read at most."""
+"""At most this many queued events are read."""
 
 LOOKS: Final = 5
-"""So often a comparison is begun anew because somebody wrote meanwhile."""
+"""How often a comparison starts again because somebody wrote meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A lease that the store and the journal tell differently."""
+    """A lease that the store and the journal record differently."""
 
     reservation_id: str
     found: str
@@ -63,7 +63,7 @@ class Comparison:
 
 
 def compare_here(start: str) -> Comparison | None:
-    """Hold the leases of the project around a folder against its journals; None where nothing was ever reserved.
+    """Compare the leases of the project around a folder with its journals; None where nothing was ever reserved.
 
     Raises:
         JournalDamaged: A journal is not what was written to it.
@@ -74,11 +74,11 @@ def compare_here(start: str) -> Comparison | None:
         return None
     roots = checkouts.roots_of(found)
     with to_read(found.store_path) as path, closing(SqliteStore(path)) as store:
-        return compare(store, roots, lambda: checkouts.told(checkouts.journals_of(roots)), time.time())
+        return compare(store, roots, lambda: checkouts.read_journals(checkouts.journals_of(roots)), time.time())
 
 
-def compare(store: SqliteStore, roots: Iterable[str], told: Callable[[], Iterable["Entry"]], now: float) -> Comparison:
-    """Hold the leases of a store against what the journals of its checkouts tell now, whose lines `told` gives.
+def compare(store: SqliteStore, roots: Iterable[str], read: Callable[[], Iterable["Entry"]], now: float) -> Comparison:
+    """Compare the leases of a store with the journals of its checkouts, whose current lines `read` returns.
 
     Nothing is written. When somebody else writes meanwhile, it looks again, a few times. A lease that is over in both
     is over, whether an event says so by now or not.
@@ -88,7 +88,7 @@ def compare(store: SqliteStore, roots: Iterable[str], told: Callable[[], Iterabl
     for _ in range(LOOKS):
         stamp = store.stamp()
         seen = look(store, wanted)
-        events = [*from_journal(told()), *from_queue(seen.store, seen.queue)]
+        events = [*from_journal(read()), *from_queue(seen.store, seen.queue)]
         if store.stamp() == stamp:
             return _compared(seen, events, now)
         leases = len(seen.leases)
@@ -112,8 +112,8 @@ def look(store: SqliteStore, roots: Iterable[str]) -> Seen:
         return Seen(tx.store_id(), tx.leases(), queue, tx.event_count())
 
 
-def _compared(seen: Seen, events: list[Happened], now: float) -> Comparison:
-    rebuilt = history_of(events).standing(seen.store)
+def _compared(seen: Seen, events: list[RecordedEvent], now: float) -> Comparison:
+    rebuilt = history_of(events).open_leases(seen.store)
     stored = {lease.reservation_id: lease for lease in seen.leases}
     differences: list[Difference] = []
     for reservation_id in sorted({*rebuilt, *stored}):
@@ -154,15 +154,15 @@ def leases_by_path(history: History) -> Near[Held]:
 
 
 def read_history(store_path: str, roots: Sequence[str], journals: Sequence[str]) -> History:
-    """Read what the journals tell, what still waits in the store, if it is there, and how many events that ever had."""
-    waiting: list[Happened] = []
+    """Read the journals, what still waits in the store, if it is there, and how many events that ever had."""
+    waiting: list[RecordedEvent] = []
     counts: dict[str, int] = {}
     if os.path.exists(store_path):
         with to_read(store_path) as path, closing(SqliteStore(path)) as store:
-            # Before the journals: an event leaves the queue when it stands there.
+            # Before the journals: an event leaves the queue when it is in a journal.
             seen = look(store, roots)
             waiting, counts = list(from_queue(seen.store, seen.queue)), {seen.store: seen.events}
-    return history_of([*waiting, *from_journal(checkouts.told(journals))], counts)
+    return history_of([*waiting, *from_journal(checkouts.read_journals(journals))], counts)
 
 
 def _pattern(held: Held) -> Pattern:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from interlock.reservations.git import commands
 from interlock.reservations.git.commit_range import Commit, commits_of, in_git
-from interlock.reservations.store.history import Made
+from interlock.reservations.store.history import RecordedCommit
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +27,20 @@ class Discarded:
     whole: bool
 
 
-def discarded(start: str, root: str, merge: Commit, made: Mapping[str, Made]) -> Iterator[Discarded]:
-    """Yield what a merge throws away of recorded commits, each file once."""
+def discarded(start: str, root: str, merge: Commit, made: Mapping[str, RecordedCommit]) -> Iterator[Discarded]:
+    """Yield what a merge discards of recorded commits, each file once."""
     if not made:
         return
     top = os.path.realpath(os.fsdecode(commands.ask(start, ["rev-parse", "--show-toplevel"])).removesuffix("\n"))
-    told = set[str]()
+    reported = set[str]()
     for side in merge.parents:
         for other in merge.parents:
             own = [name for name in _ids(start, "rev-list", side, f"^{other}", "--") if name in made]
             for commit in commits_of(start, top, root, "".join(f"{name}\n" for name in own).encode()) if own else ():
                 for path in commit.paths:
-                    lost = None if path in told else _lost(start, merge, side, other, in_git(path, top, root))
+                    lost = None if path in reported else _lost(start, merge, side, other, in_git(path, top, root))
                     if lost is not None:
-                        told.add(path)
+                        reported.add(path)
                         yield Discarded(path, commit.id, lost)
 
 

@@ -1,6 +1,6 @@
 """The partial commit that git makes for `interlock commit`: exactly some paths, found again by a mark of its own.
 
-`HEAD` may move on by other commits before, while and after git works; the mark stands in the reflog and says which
+`HEAD` may move on by other commits before, while and after git works; the mark is in the reflog and says which
 commit this one is.
 """
 
@@ -19,7 +19,7 @@ _OWN: tuple[str, ...] = ("GIT_OPTIONAL_LOCKS", "GIT_PAGER", "LC_ALL")
 """What `commands.environment` sets for questions, and a commit with the user's hooks does without."""
 
 
-class Made(NamedTuple):
+class PartialCommit(NamedTuple):
     """The commit that git made, None when git or a hook refused, and the one before it, None of a first one."""
 
     commit: str | None
@@ -28,7 +28,7 @@ class Made(NamedTuple):
     said: str
 
 
-def make(ctx: Context, message: str | None, paths: Sequence[str], new: Sequence[str]) -> Made:
+def make(ctx: Context, message: str | None, paths: Sequence[str], new: Sequence[str]) -> PartialCommit:
     """Let git commit some paths, `new` ones for git among them; without a commit, the index is as it was."""
     root, mark = ctx.caller.root, f"interlock commit {os.urandom(8).hex()}"
     env = {name: value for name, value in git.environment().items() if name not in _OWN}
@@ -39,7 +39,7 @@ def make(ctx: Context, message: str | None, paths: Sequence[str], new: Sequence[
             added = ["add", "--intent-to-add", f"--pathspec-from-file={fresh}", "--pathspec-file-nul"]
             status, said = _run(ctx.runtime, root, added, b"", env)
             if status:
-                return Made(None, None, [], said)
+                return PartialCommit(None, None, [], said)
         arguments = ["-c", "core.logAllRefUpdates=true", "commit", "--only"]
         arguments += [f"--pathspec-from-file={listed}", "--pathspec-file-nul"]
         arguments += [] if message is None else ["-q", "-F", "-"]
@@ -55,13 +55,13 @@ def make(ctx: Context, message: str | None, paths: Sequence[str], new: Sequence[
         commit = commands.ask(root, ["rev-list", "-g", "-n1", f"--grep-reflog={mark}", "HEAD"]).decode().strip()
     if not commit:
         _forget(ctx.runtime, root, new, env)
-        return Made(None, None, [], said)
+        return PartialCommit(None, None, [], said)
     parent = commands.commit_of(root, f"{commit}^")
-    return Made(commit, parent, sorted(commands.between(root, parent, commit)), said)
+    return PartialCommit(commit, parent, sorted(commands.between(root, parent, commit)), said)
 
 
-def undo(root: str, made: Made) -> bool:
-    """Take a commit back, and say whether that was possible: nothing has come after it, and git's hooks agree."""
+def undo(root: str, made: PartialCommit) -> bool:
+    """Undo a commit, and return whether that was possible: nothing has come after it, and git's hooks agree."""
     assert made.commit is not None
     to = ["HEAD", made.parent, made.commit] if made.parent else ["-d", "HEAD", made.commit]
     return commands.answer(root, ["update-ref", "-m", "interlock commit: undone", *to]) is not None

@@ -48,7 +48,7 @@ _OPENS: Final = r"[ugoa]*\+r?w?x"
 MAX_ALIASES: Final = 5
 _FETCHERS: Final = frozenset({"fetch", "pull", "remote", "submodule"})
 _MAKERS: Final = _FETCHERS | {"branch", "tag", "worktree", "update-ref", "push", "checkout", "switch"}
-"""Subcommands after which names may stand for other commits."""
+"""Subcommands after which names may mean other commits."""
 _ODD: Final = re.compile(
     r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|EXEC_PATH|CONFIG\w*|\w+_PATHSPECS)"
 )
@@ -131,7 +131,7 @@ class Commands(Languages):
         return [[Word(word.replace(place, each)) for word in run.words] for each in words]
 
     def mentions(self, spot: Spot, name: str, words: Sequence[Word]) -> None:
-        """Judge words that hold the name of a variable that says who is who, where they are no text to look for."""
+        """Judge words that hold the name of a variable that identifies an agent, unless they are a text to look for."""
         said = next((each for word in words for each in sorted(NAMES) if each in word.text), "")
         if said and (name not in SEARCHES or (name == "printf" and words[0].text == "-v")):
             self.anything(f"{name} {said}", effects.PERSON, spot.here, effects.AROUND)
@@ -173,8 +173,8 @@ class Commands(Languages):
             elif word.literal and os.path.basename(word.text) in RUN:
                 with contextlib.suppress(UnreadError):
                     self.program(spot, Run(rest[at:]))
-            world = self.worlds.at(spot.here or self.cwd)
-            store = os.path.dirname(world.place.store_path)
+            checkout = self.checkouts.at(spot.here or self.cwd)
+            store = os.path.dirname(checkout.place.store_path)
             if place.inside(store, os.path.realpath(os.path.join(spot.here or self.cwd, word.text))):
                 self.anything(f"{name} {word.text}", effects.STORE, spot.here, "may take away what guards")
 
@@ -298,17 +298,17 @@ class Commands(Languages):
             return
         for word in plain(rest):
             path = os.path.realpath(os.path.join(spot.here or self.cwd, word.text))
-            if self.worlds.at(os.path.dirname(path)).guards(path, above=False):
+            if self.checkouts.at(os.path.dirname(path)).guards(path, above=False):
                 self.anything("chmod", effects.HOOKS, spot.here, "would take away what guards")
 
     def _interlock(self, spot: Spot, rest: Sequence[Word]) -> None:
         """Judge our own commands: nobody is left without a guard, and hooks are not called by hand."""
         verb = "…" if rest and not rest[0].known else rest[0].text if rest else ""
         if verb == "hook":
-            world = self.worlds.at(spot.here or self.cwd)
-            if world.opened is not None:
-                hits, fix = world.all(), effects.OWN_HOOKS
-                raise effects.touching("interlock hook", hits, fix, world, effects.AROUND)
+            checkout = self.checkouts.at(spot.here or self.cwd)
+            if checkout.opened is not None:
+                hits, fix = checkout.all(), effects.OWN_HOOKS
+                raise effects.touching("interlock hook", hits, fix, checkout, effects.AROUND)
         if verb in ("answer", "ui", "…"):
             may_be = "may be `answer` or `ui`, which " if verb == "…" else ""
             text = (
@@ -316,7 +316,7 @@ class Commands(Languages):
                 f"  fix: {effects.PERSONS}"
             )
             raise effects.RefusedError(
-                f"interlock {verb}", [], effects.PERSONS, self.worlds.at(spot.here or self.cwd), text
+                f"interlock {verb}", [], effects.PERSONS, self.checkouts.at(spot.here or self.cwd), text
             )
         if verb == "uninstall" or (verb == "init" and any(word.text == "--undo" for word in rest)):
             self.anything(f"interlock {verb}", effects.PERSON, spot.here, effects.AROUND)
@@ -330,7 +330,7 @@ class Commands(Languages):
             self.anything("gh pr merge -d", fix, spot.here)
 
     def git(self, spot: Spot, given: Sequence[Word], aliased: int = 0) -> None:
-        """Judge a git command: its own options, then the subcommand or what its alias stands for."""
+        """Judge a git command: its own options, then the subcommand or what its alias expands to."""
         own, words = options(given, _VALUED, stop=True)
         here, odd = self._options(spot, own)
         name, rest = (words[0].text if words and words[0].literal else ""), words[1:]
@@ -347,7 +347,9 @@ class Commands(Languages):
         hooks = self.env.get("INTERLOCK_HOOKS", "") != "off"
         known = ("--output",) if name in git_verbs.READS else LONG_OPTIONS
         sorted_ones = arguments(name, rest, known)
-        call = Call(here, self.worlds.at(here), name, rest, *sorted_ones, self.made, self.fetched, self.calm, hooks)
+        call = Call(
+            here, self.checkouts.at(here), name, rest, *sorted_ones, self.made, self.fetched, self.undisturbed, hooks
+        )
         self.files(spot, f"git {name}", git_verbs.written(call), follow=True)
         for text in git_verbs.commands_of(call):
             if not text.known:
@@ -356,7 +358,7 @@ class Commands(Languages):
                 self.text(spot._replace(here=folder), text.text)
         if name in git_verbs.VERBS:
             self._known(spot, name, rest)
-            if call.world.held:
+            if call.checkout.held:
                 self._verb(spot, call)
         elif name in git_verbs.READS:
             self._note(spot, name, rest)
@@ -366,7 +368,7 @@ class Commands(Languages):
     def _options(self, spot: Spot, given: Given) -> tuple[str | None, list[str]]:
         """Judge git's own options; return its folder, and the folders that an odd option or variable is about."""
         here, odd = spot.here, [""][:0]
-        told = [word for name in self.values if _ODD.fullmatch(name) for row in self.values[name] for word in row]
+        named = [word for name in self.values if _ODD.fullmatch(name) for row in self.values[name] for word in row]
         for option, value in given:
             if not value.literal:
                 self.plainly(spot, "git …", "git's own options spelled out")
@@ -375,20 +377,20 @@ class Commands(Languages):
             elif option == "-c":
                 self._setting(spot, value.text)
             elif _ODD_OPTIONS.fullmatch(option) and (value or option != "--exec-path"):
-                told.append(value)
-        for word in told:
+                named.append(value)
+        for word in named:
             path = os.path.realpath(os.path.join(here or self.cwd, word.text))
             odd += [here or self.cwd, path, os.path.dirname(path)]
         return here, odd
 
     def _meant(self, spot: Spot, name: str, rest: Sequence[Word], aliased: int) -> None:
-        """Judge what an alias stands for; another subcommand is a program of its own."""
+        """Judge what an alias expands to; another subcommand is a program of its own."""
         self.count("git commands", spot.node)
         meaning = asked(spot.here or self.cwd, "config", "--get", f"alias.{name}").strip()
         if (meaning and not all(word.known for word in rest)) or aliased > MAX_ALIASES:
             self.plainly(spot, f"git {name}", "git's own subcommand, with arguments that are spelled out")
         if meaning.startswith("!"):
-            root = self.worlds.at(spot.here or self.cwd).root
+            root = self.checkouts.at(spot.here or self.cwd).root
             text = f"{meaning[1:]} {git_verbs.quoted([word.text for word in rest])}".rstrip()
             self.text(spot._replace(here=root), text)
         elif meaning:
@@ -434,7 +436,7 @@ class Commands(Languages):
         if verdict is not None and verdict[0]:
             hits, why = call.ordered(verdict[0])
             action, verb = shown(f"git {call.name}", call.words), "may touch" if why else "would touch"
-            raise effects.touching(action, hits, verdict[1], call.world, verb, why, asks=True)
+            raise effects.touching(action, hits, verdict[1], call.checkout, verb, why, asks=True)
 
     _rows: ClassVar[dict[str, Callable[[Any, Spot, Sequence[Word]], None]]] = {
         "eval": _eval, "source .": _script, "trap": _trap, "alias": _alias,
@@ -443,4 +445,4 @@ class Commands(Languages):
         "gh": _gh, "make gmake": _make, "shopt": _shopt,
     }  # fmt: skip
     PROGRAMS: ClassVar = {name: row for each, row in _rows.items() for name in each.split()}
-    """Program to what judges it, where that is no row of the other tables."""
+    """Program to what judges it, where that is not a row of the other tables."""

@@ -22,7 +22,7 @@ _CACHES: Final = re.compile(r"__pycache__|\*?\.py[co]|\.(pytest|mypy|ruff)_cache
 """Names of what programs make again by themselves: work of nobody."""
 
 
-class World(NamedTuple):
+class Checkout(NamedTuple):
     """A checkout and what others hold in it; its store is opened in the agent's name, if anything was ever reserved."""
 
     place: place.Place
@@ -62,16 +62,16 @@ class World(NamedTuple):
         return any(place.inside(start, one) and fnmatchcase(os.path.basename(one), name) for one in files)
 
 
-class Worlds:
+class Checkouts:
     """The checkouts of one command line; each store is read once."""
 
     def __init__(self, env: Mapping[str, str], known: Mapping[str, Context]) -> None:
         self.env = env
         self.known = known
-        self.folders: dict[str, World] = {}
+        self.folders: dict[str, Checkout] = {}
         self.stores: dict[str, tuple[Held, Context | None]] = {}
 
-    def at(self, folder: str) -> World:
+    def at(self, folder: str) -> Checkout:
         """Return the checkout around a folder, which need not exist."""
         if folder not in self.folders:
             start = folder
@@ -81,15 +81,15 @@ class Worlds:
             if found.store_path not in self.stores:
                 opened, held = holding.holdings(found, "hook", self.env, self.known)
                 self.stores[found.store_path] = (held, opened)
-            self.folders[folder] = World(found, *self.stores[found.store_path])
+            self.folders[folder] = Checkout(found, *self.stores[found.store_path])
         return self.folders[folder]
 
-    def holding(self, folder: str) -> World:
+    def holding(self, folder: str) -> Checkout:
         """Return the checkout around a folder, or another one of the line where nothing is held in that."""
         first = self.at(folder)
-        return next((world for world in (first, *self.folders.values()) if world.held), first)
+        return next((checkout for checkout in (first, *self.folders.values()) if checkout.held), first)
 
-    def met(self, word: Word, here: str, *, follow: bool) -> tuple[World, list[Hit], bool] | None:
+    def met(self, word: Word, here: str, *, follow: bool) -> tuple[Checkout, list[Hit], bool] | None:
         """Return what is held of the files that a word names, and whether it is what all agents share.
 
         The word is a file, a folder with everything below it, or what the shell makes of a wildcard. To `follow` is to
@@ -106,34 +106,42 @@ class Worlds:
         rows = (row for text in texts for row in self._of_path(os.path.join(here, text.rstrip("/") or "/"), follow))
         return next((row for row in chain(rows, self._of_pattern(word.pattern, here, name)) if row[1]), None)
 
-    def _of_pattern(self, pattern: str, here: str, name: str) -> Iterator[tuple[World, list[Hit], bool]]:
+    def _of_pattern(self, pattern: str, here: str, name: str) -> Iterator[tuple[Checkout, list[Hit], bool]]:
         """Yield what is held of what may match a wildcard, and may not be there yet."""
         if not pattern:
             return
         path = os.path.normpath(os.path.join(os.path.realpath(here), pattern))
         folder, deep = os.path.dirname(re.split(r"[*?\[]", path)[0]), "**" in pattern
         around = [row for row in self.folders.values() if deep and place.inside(folder, row.root)]
-        for world in (self.at(folder), *around):
-            if deep and world.finds(folder, name):
-                yield world, world.all(), True
-            inside = _pattern(os.path.relpath(path, world.root))
-            inside = inside if not inside.startswith("../") else f"**/{name}" if world in around else ""
+        for checkout in (self.at(folder), *around):
+            if deep and checkout.finds(folder, name):
+                yield checkout, checkout.all(), True
+            inside = _pattern(os.path.relpath(path, checkout.root))
+            inside = inside if not inside.startswith("../") else f"**/{name}" if checkout in around else ""
             if inside:
-                yield world, [hit for row in (inside, f"{inside}/**") for hit in overlapping(world.held, row)], False
+                yield (
+                    checkout,
+                    [hit for row in (inside, f"{inside}/**") for hit in overlapping(checkout.held, row)],
+                    False,
+                )
 
-    def _of_path(self, path: str, follow: bool) -> Iterator[tuple[World, list[Hit], bool]]:
+    def _of_path(self, path: str, follow: bool) -> Iterator[tuple[Checkout, list[Hit], bool]]:
         """Yield what is held of one path, and of what is below it."""
         real = os.path.normpath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
         for one in (real, *([os.path.realpath(path)] if follow and os.path.islink(path) else [])):
             # A folder may be the top of another checkout, which is part of the one around it.
             near = [self.at(os.path.dirname(one)), *([self.at(one)] if os.path.isdir(one) else [])]
-            for world in {world.root: world for world in near}.values():
-                if world.held and world.guards(one):
-                    yield world, world.all(), True
-                inside = os.path.relpath(one, world.root)
+            for checkout in {checkout.root: checkout for checkout in near}.values():
+                if checkout.held and checkout.guards(one):
+                    yield checkout, checkout.all(), True
+                inside = os.path.relpath(one, checkout.root)
                 quoted = "" if inside == "." else quote(inside)
                 rows = [] if inside.startswith("..") and inside[2:3] in {"", "/"} else [quoted, f"{quoted}/**"]
-                yield world, [hit for row in rows for hit in overlapping(world.held, row.lstrip("/") or "**")], False
+                yield (
+                    checkout,
+                    [hit for row in rows for hit in overlapping(checkout.held, row.lstrip("/") or "**")],
+                    False,
+                )
             yield from ((row, row.all(), False) for row in list(self.folders.values()) if place.inside(one, row.root))
 
 
@@ -165,9 +173,9 @@ AROUND: Final = "would bypass the guard of"
 class RefusedError(Exception):
     """A command may not run while others hold files: `action` is as much of it as may be shown, `text` the refusal."""
 
-    def __init__(self, action: str, hits: Sequence[Hit], fix: str, world: World, text: str) -> None:
+    def __init__(self, action: str, hits: Sequence[Hit], fix: str, checkout: Checkout, text: str) -> None:
         super().__init__(text)
-        self.action, self.hits, self.fix, self.world, self.text = action, hits, fix, world, text
+        self.action, self.hits, self.fix, self.checkout, self.text = action, hits, fix, checkout, text
 
 
 class UnreadError(RefusedError):
@@ -175,7 +183,7 @@ class UnreadError(RefusedError):
 
 
 def touching(
-    action: str, hits: Sequence[Hit], fix: str, world: World, verb: str = "would touch", why: str = "",
+    action: str, hits: Sequence[Hit], fix: str, checkout: Checkout, verb: str = "would touch", why: str = "",
     *, asks: bool = False,
 ) -> RefusedError:  # fmt: skip
     """Return the refusal of a command for what it would touch; the verb is what it would do to that.
@@ -183,14 +191,14 @@ def touching(
     `why` it is refused though nothing of theirs has changed; `asks` where having these paths would let it pass.
     """
     text = explain(f"`{shown(action)}` {verb}", hits, fix, why=why, asks=asks)
-    return RefusedError(action, hits, fix, world, text)
+    return RefusedError(action, hits, fix, checkout, text)
 
 
 def unread(
-    action: str, found: str, expected: str, world: World, place: str = "line 1", fix: str = LITERAL
+    action: str, found: str, expected: str, checkout: Checkout, place: str = "line 1", fix: str = LITERAL
 ) -> UnreadError:
     """Return the refusal of a command that cannot be read."""
-    hits = world.all()
+    hits = checkout.all()
     holders = sorted({hit["holder"] for _, hit in hits})
     text = "\n".join([
         f"interlock RSV215: `{shown(action)}` cannot be read, and other agents hold files.",
@@ -200,4 +208,4 @@ def unread(
         f"  held: {len(hits)} by {', '.join(map(shown, holders[:3]))}",
         f"  fix: {fix}",
     ])  # fmt: skip
-    return UnreadError(action, hits, fix, world, text)
+    return UnreadError(action, hits, fix, checkout, text)

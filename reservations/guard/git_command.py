@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from interlock.reservations.git import commands
 from interlock.reservations.git.foreign_leases import Hit, overlapping, touched
-from interlock.reservations.guard.effects import World
+from interlock.reservations.guard.effects import Checkout
 from interlock.reservations.guard.prefilter import names
 from interlock.reservations.guard.programs import Given, has, options, values
 from interlock.reservations.guard.words import Word
@@ -57,12 +57,12 @@ class Call(NamedTuple):
         paths: Those after `--`; None without one.
         made: The arguments of the commands before it that make or move branches and tags.
         fetched: What is on remotes, and names that are not there yet, may be anything by now.
-        calm: Nothing ran before it that may have written files.
+        undisturbed: Nothing ran before it that may have written files.
         hooks: Git's hooks are not turned off.
     """
 
     here: str
-    world: World
+    checkout: Checkout
     name: str
     words: Sequence[Word]
     given: Given
@@ -70,7 +70,7 @@ class Call(NamedTuple):
     paths: list[Word] | None
     made: str
     fetched: bool
-    calm: bool
+    undisturbed: bool
     hooks: bool
 
     def has(self, *wanted: str) -> bool:
@@ -88,15 +88,15 @@ class Call(NamedTuple):
 
     def all(self) -> list[Hit]:
         """Return everything that is held."""
-        return self.world.all()
+        return self.checkout.all()
 
     def files(self) -> list[Hit]:
         """Return what is held of the files of this checkout: in a linked worktree, what has changed in it."""
-        return self.changed() if self.world.is_linked else self.all()
+        return self.changed() if self.checkout.is_linked else self.all()
 
     def under(self, specs: Sequence[Word]) -> list[Hit]:
         """Return what is held of the files below some pathspecs; see `files`."""
-        return self.below(specs, list(commands.changed(self.here)) if self.world.is_linked else None)
+        return self.below(specs, list(commands.changed(self.here)) if self.checkout.is_linked else None)
 
     def changed_under(self, specs: Sequence[Word]) -> list[Hit]:
         """Return what is held and has uncommitted changes below some pathspecs; everywhere without one."""
@@ -109,7 +109,7 @@ class Call(NamedTuple):
 
     def among(self, paths: Sequence[str]) -> list[Hit]:
         """Return which of some paths are held."""
-        return touched(self.world.held, paths)
+        return touched(self.checkout.held, paths)
 
     def moving(self, name: str) -> list[Hit]:
         """Return what is held and differs between HEAD and another commit; nothing when git will not find that one."""
@@ -117,7 +117,7 @@ class Call(NamedTuple):
         if other is None:
             return []
         paths = commands.between(self.here, head, other)
-        here = commands.changed(self.here) if self.world.is_linked else paths
+        here = commands.changed(self.here) if self.checkout.is_linked else paths
         return self.among([path for path in paths if path in here])
 
     def staged(self) -> list[Hit]:
@@ -134,14 +134,14 @@ class Call(NamedTuple):
         if self.name not in _SWEEPS:
             return rows, ""
         changed = sorted(dict(self.changed()).items())
-        wide = len({hit[1]["reservation_id"] for hit in hits}) >= len(self.world.held)
+        wide = len({hit[1]["reservation_id"] for hit in hits}) >= len(self.checkout.held)
         named = changed if wide else [row for row in changed if row in self.changed_under(self.specs)]
         held = {row["held_pattern"] for _, row in named} | {path for path, _ in named}
         rest = [row for row in rows if row[0] not in held]
         return [*((path, {**row, "dirty": True}) for path, row in named), *rest], _SWEPT if rest else ""
 
     def commit(self, name: str) -> str | None:
-        """Return the commit that a name stands for when the command runs; None when git will not find it."""
+        """Return the commit that a name resolves to when the command runs; None when git will not find it."""
         name = "@{-1}" if name == "-" else name
         found = commands.commit_of(self.here, name)
         base = re.split(r"[~^@:]", name.removeprefix("refs/").removeprefix("heads/").removeprefix("tags/"))[0]
@@ -164,14 +164,14 @@ class Call(NamedTuple):
         return any(asked(self.here, "config", "--type=bool", "--get", name) == "true" for name in names)
 
     def is_hooked(self) -> bool:
-        """Return whether git's hooks of ours stand where git looks for hooks, so that they judge what is not known."""
+        """Return whether our hooks of git are where git looks for hooks, so that they judge what is not known."""
         folder = os.path.join(self.here, asked(self.here, "rev-parse", "--git-path", "hooks"))
         return self.hooks and all(_is_ours(os.path.join(folder, name), name) for name in _HOOKS)
 
     def below(self, specs: Sequence[Word], paths: Sequence[str] | None) -> list[Hit]:
         """Return what is held below pathspecs, of some paths or of all."""
         patterns = [pattern for spec in specs for pattern in self._patterns(spec)]
-        hits = {hit[0]: hit for pattern in patterns for hit in overlapping(self.world.held, pattern)}
+        hits = {hit[0]: hit for pattern in patterns for hit in overlapping(self.checkout.held, pattern)}
         if paths is None or not hits:
             return list(hits.values())
         return self.among([path for path in paths if any(may_match(pattern, path) for pattern in patterns)])
@@ -182,8 +182,8 @@ class Call(NamedTuple):
         text = spec.text[found.end() :] if found is not None else spec.text
         if found is not None and (found[1] not in {"", "/", "(top)"} or not text):
             return ["**"]
-        base = self.world.root if found is not None and found[1] else self.here
-        inside = os.path.relpath(os.path.normpath(os.path.join(base, text)), self.world.root)
+        base = self.checkout.root if found is not None and found[1] else self.here
+        inside = os.path.relpath(os.path.normpath(os.path.join(base, text)), self.checkout.root)
         if inside == ".." or inside.startswith("../"):
             return []
         if _WILD.isdisjoint(inside):

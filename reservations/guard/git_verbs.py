@@ -99,7 +99,7 @@ def commands_of(call: Call) -> list[Word]:
 
 
 def quoted(texts: Sequence[str]) -> str:
-    """Return words as a command line that says them."""
+    """Return words quoted as a command line."""
     return " ".join("'" + text.replace("'", "'\\''") + "'" for text in texts)
 
 
@@ -154,7 +154,7 @@ def _checkout(call: Call) -> Verdict | None:
 
 
 def _guessed(call: Call, name: str) -> str:
-    """Return the remote's branch that git takes for a name that is no branch here; empty without one."""
+    """Return the remote's branch that git takes for a name that is not a branch here; empty without one."""
     is_path = os.path.lexists(os.path.join(call.here, name)) or name.startswith(":")
     found = "" if is_path else asked(call.here, "for-each-ref", "--format=%(objectname)", f"refs/remotes/*/{name}")
     return found.partition("\n")[0]
@@ -186,7 +186,7 @@ def _merge(call: Call) -> Verdict | None:
     aside = call.changed() if call.sets_aside() else []
     head = call.commit("HEAD")
     tips = [tip for name in [word.text for word in call.rest] or ["@{upstream}"] if (tip := call.commit(name))]
-    if call.world.is_linked and head and not call.has("--no-ff", "--squash"):
+    if call.checkout.is_linked and head and not call.has("--no-ff", "--squash"):
         # Moving on to commits that are there already carries nothing, and nobody else's files are here.
         tips = [tip for tip in tips if not commands.reaches(call.here, [tip], head)]
     paths = [path for tip in tips if head for path in commands.merged_paths(call.here, head, tip)]
@@ -222,7 +222,7 @@ def _patch(call: Call) -> Verdict | None:
         return None
     if not call.specs or any(word.text == "-" or word.pattern for word in call.specs):
         return call.all(), PATCH
-    if not call.calm:
+    if not call.undisturbed:
         raise NotYetError
     options = [f"-p{word.text}" for word in call.values("-p")]
     options += [f"--directory={word.text}" for word in call.values("--directory")]
@@ -238,7 +238,7 @@ def _worktree(call: Call) -> Verdict | None:
     # Git knows a worktree by the end of its path too.
     ends = [os.path.realpath(os.path.join(call.here, word.text)) for word in call.rest[1:]]
     ends += [f"/{word.text.strip('/')}" for word in call.rest[1:]]
-    trees = [tree for tree in checkouts.roots_of(call.world.place) if tree.endswith(tuple(ends))]
+    trees = [tree for tree in checkouts.roots_of(call.checkout.place) if tree.endswith(tuple(ends))]
     return call.among([path for tree in trees for path in commands.changed(tree)]), REMOVE
 
 
@@ -280,7 +280,7 @@ def _submodule(call: Call) -> Verdict | None:
     if verb not in {"update", "deinit"}:
         return None
     specs = [*call.rest[1:], *(call.paths or [])]
-    return call.below(specs or [Word(f":/{path}") for path in commands.links(call.world.root)], None), WAIT
+    return call.below(specs or [Word(f":/{path}") for path in commands.links(call.checkout.root)], None), WAIT
 
 
 def _verbs(harmless: str) -> Callable[[Call], Verdict | None]:

@@ -12,7 +12,7 @@ from interlock.core.project import PROJECT
 from interlock.reservations import identity
 from interlock.reservations.git import commands
 from interlock.reservations.guard import effects, listings
-from interlock.reservations.guard.effects import Worlds
+from interlock.reservations.guard.effects import Checkouts
 from interlock.reservations.guard.prefilter import NAMES, names
 from interlock.reservations.guard.programs import Run
 from interlock.reservations.guard.syntax import Node, is_quoted, row_of, text_of
@@ -21,7 +21,7 @@ from interlock.reservations.store.records import key_of
 
 MAX_KEPT: Final = 300
 MAX_TEXT: Final = 20_000
-"""So many values of a variable are kept, and so many characters of one; more is not known."""
+"""How many values of a variable are kept, and how many characters of one; more is not known."""
 _RUN_AS_TEXT: Final = names(
     "EDITOR VISUAL PAGER MANPAGER BROWSER LESSOPEN PROMPT_COMMAND PS0 PS1 PS2 PS4 GIT_EDITOR GIT_SEQUENCE_EDITOR "
     "GIT_PAGER GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_ASKPASS GIT_PROXY_COMMAND"
@@ -40,7 +40,7 @@ SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
 """A subscript in a text: bash runs the commands in it where the text is read as a number or names a variable."""
 _ASSIGNS: Final = r"(?<![=!<>])=(?!=)|\+\+|--"
 MAX_STEPS: Final = {"commands": 5000, "files": 2000, "git commands": 60, "texts inside texts": 300}
-"""So much of one line is looked at, counted anew for each folder and each value of a variable."""
+"""How much of one line is looked at, counted anew for each folder and each value of a variable."""
 
 
 Feed: TypeAlias = Sequence[Word] | None
@@ -48,7 +48,7 @@ Feed: TypeAlias = Sequence[Word] | None
 
 
 class Spot(NamedTuple):
-    """Where a program stands: the folder that it runs in, None where that is not known, and what it reads."""
+    """Where a program runs: its folder, None where that is not known, and what it reads."""
 
     node: Node
     here: str | None
@@ -59,15 +59,15 @@ class Spot(NamedTuple):
 class Judge:
     """Refuses, and keeps what the line says of its variables."""
 
-    def __init__(self, worlds: Worlds, env: Mapping[str, str], cwd: str) -> None:
-        self.worlds = worlds
+    def __init__(self, checkouts: Checkouts, env: Mapping[str, str], cwd: str) -> None:
+        self.checkouts = checkouts
         self.env = env
         self.cwd = cwd
         self.counts = dict.fromkeys(MAX_STEPS, 0)
         self.expander = Expander(self._output, env)
         self.values: dict[str, dict[Value, None]] = {}
-        self.calm = self.asks = True
-        """Nothing that came before may have written files; git is asked which files have changed."""
+        self.undisturbed = self.asks = True
+        """Nothing that ran before may have written files; git is asked which files have changed."""
         self.functions: set[str] = set()
         self.links: dict[str, str] = {}
         """Links that the line makes, and where they lead."""
@@ -76,7 +76,7 @@ class Judge:
 
     def unread(self, action: str, found: str, expected: str, row: int, here: str | None = None) -> NoReturn:
         """Refuse what cannot be read: a line is judged only where others hold something."""
-        raise effects.unread(action, found, expected, self.worlds.holding(here or self.cwd), f"line {row}")
+        raise effects.unread(action, found, expected, self.checkouts.holding(here or self.cwd), f"line {row}")
 
     def plainly(self, spot: Spot, action: str, expected: str) -> NoReturn:
         """Refuse a command that is not spelled out; see `unread`."""
@@ -84,9 +84,9 @@ class Judge:
 
     def anything(self, action: str, fix: str, here: str | None, verb: str = "may touch") -> None:
         """Refuse what may touch anything, where others hold something there."""
-        world = self.worlds.at(here or self.cwd)
-        if world.held:
-            raise effects.touching(action, world.all(), fix, world, verb)
+        checkout = self.checkouts.at(here or self.cwd)
+        if checkout.held:
+            raise effects.touching(action, checkout.all(), fix, checkout, verb)
 
     def count(self, what: str, node: Node) -> None:
         """Count what is looked at, and refuse too much."""
@@ -107,13 +107,13 @@ class Judge:
             if not word.known or (spot.here is None and not os.path.isabs(word.text)):
                 self.plainly(spot, action, "files that are spelled out")
             self.count("files", spot.node)
-            if not word.text or (met := self.worlds.met(word, spot.here or self.cwd, follow=follow)) is None:
+            if not word.text or (met := self.checkouts.met(word, spot.here or self.cwd, follow=follow)) is None:
                 continue
-            world, hits, shared = met
+            checkout, hits, shared = met
             if shared:
                 verb = "would change git's own files or the store, which guard"
-                raise effects.touching(action, hits, effects.STORE, world, verb)
-            raise effects.touching(action, hits, effects.FILE, world, asks=True)
+                raise effects.touching(action, hits, effects.STORE, checkout, verb)
+            raise effects.touching(action, hits, effects.FILE, checkout, asks=True)
 
     def fields(self, node: Node, spot: Spot) -> list[Word]:
         """Return the words that a node becomes."""
@@ -125,7 +125,7 @@ class Judge:
         return list(dict.fromkeys(word for row in rows for word in row))
 
     def set(self, spot: Spot, name: str, *value: Word) -> None:
-        """Note that a variable may hold a value, and judge one that is run, or that says who is who."""
+        """Note that a variable may hold a value, and judge one that is run, or that identifies an agent."""
         if name in NAMES:
             self._named(spot, name, value[0].text if len(value) == 1 and value[0].literal else "")
         if name in _LOADED and not (value[0].known and re.fullmatch(_LOADED[name], value[0].text)):
@@ -145,7 +145,7 @@ class Judge:
         rows[tuple(word if word.known else UNKNOWN for word in value) if small else (UNKNOWN,)] = None
 
     def give(self, spot: Spot, words: Sequence[Word]) -> None:
-        """Note the words that `$1`, `$@` and so on may stand for: any of those that are given anywhere."""
+        """Note the words that `$1`, `$@` and so on may expand to: any of those that are given anywhere."""
         for word in words:
             for number in range(1, 10):
                 self.set(spot, str(number), word)
@@ -154,12 +154,12 @@ class Judge:
 
     def _named(self, spot: Spot, name: str, text: str) -> None:
         """Judge a value of such a variable: nobody turns the hooks off or passes for another agent."""
-        world = self.worlds.at(spot.here or self.cwd)
-        me = key_of("" if world.opened is None else world.opened.caller.name)
+        checkout = self.checkouts.at(spot.here or self.cwd)
+        me = key_of("" if checkout.opened is None else checkout.opened.caller.name)
         own = {
             **dict.fromkeys(identity.NAMES, key_of(text) == me),
             identity.SESSION: key_of(identity.of_session(text)) == me,
-            PROJECT: os.path.realpath(os.path.join(spot.here or self.cwd, text)) == world.root,
+            PROJECT: os.path.realpath(os.path.join(spot.here or self.cwd, text)) == checkout.root,
         }
         if not (text and own.get(name)):
             self.anything(f"{name}={text}" if text else name, effects.PERSON, spot.here, effects.AROUND)
@@ -189,7 +189,7 @@ class Judge:
         options = "".join(text_of(child) for child in named if text_of(child).startswith("-"))
         spot = Spot(node, here)
         if not set(options) <= set("-xgraApfFv") or SUBSCRIPT.search(text_of(node)):
-            self.plainly(spot, program, "a variable that stands for no other one, and values without commands in them")
+            self.plainly(spot, program, "a variable that names no other one, and values without commands in them")
         for child in named:
             if child.type == "variable_assignment":
                 self.assign(child, here)
@@ -251,8 +251,8 @@ class Judge:
         if texts == ["cat"] and any(row.type == "heredoc_redirect" for row in redirects):
             return list(self.fed(redirects, here, None) or [UNKNOWN])
         if here is not None and texts == ["git", "rev-parse", "--show-toplevel"]:
-            return [Word(self.worlds.at(here).root)]
-        if here is not None and self.calm and self.asks and listings.asks_git(texts):
+            return [Word(self.checkouts.at(here).root)]
+        if here is not None and self.undisturbed and self.asks and listings.asks_git(texts):
             # Git says nothing of a commit that it does not find.
             said = os.fsdecode(commands.answer(here, texts[1:]) or b"")
             return [*map(Word, said.split()), glob(f"{listings.MADE}*")]
@@ -283,7 +283,7 @@ class Judge:
 
 
 def shown(name: str, words: Sequence[Word]) -> str:
-    """Return a command as it is shown to who wrote it; what is not known is left out."""
+    """Return a command as it is shown to its author; what is not known is left out."""
     return " ".join([name, *(word.text if word.known else "…" for word in words)]).rstrip()
 
 

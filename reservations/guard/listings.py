@@ -21,7 +21,7 @@ FILTERS: Final = {"grep": 1, "egrep": 1, "head": 0, "tail": 0, "sort": 0, "uniq"
 """Programs that pass on lines of what they read, and with how many plain words at most."""
 
 MAX_COUNTED: Final = 100
-"""So many numbers of `seq` are known one by one."""
+"""At most this many numbers of `seq` are known one by one."""
 _NAMES: Final = names("date nproc id whoami hostname uname seq wc expr bc getconf arch uuidgen")
 """Programs that write numbers and names; none with a `/`, unless their arguments have one."""
 _ONE: Final = r"[^\n]*\n"

@@ -88,7 +88,7 @@ _GIVES: Final = rf"\s(?:--eval\b|--\w*=-|-f\s*-(?:\s|$)|{OUTPUT})"
 """What gives other programs a text to run, or a file to write."""
 
 NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
-"""Variables that say who is who; see `check_names`."""
+"""Variables that identify an agent; see `check_names`."""
 
 _UNREAD: Final = JUDGED | WRAPPERS | KEYWORDS
 _NAMED: Final = "|".join(sorted(NAMES))

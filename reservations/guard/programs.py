@@ -12,7 +12,7 @@ _BUILTINS: Final = {"command": "", "builtin": "", "exec": "-a", "noglob": "", "n
 WRAPPERS: Final = {name: names(options) for name, options in (_BUILTINS | PREFIXES).items()}
 """What runs the words behind it, and its options that take the next word."""
 _OPERANDS: Final = {"timeout": 1, "flock": 1, "chrt": 1, "taskset": 1}
-"""So many words stand between a wrapper's options and the program."""
+"""How many words are between a wrapper's options and the program."""
 _RUNNERS: Final = frozenset({
     ("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("bundle", "exec"), ("pnpm", "exec"),
     ("npm", "exec"), ("mise", "exec"), ("pdm", "run"),
@@ -61,7 +61,7 @@ def options(
 
 
 def plain(words: Sequence[Word]) -> list[Word]:
-    """Return the words that are no options."""
+    """Return the words that are not options."""
     return options(words)[1]
 
 

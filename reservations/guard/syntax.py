@@ -2,7 +2,7 @@
 
 The grammar accepts more than the guard can follow: `${x@P}`, `$"…"` and words that it joins differently from bash have
 no error in the tree. So a tree is taken only when every node is of a kind that is listed here, and when nothing but
-blanks lies between its leaves. This is the one module that imports the parser; `available` tells whether it is there.
+blanks lies between its leaves. This is the one module that imports the parser; `available` returns whether it is there.
 """
 
 import re
@@ -37,7 +37,7 @@ NODES: Final = names(
 """The kinds of nodes that the guard understands."""
 
 _OPERATORS: Final = names(":- - :+ + := = :? ? % %% # ## / // : ${ } [ ]")
-"""What may stand in `${…}`; `!` and `@` make a value mean something else."""
+"""What may be in `${…}`; `!` and `@` make a value mean something else."""
 _BLANK: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _BLANK_OR_DASH: Final = re.compile(rb"(?:[ \t]|\\\n)*(?:[ \t]-(?:[ \t]|\\\n)*)?")
 """The grammar leaves out the `-` of `python3 - <<EOF`: the standard input, which the here-document is."""

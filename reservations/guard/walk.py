@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from interlock.reservations.guard import listings
 from interlock.reservations.guard.commands import Commands
-from interlock.reservations.guard.effects import Worlds
+from interlock.reservations.guard.effects import Checkouts
 from interlock.reservations.guard.judge import Feed, Spot
 from interlock.reservations.guard.prefilter import JUDGED, WRAPPERS, names
 from interlock.reservations.guard.programs import Run, plain
@@ -21,7 +21,7 @@ from interlock.reservations.guard.words import UNKNOWN, Word, bindings
 MAX_FOLDERS: Final = 16
 """With more folders than these, the folder is not known."""
 MAX_ROUNDS: Final = 5
-_CALM: Final = names("cd pushd popd echo printf pwd ls cat mkdir test [ true : set export source . which")
+_HARMLESS: Final = names("cd pushd popd echo printf pwd ls cat mkdir test [ true : set export source . which")
 """Programs after which a folder that was there still is."""
 _PARTS: Final = names("heredoc_start heredoc_body heredoc_end file_redirect herestring_redirect comment")
 _WORDS: Final = names(
@@ -52,8 +52,8 @@ class Ends(NamedTuple):
 class Walk(Commands):
     """Judges one command line."""
 
-    def __init__(self, worlds: Worlds, env: Mapping[str, str], cwd: str) -> None:
-        super().__init__(worlds, env, cwd)
+    def __init__(self, checkouts: Checkouts, env: Mapping[str, str], cwd: str) -> None:
+        super().__init__(checkouts, env, cwd)
         self.seen: dict[str | None, None] = {}
         self.folders_made: set[str] = set()
 
@@ -64,7 +64,7 @@ class Walk(Commands):
             root = parse(command)
             for _ in range(MAX_ROUNDS):
                 before = self._state()
-                self.made, self.fetched, self.calm, self.later = "", False, True, []
+                self.made, self.fetched, self.undisturbed, self.later = "", False, True, []
                 self._parts(root, (self.cwd,), None)
                 for spot, text in self.later:
                     for folder in tuple(self.seen):
@@ -177,7 +177,7 @@ class Walk(Commands):
         return self._list(body, folders, feed, node) if is_list else self._applied(node, body, folders, feed)
 
     def _applied(self, node: Node, body: Node, folders: Folders, feed: Feed) -> Ends:
-        """Judge redirections, what they apply to, and what stands behind the start of a here-document."""
+        """Judge redirections, what they apply to, and what follows the start of a here-document."""
         redirects = [child for child in node.children if child.type.endswith("redirect")]
         inner = [child for row in redirects if row.type == "heredoc_redirect" for child in row.children]
         redirects += [child for child in inner if child.type.endswith("redirect")]
@@ -212,7 +212,7 @@ class Walk(Commands):
                 for word in self.fields(node.children[-1], spot) if ">" in sign and sign not in {">&-", "<&-"} else ():
                     if sign != ">&" or not (word.text.rstrip("-").isdigit() or word.text == "-"):
                         self.files(spot, f"> {text_of(node.children[-1])}", [word], follow=True)
-                        self.calm &= word.text.startswith("/dev/")
+                        self.undisturbed &= word.text.startswith("/dev/")
         return Ends(folders, folders)
 
     def _command(self, node: Node, folders: Folders, feed: Feed) -> Ends:
@@ -240,7 +240,7 @@ class Walk(Commands):
                 is_called = run.name in self.functions and words[0].text != "command"
                 ends = self._moved(spot, run, plainly=not (own or assigned or redirects), is_called=is_called)
                 done, failed = _joined(done, ends.done), _joined(failed, ends.failed)
-                self.calm &= run.name in _CALM or listings.only_lists(run.words)
+                self.undisturbed &= run.name in _HARMLESS or listings.only_lists(run.words)
         return Ends(done, failed)
 
     def _moved(self, spot: Spot, run: Run, *, plainly: bool, is_called: bool) -> Ends:
@@ -265,7 +265,7 @@ class Walk(Commands):
         path = os.path.normpath(os.path.join(spot.here, target.text))
         if spot.here.endswith(f"/{target.text}") and not os.path.isdir(path):
             return Ends(stay, stay)  # a second `cd` into the same folder fails
-        sure = self.calm and (path in self.folders_made or os.path.isdir(path))
+        sure = self.undisturbed and (path in self.folders_made or os.path.isdir(path))
         return Ends((path,), () if sure else stay)
 
     ROWS: ClassVar[dict[str, Callable[[Any, Node, Folders, Feed], Ends]]] = {

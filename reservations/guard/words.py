@@ -1,4 +1,4 @@
-"""What the words of a command stand for: quotes taken off, braces spread, and what the line itself says of variables.
+"""What the words of a command expand to: quotes taken off, braces spread, and what the line itself says of variables.
 
 A word that the line does not spell out is not known, and is never guessed at. Characters that still mean something to
 the shell, such as the `*` of an unquoted `*.py`, are kept apart from the same ones in quotes: they are moved to
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from interlock.reservations.guard.syntax import Node
 
 MAX_VALUES: Final = 200
-"""So many combinations of the values of a command's variables are looked at."""
+"""At most this many combinations of the values of a command's variables are looked at."""
 MAX_FIELDS: Final = 3000
-"""So many words may come of one."""
+"""At most this many words may come of one."""
 
 _ACTIVE: Final = {ord(char): 0xDB00 + ord(char) for char in "*?[]{},~!^-"}
 _GLOB: Final = {ord(char): _ACTIVE[ord(char)] for char in "*?[]!^-"}
@@ -184,7 +184,7 @@ class Expander:
                 return [{"process_substitution": "/dev/fd/63", "$": "$"}.get(node.type, ANY)]
 
     def _quoted(self, node: "Node", binding: Binding, edge: int) -> Iterator[list[str]]:
-        """Yield the parts of a text in double quotes: what stands between its expansions counts, whatever it is."""
+        """Yield the parts of a text in double quotes: what is between its expansions counts, whatever it is."""
         data, base, at = node.text or b"", node.start_byte, edge
         for child in node.children:
             if child.type.endswith(("expansion", "substitution")):

@@ -13,7 +13,7 @@ from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
 
 MAX_CONTEXT: Final = 4000
-"""So many characters of context an agent is given at once."""
+"""At most this many characters of context are given to an agent at once."""
 
 
 def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) -> Context:
@@ -29,7 +29,7 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
 
 
 def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) -> Mapping[str, bool | None]:
-    """Say under which patterns there is work that is not committed, in whatever checkout; see `unsaved.unsaved`."""
+    """Return whether each pattern covers uncommitted changes, in whatever checkout; see `checkouts.unsaved`."""
     from interlock.reservations.git.checkouts import unsaved as look  # noqa: PLC0415 - only when somebody wants a file
 
     return look(root, patterns, seconds)
@@ -37,7 +37,7 @@ def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) 
 
 def identified(env: Mapping[str, str], call: Call, client: str) -> dict[str, str]:
     """Return the variables that let a program know the agent by its name; none when only the store knows it."""
-    name = identity.told(env, call.session_id, client) if call.session_id else ""
+    name = identity.stated_name(env, call.session_id, client) if call.session_id else ""
     return {identity.NAMES[0]: name, identity.EXPORTED: ""} if name else {}
 
 

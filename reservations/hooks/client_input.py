@@ -47,7 +47,7 @@ SERVED: Final = (
 
 Clients name such a tool `mcp__SERVER__TOOL`, `mcp_SERVER_TOOL`, `SERVER__TOOL` or as the server does, so that the end
 of its name says what it is. The server may serve other files than those of this machine: a call without any field that
-holds a path, or one that names a repository of a server, is none of ours.
+holds a path, or one that names a repository of a server, is not ours.
 """
 SERVED_SHELL: Final = (
     r"(?:.+[_-])?(?:[Bb]ash|[Ss]hell|(?:[Rr]un|[Ee]xecute|[Ss]tart)[_-]?(?:[A-Za-z]+[_-])?(?:[Cc]ommand|[Pp]rocess))"
@@ -147,7 +147,7 @@ def read(data: bytes) -> Call:
     given = cast("dict[str, Any]", arguments)
     cwd = _text(fields, "cwd", name=True) or os.getcwd()
     if not os.path.isdir(cwd):
-        raise InputRefusedError(f"`cwd` is {cwd}, which is no folder.", "Send the folder that the agent works in.")
+        raise InputRefusedError(f"`cwd` is {cwd}, which is not a folder.", "Send the folder that the agent works in.")
     if shell:
         cwd = os.path.join(cwd, next((folder for key in FOLDERS if (folder := _text(given, key, name=True))), ""))
     names = {field: _text(fields, field) for field in ("session_id", "tool_use_id")}
@@ -272,5 +272,5 @@ def _text(fields: dict[str, Any], key: str, *, name: bool = False) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or not (_is_name(value) if name else _is_text(value)):
-        raise InputRefusedError(f"`{key}` is no text.", f"Send {_SHAPE}.")
+        raise InputRefusedError(f"`{key}` is not a text.", f"Send {_SHAPE}.")
     return value

@@ -58,16 +58,16 @@ def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | No
 
 
 def refused(ctx: Context, via: str, verdict: Verdict) -> int:
-    """Print a refusal, add it to the events, tell the holders of what has changed all the same, and return 1."""
+    """Print a refusal, add it to the events, notify the holders of files that changed all the same, and return 1."""
     sys.stderr.write(f"{foreign_leases.explain(verdict.action, verdict.hits, verdict.fix)}\n")
     foreign_leases.note(ctx, via, verdict.action, verdict.hits)
     if verdict.written:
         from interlock.reservations.git import overwritten  # noqa: PLC0415 - few refusals come too late
 
         named = ", ".join(shown(path) for path, _ in verdict.written[: overwritten.MAX_NAMED])
-        sys.stderr.write(f"  written already: {named}; whoever holds it has been told.\n")
+        sys.stderr.write(f"  already written: {named}; the holders were notified.\n")
         when = f"by a git command of {shown(ctx.caller.name)} that was refused too late"
-        overwritten.tell(ctx, verdict.written, when, via)
+        overwritten.notify_holders(ctx, verdict.written, when, via)
     return 1
 
 

@@ -29,7 +29,7 @@ HOOKS: Final = {
     "pre-edit": _Hook(
         "pre_edit", 2, "Before a tool edits or a command runs: refuse what others hold, reserve the file."
     ),
-    "post-tool": _Hook("post_tool", 1, "After a tool: tell of changes to files that others hold."),
+    "post-tool": _Hook("post_tool", 1, "After a tool: report changes to files that others hold."),
     "session-start": _Hook("session_start", 1, "A session begins: its agent gets a name and hears who is here."),
     "stop": _Hook("stop", 1, "An agent stops: requests that still wait; the session ends: its leases."),
     "pre-commit": _Hook("git_hook", 1, "Git: a commit carries nothing that others hold.", "pre_commit"),
@@ -105,9 +105,9 @@ def _unknown(name: str) -> str:
 
 
 def _input() -> bytes:
-    """Return what stands on standard input; a terminal gives nothing.
+    """Return the standard input; a terminal gives nothing.
 
-    What is too much is read to its end and dropped, so that the client does not meet a closed pipe.
+    What is too long is read to its end and dropped, so that the client does not meet a closed pipe.
     """
     try:
         if os.isatty(0):

@@ -13,7 +13,7 @@ from interlock.reservations import place
 from interlock.reservations.git import commands
 from interlock.reservations.hooks import client_hook, client_input
 from interlock.reservations.hooks.client_input import Call
-from interlock.reservations.leases import calls, marks
+from interlock.reservations.leases import calls, hook_state
 from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.patterns import Pattern, canonical
 from interlock.reservations.patterns.prefix_index import Near
@@ -36,11 +36,11 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
         return 0
     ctx = client_hook.opened(found, call, env, client)
     with calls.entered(ctx) as entry:
-        begun = marks.begun(entry, call.tool_use_id)
-        held = [] if begun is None else _idle(entry, begun - marks.GRAIN_SECONDS)
+        begun = hook_state.begun(entry, call.tool_use_id)
+        held = [] if begun is None else _idle(entry, begun - hook_state.GRAIN_SECONDS)
     if begun is None or not held:
         return 0
-    hits = _changed(found, held, begun - marks.GRAIN_SECONDS)
+    hits = _changed(found, held, begun - hook_state.GRAIN_SECONDS)
     if hits:
         client_hook.answer(call, "PostToolUse", _report(ctx, call, hits))
     return 0
@@ -66,17 +66,17 @@ def _changed(found: place.Place, held: Sequence[Lease], since: float) -> list[tu
     else:
         rows = ((canonical(lease.pattern), lease) for lease in held)
         pairs = [(row.path, lease) for row, lease in rows if isinstance(row, Pattern) and row.literal]
-    return [(path, lease) for path, lease in pairs if marks.time_of(os.path.join(found.root, path)) >= since]
+    return [(path, lease) for path, lease in pairs if hook_state.time_of(os.path.join(found.root, path)) >= since]
 
 
 def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
-    """Tell the holders, and return what to tell the writer: what is not yet known alone."""
+    """Notify the holders, and return the message for the writer: only what was not reported before."""
     with calls.entered(ctx) as entry:
-        new = [hit for hit in hits if marks.once(entry, f"surprise {hit[1].reservation_id} {hit[0]}")]
+        new = [hit for hit in hits if hook_state.once(entry, f"surprise {hit[1].reservation_id} {hit[0]}")]
         if new:
             from interlock.reservations.git import overwritten  # noqa: PLC0415 - few tools surprise anybody
 
-            overwritten.tell_of(entry, new, f"while {shown(call.tool)} of {entry.agent.name} ran", call.tool)
+            overwritten.notify_in_call(entry, new, f"while {shown(call.tool)} of {entry.agent.name} ran", call.tool)
     if not new:
         return ""
     lines = [
@@ -84,7 +84,7 @@ def _report(ctx: Context, call: Call, hits: Sequence[tuple[str, Lease]]) -> str:
     ]
     lines += [f"  and {len(new) - MAX_SHOWN} more"] if len(new) > MAX_SHOWN else []
     return "\n".join([
-        f"Interlock: while {shown(call.tool)} ran, files changed that other agents hold; they have been told.",
+        f"Interlock: while {shown(call.tool)} ran, files changed that other agents hold; the holders were notified.",
         *lines,
         "If it was this command, tell the holder what you changed with send_message, and undo it unless you agree.",
     ])  # fmt: skip

@@ -13,7 +13,7 @@ from interlock.reservations.answers import Conflict, Refusal, ReserveAnswer
 from interlock.reservations.git import commit_lock
 from interlock.reservations.hooks import client_hook, client_input, release_requests
 from interlock.reservations.hooks.client_input import Call
-from interlock.reservations.leases import calls, grant_log, marks
+from interlock.reservations.leases import calls, grant_log, hook_state
 from interlock.reservations.leases.grant_log import Missed
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import lasting
@@ -25,7 +25,7 @@ from interlock.reservations.ticket_files import is_ticket_file
 REFUSED: Final = 2
 """The status that stops the tool call; clients let it through on every other."""
 MAX_SHOWN: Final = 5
-"""So many files of one edit are spelled out; the others are counted."""
+"""At most this many files of one edit are spelled out; the others are counted."""
 WAIT_SECONDS: Final = 45
 """What is suggested to an agent that would rather wait: clients give up on a call after about a minute."""
 
@@ -79,7 +79,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 
 class _Try(NamedTuple):
-    """What came of an edit in one project: what was granted anew, what waits for the agent, what it must read again."""
+    """What came of an edit in one project: what was newly granted, what waits for the agent, what to read again."""
 
     ctx: Context
     answer: ReserveAnswer
@@ -100,9 +100,9 @@ def _edit(ctx: Context, call: Call, names: list[str], mode: release_requests.Mod
     stale: list[tuple[str, Missed]] = []
     if not answer["errors"]:
         with calls.entered(ctx) as entry:
-            stale = [row for row in missed if marks.once(entry, f"missed {row[0]} {row[1].begun}")]
+            stale = [row for row in missed if hook_state.once(entry, f"missed {row[0]} {row[1].begun}")]
             if not stale:
-                marks.note_edits(entry, ctx.caller.root, names)
+                hook_state.note_edits(entry, ctx.caller.root, names)
     return _Try(ctx, answer, granted, context, stale)
 
 
@@ -110,16 +110,16 @@ def _missed(ctx: Context, names: Sequence[str]) -> list[tuple[str, Missed]]:
     """Return the files that changed while others held them, since the agent did and before it got them again."""
     with calls.seen(ctx) as entry:
         rows = [(name, row) for name in names if (row := grant_log.missed(entry, quote(name))) is not None]
-    changed = {name: marks.time_of(os.path.join(ctx.caller.root, name)) for name, _ in rows}
-    since = [(name, row) for name, row in rows if row.begun - marks.GRAIN_SECONDS <= changed[name]]
+    changed = {name: hook_state.time_of(os.path.join(ctx.caller.root, name)) for name, _ in rows}
+    since = [(name, row) for name, row in rows if row.begun - hook_state.GRAIN_SECONDS <= changed[name]]
     return [(name, row) for name, row in since if row.back is None or changed[name] < row.back]
 
 
 def _refused(here: place.Place, tries: Sequence[_Try]) -> int:
-    """Say why the edit may not go on, and give back what was granted for it in other projects."""
+    """Print why the edit may not go on, and release what was granted for it in other projects."""
     for row in tries[:-1]:
         if row.granted:
-            calls.release(row.ctx, row.granted, tell=False)
+            calls.release(row.ctx, row.granted, report_unsaved=False)
     last = tries[-1]
     folder = "" if last.ctx.caller.root == here.root else last.ctx.caller.root
     errors = last.answer["errors"]
@@ -135,7 +135,7 @@ def _stopped(lines: Sequence[str]) -> int:
 
 
 def _outdated(here: place.Place, tries: Sequence[_Try]) -> int:
-    """Say what the agent has not read yet. The files stay reserved for it, and the same edit passes the next time."""
+    """Print what the agent has not read yet. The files stay reserved for it, and the same edit passes the next time."""
     lines: list[str] = []
     for row in tries:
         for name, missed in row.stale[:MAX_SHOWN]:
@@ -162,7 +162,7 @@ def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> i
     opened = client_hook.opened(found, call, env, client) if os.path.lexists(found.store_path) else None
     if opened is not None:
         with calls.entered(opened) as entry:
-            marks.note_tool_call(entry, call.tool_use_id)
+            hook_state.note_tool_call(entry, call.tool_use_id)
     known = {} if opened is None else {found.store_path: opened}
     named = {**env, **client_hook.identified(env, call, client)}
     reason = check_command(command, call.cwd, named, known)
@@ -221,6 +221,6 @@ def _takeovers(answer: ReserveAnswer) -> str:
         for row in answer.get("taken_over", [])
     ]
     if "unsaved" in answer:
-        told = answer["unsaved"]
-        lines += [f"Interlock: {told['note']}", f"  call: {told['next']['command']}"]
+        unsaved = answer["unsaved"]
+        lines += [f"Interlock: {unsaved['note']}", f"  call: {unsaved['next']['command']}"]
     return "\n".join(lines)

@@ -27,11 +27,11 @@ MERGE_FIX: Final = "wait until these paths are free (`interlock reserve PATHS --
 LATE_SECONDS: Final = 10.0
 """What changed before that was not changed by the command that git asks about."""
 MAX_LOOKED_AT: Final = 500
-"""So many held files of a move are compared with the working tree."""
+"""At most this many held files of a move are compared with the working tree."""
 _STARTS: Final = ("rebase-merge/orig-head", "rebase-apply/orig-head", "rebase-apply/abort-safety", "sequencer/head")
 """Where git keeps the commit that `--abort` goes back to; going back always passes."""
 _THERE: Final = ("--all", "--reflog")
-"""Every commit that a ref of the repository stands on, or stood on."""
+"""Every commit that a ref of the repository points to, or has pointed to."""
 
 
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
@@ -103,10 +103,10 @@ def _written(here: str, after: str, hits: Sequence[Hit]) -> list[Hit]:
     """
     if not hits:
         return []
-    from interlock.reservations.leases import marks  # noqa: PLC0415 - only a refusal looks
+    from interlock.reservations.leases import hook_state  # noqa: PLC0415 - only a refusal looks
 
     since = time.time() - LATE_SECONDS
-    fresh = [hit for hit in hits[:MAX_LOOKED_AT] if marks.time_of(os.path.join(here, hit[0])) >= since]
+    fresh = [hit for hit in hits[:MAX_LOOKED_AT] if hook_state.time_of(os.path.join(here, hit[0])) >= since]
     if not fresh:
         return []
     asked = ["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", after, "--", *(path for path, _ in fresh)]
@@ -135,7 +135,7 @@ def _thrown_away(here: str, common: str, old: str, held: Held) -> list[Hit]:
 
 
 def _merging(here: str, folder: str, env: Mapping[str, str], *, own: bool) -> list[str]:
-    """Return the paths that the merge at hand may change; in a worktree of one's own, only by a commit of its own."""
+    """Return the paths that the merge at hand may change; in a worktree of its own, only by a commit made there."""
     named = env.get("GIT_REFLOG_ACTION", "").split()[1:] if _action(env) == "merge" else []
     tips = [commit for name in named if (commit := commands.commit_of(here, name, in_hook=True))]
     if not tips:

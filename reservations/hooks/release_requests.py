@@ -17,7 +17,7 @@ from interlock.reservations.store.records import Lease, Negotiation, replace
 
 VARIABLE: Final = "INTERLOCK_AUTO_RELEASE"
 MAX_SHOWN: Final = 5
-"""So many requests are spelled out; the inbox has the others."""
+"""At most this many requests are spelled out; the inbox has the others."""
 _PAGE: Final = 50
 
 Mode: TypeAlias = Literal["", "1", "clean"]
@@ -70,7 +70,7 @@ def look(ctx: Context) -> Waiting:
 
 
 def handle(ctx: Context, waiting: Waiting, mode: Mode, edited: Sequence[str] = ()) -> str:
-    """Do what the mode says, and return what to tell the agent; nothing when there is nothing new.
+    """Do what the mode says, and return the message for the agent; empty when there is nothing new.
 
     Files that this call edits, `edited` by pattern, are not released by it.
     """
@@ -107,7 +107,7 @@ def _request(row: Negotiation, minutes_over: int | None) -> list[str]:
 
 
 def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str:
-    """Hand over, in order, whole leases without uncommitted changes; what git cannot tell is kept."""
+    """Hand over, in order, whole leases without uncommitted changes; what git does not know is kept."""
     from interlock.reservations.messages import response  # noqa: PLC0415 - only when something was asked for
 
     dirty = ctx.runtime.dirty(
@@ -123,7 +123,7 @@ def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str
         if touched or any(dirty.get(lease.pattern) is not False for lease in held):
             kept.append(row)
             continue
-        answer = response.respond(ctx, row.thread_id, "release", row.file, tell=False)
+        answer = response.respond(ctx, row.thread_id, "release", row.file, report_unsaved=False)
         if answer["status"] in {"released", "free"}:
             gone.update(lease.reservation_id for lease in held)
             names = ", ".join(shown(lease.pattern) for lease in held)
@@ -133,5 +133,5 @@ def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str
             )
         else:
             kept.append(row)
-    told = [row for row in kept if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
-    return "\n".join([*lines, *spelled(waiting, told)])
+    reported = [row for row in kept if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
+    return "\n".join([*lines, *spelled(waiting, reported)])

@@ -22,7 +22,7 @@ MAX_SHOWN: Final = 8
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     """Return 0; the agent gets a short context: its name, who else is here, and what is asked of it.
 
-    In a folder that is no project (no git checkout, never used with Interlock) nothing is made and nothing said.
+    In a folder that is not a project (no git checkout, never used with Interlock) nothing is made or printed.
     """
     client = client_input.client_of(argv)
     call = client_input.read(data)
@@ -44,7 +44,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 def _context(ctx: Context, own: Mapping[str, Any]) -> str:
     me = key_of(own["name"])
-    seen = status.standing(ctx, 0)
+    seen = status.current_state(ctx, 0)
     left_out = seen.get("more", {}).get("leases", 0)
     held = [row for row in seen["leases"] if key_of(row["holder"]) != me]
     others = [row for row in status.list_agents(ctx)["agents"] if key_of(row["name"]) != me]

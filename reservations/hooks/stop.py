@@ -15,7 +15,7 @@ from typing import Final
 from interlock.reservations import identity, place, status
 from interlock.reservations.hooks import client_hook, client_input, release_requests
 from interlock.reservations.hooks.client_input import Call
-from interlock.reservations.leases import calls, marks, wait_queue
+from interlock.reservations.leases import calls, hook_state, wait_queue
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
 
@@ -46,7 +46,7 @@ def _remind(ctx: Context, call: Call) -> None:
     """Send the agent back to its open requests; for each of them once."""
     open_ones = release_requests.look(ctx)
     with calls.entered(ctx) as entry:
-        new = [row for row, _ in open_ones.open if marks.once(entry, f"stop {row.thread_id}")]
+        new = [row for row, _ in open_ones.open if hook_state.once(entry, f"stop {row.thread_id}")]
     if not new:
         return
     reason = "\n".join(["Before you stop, answer who waits for your files:", *release_requests.spelled(open_ones, new)])
@@ -68,4 +68,4 @@ def _end(ctx: Context) -> None:
         wait_queue.leave_all(entry, "its session ended")
         wait_queue.settle(entry)
     if clean:
-        calls.release(ctx, clean, tell=False)
+        calls.release(ctx, clean, report_unsaved=False)

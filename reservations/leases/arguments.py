@@ -164,14 +164,14 @@ def digest_of(tool: str, *arguments: object) -> str:
 
 
 def number(name: str, value: object, low: float, high: float = inf) -> list[Refusal]:
-    """Return what is wrong with a number; true and false are none, and neither is NaN."""
+    """Return what is wrong with a number; true, false and NaN are not numbers."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
     expected = f"a number from {low:.3g}" if high == inf else f"a number from {low:.3g} to {high:g}"
     return [] if good else [wrong(name, value, expected, f"Give {expected}, or leave it out.")]
 
 
 def bad_key(key: object) -> list[Refusal]:
-    """Return what is wrong with an idempotency key; none is none."""
+    """Return what is wrong with an idempotency key; None is allowed."""
     return [] if key is None else _printable("idempotency_key", key, 1, MAX_KEY_CHARS, lines=False)
 
 

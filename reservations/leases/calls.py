@@ -28,13 +28,13 @@ from interlock.reservations.store.records import Agent, Lease, Negotiation, Nego
 Ending: TypeAlias = Literal["released", "expired", "taken_over", "forced"]
 
 KEEP_SECONDS: Final = 7 * 24 * 3600.0
-"""So long remembered answers, read messages and resolved negotiations are kept."""
+"""How long remembered answers, read messages and resolved negotiations are kept."""
 
 AWAY_SECONDS: Final = 3600.0
-"""An agent that comes back after so long has the store tidied: seldom enough to cost nothing."""
+"""An agent that comes back after this time has the store tidied: seldom enough to cost nothing."""
 
 MAX_CONFLICTS: Final = 100
-"""So many conflicts one answer of check_conflicts lists; `more` says how many there are besides."""
+"""At most this many conflicts are in one answer of check_conflicts; `more` is how many there are besides."""
 
 
 @contextmanager
@@ -42,7 +42,7 @@ def entered(ctx: Context, unsaved: Mapping[str, bool] = MappingProxyType({})) ->
     """Open the transaction of a call; every call of every entry point goes through here.
 
     The agent is registered (event `agent_joined`) or its `last_seen` moved, its process bound to it, what expired is
-    ended, and the queue is settled. What the body puts stands when it ends, and is undone when it raises::
+    ended, and the queue is settled. What the body puts is committed when it ends, and undone when it raises::
 
         with leases.entered(ctx) as entry:
             held = entry.tx.leases_of(entry.agent.name)
@@ -107,13 +107,13 @@ def drop(entry: Entry, lease: Lease, how: Ending) -> None:
 
 
 def _without(entry: Entry, asked: Negotiation) -> NegotiationState:
-    """Say what becomes of a request whose reservation has ended: it is free, or about what stood beside that one.
+    """Return the new state of a request whose reservation has ended: free, or about another one that was there too.
 
     What its holder has reserved on the file since is another reservation, of which nothing was asked. A place that may
     be wider than what is held from now on ends after a time limit more.
     """
-    stood = (lease for lease in granting.on_file(entry, asked) if lease.granted_at < asked.created_at)
-    heir = next(stood, None)
+    older = (lease for lease in granting.on_file(entry, asked) if lease.granted_at < asked.created_at)
+    heir = next(older, None)
     if heir is None:
         left = replace(asked, state="free", resolved_at=entry.now)
     else:
@@ -175,19 +175,19 @@ def reserve(
     else:
         attempt = liveness.asking(ctx, {}, lambda unsaved: _attempt(ctx, asked, None, 0, unsaved))
     _ask_dirty(ctx, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
-    _tell_received(ctx, asked, attempt)
+    _report_received(ctx, asked, attempt)
     return cast("ReserveAnswer", {**attempt.answer, **longest})
 
 
-def _tell_received(ctx: Context, asked: Asked, attempt: _Attempt) -> None:
-    """Say what of the new leases had uncommitted changes before; after the transaction, for it asks git."""
-    told = handover.received(ctx, attempt.new) if attempt.new else {}
-    if not told:
+def _report_received(ctx: Context, asked: Asked, attempt: _Attempt) -> None:
+    """Report which new leases had uncommitted changes before; after the transaction, for it asks git."""
+    report = handover.received(ctx, attempt.new) if attempt.new else {}
+    if not report:
         return
     answer = cast("dict[str, Any]", attempt.answer)
-    answer |= told
+    answer |= report
     with entered(ctx) as entry:
-        handover.tell_those_who_lost_it(entry, attempt.new, told["unsaved"])
+        handover.notify_previous_holders(entry, attempt.new, report["unsaved"])
         if asked.key and not answer["errors"]:
             entry.tx.remember(entry.agent.name, asked.key, asked.digest, json.dumps(answer), entry.now)
 
@@ -279,7 +279,7 @@ def _take_over(entry: Entry, lease: Lease) -> dict[str, Any]:
     drop(entry, lease, "taken_over")
     why = "your process has ended" if state == "gone" else "you were silent for too long"
     body = f"{lease.pattern}: taken over by {entry.agent.name}, because {why}. Reserve it again before you edit it."
-    entry.tell(lease.agent, "taken-over", body)
+    entry.notify(lease.agent, "taken-over", body)
     return {
         "reservation_id": lease.reservation_id,
         "pattern": lease.pattern,
@@ -289,7 +289,7 @@ def _take_over(entry: Entry, lease: Lease) -> dict[str, Any]:
 
 
 def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnswer:
-    """Refuse; a place in the queue stands a little longer."""
+    """Refuse; a place in the queue is kept a little longer."""
     errors = [refusals.blocked(entry, asked, found) for found in blocked]
     place = wait_queue.linger(entry, asked.wanted)
     if place is None:
@@ -330,7 +330,7 @@ def _leave(entry: Entry, asked: Asked, why: str) -> None:
 
 
 def _ask_dirty(ctx: Context, conflicts: Sequence[Conflict]) -> None:
-    """Say of each conflict whether there is unsaved work under it; after the transaction, for it asks git."""
+    """Note for each conflict whether there is unsaved work under it; after the transaction, for it asks git."""
     leases = [row for row in conflicts if "waiting" not in row]
     held = tuple(sorted({row["held_pattern"] for row in leases}))
     if held:
@@ -339,10 +339,10 @@ def _ask_dirty(ctx: Context, conflicts: Sequence[Conflict]) -> None:
             row["dirty"] = known.get(row["held_pattern"])
 
 
-def release(ctx: Context, reservation_ids: object, *, tell: bool = True) -> ReleaseAnswer:
+def release(ctx: Context, reservation_ids: object, *, report_unsaved: bool = True) -> ReleaseAnswer:
     """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files).
 
-    To `tell`, git is asked what of it has uncommitted changes.
+    With `report_unsaved`, git is asked which of them have uncommitted changes.
     """
     ids, errors = arguments.read_list("reservation_ids", reservation_ids, ctx.runtime.settings.max_leases)
     if not ids:
@@ -359,17 +359,17 @@ def release(ctx: Context, reservation_ids: object, *, tell: bool = True) -> Rele
             else:
                 own[reservation_id] = lease
         end(entry, own.values(), "released")
-        patterns = handover.given_up(entry, own.values()) if tell else []
+        patterns = handover.given_up(entry, own.values()) if report_unsaved else []
     return cast("ReleaseAnswer", {"released": [*own], "errors": errors, **handover.given(ctx, patterns)})
 
 
-def release_all(ctx: Context, *, tell: bool = True) -> ReleaseAllAnswer:
+def release_all(ctx: Context, *, report_unsaved: bool = True) -> ReleaseAllAnswer:
     """Release everything the caller holds, and leave the queue (Reservation Tools, release_all); see `release`."""
     with entered(ctx) as entry:
         wait_queue.leave_all(entry, "released all")
         own = entry.tx.leases_of(entry.agent.name)
         end(entry, own, "released")
-        patterns = handover.given_up(entry, own) if tell else []
+        patterns = handover.given_up(entry, own) if report_unsaved else []
     return cast("ReleaseAllAnswer", {"released_count": len(own), **handover.given(ctx, patterns)})
 
 
@@ -381,7 +381,7 @@ def mine(ctx: Context) -> MineAnswer:
 
 
 def check(ctx: Context, patterns: object) -> ConflictsAnswer:
-    """Say what an exclusive reservation of patterns would meet, and reserve nothing.
+    """Return what an exclusive reservation of patterns would meet, and reserve nothing.
 
     A pattern is clear when reserving it would be granted with nobody in the way; leases of the dead are conflicts here,
     though reserving would take them over. Wrong patterns are refused, the others are answered.

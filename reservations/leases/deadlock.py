@@ -14,9 +14,9 @@ TOPIC = "deadlock"
 def circle(entry: Entry, waits_for: Iterable[str]) -> tuple[str, ...]:
     """Return the circle that the caller would close by waiting for some agents; empty for none.
 
-    An agent waits for the holders of what stands in the way of its places in the queue, for those in front of it there,
-    and for the holder of a reservation that it negotiates for. Whoever is dead keeps nobody waiting. The caller comes
-    first, each waits for the next one, and the last for the caller.
+    An agent waits for the holders of what is in the way of its places in the queue, for those in front of it there,
+    and for the holder of a reservation that it negotiates for. The dead keep nobody waiting. The caller comes first,
+    each waits for the next one, and the last for the caller.
     """
     me = key_of(entry.agent.name)
     names = {key_of(name): name for name in waits_for if _lives(entry, name)}
@@ -37,7 +37,7 @@ def circle(entry: Entry, waits_for: Iterable[str]) -> tuple[str, ...]:
 
 
 def report(entry: Entry, members: Sequence[str]) -> None:
-    """Tell all members but the caller about a circle, once for as long as it stands."""
+    """Notify all members but the caller of a circle, once for as long as it lasts."""
     others = [name for name in members if key_of(name) != key_of(entry.agent.name)]
     marks = sorted(mark for name in others for mark in _marks(entry, name))
     key = json.dumps([sorted(key_of(name) for name in members), marks])
@@ -47,11 +47,11 @@ def report(entry: Entry, members: Sequence[str]) -> None:
     chain = " waits for ".join([*members, members[0]])
     for name in others:
         body = f"{chain}. Nobody of you can go on: release what another one needs, then reserve it again."
-        entry.tell(name, TOPIC, body, importance="urgent")
+        entry.notify(name, TOPIC, body, importance="urgent")
 
 
 def waited_for(looks: Iterable[Look]) -> list[str]:
-    """Return the agents that stand in the way, each once."""
+    """Return the agents that are in the way, each once."""
     return list({key_of(held.agent): held.agent for found in looks for held in found.blockers}.values())
 
 

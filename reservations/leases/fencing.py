@@ -16,7 +16,7 @@ from interlock.reservations.rules import refuse, refused, shown
 from interlock.reservations.store.records import Lease, key_of, replace
 
 GRAIN_SECONDS: Final = 0.001
-"""So much longer than the guard before each guard protects at least."""
+"""Each guard protects at least this much longer than the one before."""
 
 
 class NotCoveredError(InterlockError):
@@ -50,7 +50,7 @@ class Guard(NamedTuple):
         Only under `hold_seconds`; without, the store is the caller's own until the action has ended.
         """
         with leases.entered(self.ctx) as entry:
-            # The id of an exclusive lease has one token for as long as it stands.
+            # The id of an exclusive lease has one token for as long as the lease lives.
             ended = [(path, row) for path, row in self.leases.items() if entry.tx.lease(row.reservation_id) is None]
             refusals = _noted(entry, [_uncovered(entry, path, lease) for path, lease in ended])
         if refusals:
@@ -63,7 +63,7 @@ def guarded(ctx: Context, paths: Iterable[str], *, hold_seconds: float | None = 
 
     Without `hold_seconds` the body runs inside the transaction: whatever happens to this process, no lease changes
     hands before the body has ended. That is for short actions, such as replacing one file: all other calls wait, and
-    no other call may be made in it. With `hold_seconds` the body runs outside: the leases live at least so long
+    no other call may be made in it. With `hold_seconds` the body runs outside: the leases live at least that long
     from now on and cannot be taken by force or from a silent holder. A body that may be stopped for longer calls
     `Guard.confirm` before it takes effect. The protection ends with the body, or with its seconds when the body was
     killed; of several guards at once on one lease, each protects until it has ended. The longer life stays.

@@ -1,6 +1,6 @@
 """Who was granted a pattern, one after the other: so that an agent that comes back to a file learns what it missed.
 
-The rows stand beside remembered answers, in the name of the store and under keys that no agent can write.
+The rows are kept beside remembered answers, in the name of the store and under keys that no agent can write.
 """
 
 import json
@@ -11,7 +11,7 @@ from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.store.records import SYSTEM, Lease, key_of
 
 KEPT: Final = 8
-"""So many changes of hands of a pattern are remembered, for as long as answers are."""
+"""At most this many changes of hands of a pattern are remembered, for as long as answers are."""
 
 _PREFIX: Final = "\x1fholders "
 _RAN_OUT: Final = "\x1fran out "
@@ -21,7 +21,7 @@ _Turn: TypeAlias = tuple[float, str]
 
 
 class Turn(NamedTuple):
-    """Who had a pattern, and when its lease ran out; None when it stands, or ended otherwise."""
+    """Who had a pattern, and when its lease ran out; None when it has not ended, or ended otherwise."""
 
     agent: str
     ran_out: float | None

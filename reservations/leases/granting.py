@@ -1,4 +1,4 @@
-"""What is granted: one look at the rows says what stands in the way, and one step puts the leases."""
+"""What is granted: one look at the rows finds what is in the way, and one step puts the leases."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -14,11 +14,11 @@ Blocker: TypeAlias = Lease | Waiter
 """A lease of somebody else, or somebody who waits in front."""
 
 MAX_COMPARED: Final = 50_000
-"""A call of several patterns compares at most so many pairs while everybody else waits: a fraction of a second."""
+"""A call of several patterns compares at most this many pairs while everybody else waits: a fraction of a second."""
 
 
 class TooWideError(Exception):
-    """The patterns of one call are near so much that comparing all of it would hold everybody else up."""
+    """The patterns of one call are near so many others that comparing all of them would hold everybody else up."""
 
     def __init__(self, compared: int) -> None:
         super().__init__(f"{compared} pairs")
@@ -41,10 +41,10 @@ class Wanted(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What stands in the way of one pattern.
+    """What is in the way of one pattern.
 
     Args:
-        serving: The own lease that serves already, so that nothing can stand in the way; None without one.
+        serving: The own lease that serves already, so that nothing can be in the way; None without one.
         blockers: Foreign leases and waiters in front that overlap it.
     """
 
@@ -109,16 +109,16 @@ def collides(pattern: Pattern, held: str, *, exclusive: bool) -> bool:
 
 
 def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], *, most: int | None = None) -> list[Look]:
-    """Say for each pattern what stands in the way of an agent.
+    """Return for each pattern what is in the way of an agent.
 
-    Who is `ahead` waits in front, the agent's own places left out. At most so many pairs of patterns are compared when
-    there are several.
+    `ahead` are the waiters in front, the agent's own places left out. At most `most` pairs of patterns are compared
+    when there are several.
     """
     return list(_looks(entry, agent, wanted, ahead, most))
 
 
 def is_free(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> bool:
-    """Return whether nothing at all stands in the way of an agent; the first thing that does ends the look."""
+    """Return whether nothing at all is in the way of an agent; the first thing that does ends the look."""
     return not any(found.blockers for found in _looks(entry, agent, wanted, ahead, None))
 
 
@@ -147,7 +147,7 @@ def _look(agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], 
         for lease in found
         if key_of(lease.agent) != me and (wanted.exclusive or lease.exclusive) and overlaps(pattern, lease)
     )
-    # Whoever waits for what the agent itself shares cannot go on before it: raising the right must not queue behind.
+    # A waiter for what the agent itself shares cannot go on before it: raising the right must not queue behind.
     shares = any(lease.pattern == pattern.text for lease in own)
     waiting = () if shares else tuple(waiter for waiter in ahead if meets(pattern, wanted, waiter))
     return Look(pattern, None, blockers=(*held, *waiting))
@@ -171,7 +171,7 @@ def meets(pattern: Pattern, wanted: Wanted, waiter: Waiter) -> str:
 
 
 def held_pattern(pattern: Pattern, wanted: Wanted, held: Blocker) -> str:
-    """Return the pattern of what stands in the way; of a place in the queue, the one that collides."""
+    """Return the pattern of what is in the way; of a place in the queue, the one that collides."""
     return meets(pattern, wanted, held) if isinstance(held, Waiter) else held.pattern
 
 
@@ -185,7 +185,7 @@ def serves(lease: Lease, pattern: Pattern, wanted: Wanted) -> bool:
 
 
 def unserved(entry: Entry, agent: str, wanted: Wanted) -> int:
-    """Return how many of the wanted patterns no own lease serves: a grant adds so many leases at most."""
+    """Return how many of the wanted patterns no own lease serves: a grant adds at most that many leases."""
     me = key_of(agent)
     return sum(
         not any(key_of(lease.agent) == me and serves(lease, pattern, wanted) for lease in near(entry, pattern))
@@ -194,7 +194,7 @@ def unserved(entry: Entry, agent: str, wanted: Wanted) -> int:
 
 
 def grant(entry: Entry, agent: str, wanted: Wanted, *, claim: bool = False) -> list[Lease]:
-    """Give an agent what it wants; nothing stands in the way any more. Return the leases that serve, each once.
+    """Give an agent what it wants; nothing is in the way any more. Return the leases that serve, each once.
 
     A lease that serves is renewed: same id, same token, never a shorter life; one that only shares the same pattern is
     raised in place with a new token; what is new gets a lease with a new token, and own leases that it covers with at

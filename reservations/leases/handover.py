@@ -1,4 +1,4 @@
-"""Unsaved work that changes hands: who gives it away and who gets it are told. Facts, after the deed; never a refusal.
+"""Unsaved work that changes hands: a report to who gives it away and to who gets it, afterwards; never a refusal.
 
 Git is asked outside the transaction, and about the caller's checkout alone: what is in another one stays there.
 """
@@ -15,9 +15,9 @@ from interlock.reservations.rules import shown, some
 from interlock.reservations.store.records import Lease, key_of
 
 MAX_NAMED: Final = 3
-"""So many patterns are named in a text."""
+"""At most this many patterns are named in a text."""
 MAX_LISTED: Final = 20
-"""So many are listed, the others are counted."""
+"""At most this many are listed; the others are counted."""
 MAX_PATH_CHARS: Final = 200
 """A longer path is not spelled in a command."""
 
@@ -37,7 +37,7 @@ def given_up(entry: Entry, ended: Iterable[Lease]) -> list[str]:
 
 
 def given(ctx: Context, patterns: Iterable[str]) -> dict[str, Any]:
-    """Return what an answer tells of patterns that were given up with uncommitted changes; nothing without any."""
+    """Return what an answer says of patterns that were given up with uncommitted changes; nothing without any."""
     unsaved = _changed(ctx, patterns)
     if not unsaved:
         return {}
@@ -46,11 +46,11 @@ def given(ctx: Context, patterns: Iterable[str]) -> dict[str, Any]:
         "meant to keep them (reserve it again for that)."
     )
     call = {"tool": "reserve_files", "arguments": {"patterns": unsaved[:MAX_NAMED]}}
-    return {"unsaved": _told(unsaved, text, call)}
+    return {"unsaved": _report(unsaved, text, call)}
 
 
 def new_of(entry: Entry, looks: Iterable[granting.Look]) -> dict[str, Turn]:
-    """Return the patterns that a grant gives to the caller anew and that git is to be asked about.
+    """Return the patterns that a grant newly gives to the caller and that git is to be asked about.
 
     Left out is what the caller had last itself: what is in it is its own. Call it before the grant.
     """
@@ -70,7 +70,7 @@ def new_of(entry: Entry, looks: Iterable[granting.Look]) -> dict[str, Turn]:
 
 
 def received(ctx: Context, new: Mapping[str, Turn]) -> dict[str, Any]:
-    """Return what an answer tells of patterns that were got with uncommitted changes; nothing without any."""
+    """Return what an answer says of patterns that were got with uncommitted changes; nothing without any."""
     unsaved = _changed(ctx, new)
     if not unsaved:
         return {}
@@ -80,24 +80,24 @@ def received(ctx: Context, new: Mapping[str, Turn]) -> dict[str, Any]:
         f"{some(unsaved, MAX_NAMED)} had uncommitted changes when you got it{whose}: see whose they are before you "
         "edit or commit."
     )
-    return {"unsaved": _told(unsaved, text, {"command": review_command(unsaved)})}
+    return {"unsaved": _report(unsaved, text, {"command": review_command(unsaved)})}
 
 
-def _told(unsaved: list[str], note: str, next: dict[str, Any]) -> dict[str, Any]:  # noqa: A002 - the name of the field
+def _report(unsaved: list[str], note: str, next: dict[str, Any]) -> dict[str, Any]:  # noqa: A002 - the name of the field
     more = {"more": len(unsaved) - MAX_LISTED} if len(unsaved) > MAX_LISTED else {}
     return {"patterns": unsaved[:MAX_LISTED], **more, "note": note, "next": next}
 
 
-def tell_those_who_lost_it(entry: Entry, new: Mapping[str, Turn], told: Mapping[str, Any]) -> None:
-    """Tell those whose lease ran out with uncommitted changes, as far as listed, that somebody else has them."""
-    for text in told["patterns"]:
+def notify_previous_holders(entry: Entry, new: Mapping[str, Turn], unsaved: Mapping[str, Any]) -> None:
+    """Notify those whose lease ran out with uncommitted changes, as far as listed, that somebody else has them."""
+    for text in unsaved["patterns"]:
         agent, ran_out = new[text]
         if ran_out is not None and entry.tx.agent(agent) is not None:
             body = (
                 f"{shown(text)}: your reservation ran out at {iso(ran_out)}, and {entry.agent.name} has it now, with "
                 "the uncommitted changes in it. Ask for it before you edit it again."
             )
-            entry.tell(agent, "ran-out", body)
+            entry.notify(agent, "ran-out", body)
 
 
 def review_command(patterns: Iterable[str], up: str = "", root: str = "") -> str:

@@ -24,7 +24,7 @@ class LentLeases(Context):
     """
 
     def begin(self) -> None:
-        """Let this process stand for the run, and take back what was lent."""
+        """Make this process the one of the run, and take back what was lent."""
         mine = self.caller
         with calls.entered(self) as entry:
             agent = entry.agent
@@ -70,12 +70,12 @@ class LentLeases(Context):
         kept = [row["pattern"] for row in own if unsaved[row["pattern"]] is not False]
         clean = [row["reservation_id"] for row in own if row["pattern"] not in kept]
         if clean:
-            calls.release(self, clean, tell=False)
+            calls.release(self, clean, report_unsaved=False)
         return kept
 
     def release_all(self) -> None:
         """Release everything, and leave the wait queue."""
-        calls.release_all(self, tell=False)
+        calls.release_all(self, report_unsaved=False)
 
     def leave_queue(self, why: str) -> None:
         """Leave the wait queue; what the run holds, it keeps."""

@@ -1,4 +1,4 @@
-"""Who is there: signs of life, and who counts as dead."""
+"""Which agents are alive: signs of life, and who counts as dead."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
@@ -13,7 +13,7 @@ HolderState: TypeAlias = Literal["alive", "silent", "gone"]
 _T = TypeVar("_T")
 
 TOUCH_SECONDS = 1.0
-"""A sign of life within so many seconds of the last one is not written: it would cost every reader a disk write."""
+"""A sign of life within this time after the last one is not written: it would cost every reader a disk write."""
 
 BINDING = frozenset({"hook", "mcp"})
 """The entry points through which a client's process calls: from then on what it starts acts in the agent's name."""
@@ -84,8 +84,8 @@ class GitNeededError(Exception):
 def asking(ctx: Context, unsaved: dict[str, bool], act: Callable[[dict[str, bool]], _T]) -> _T:
     """Do something in a transaction, and do it again for as long as it turns out that git must be asked before.
 
-    What is learned is put into `unsaved`, by reservation id; what git cannot tell counts as unsaved. What `act` did is
-    undone when it raises.
+    What is learned is put into `unsaved`, by reservation id; what git does not know counts as unsaved. What `act` did
+    is undone when it raises.
     """
     while True:
         try:

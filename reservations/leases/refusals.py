@@ -16,7 +16,7 @@ _OWN_LEASES: dict[str, Any] = {"tool": "my_reservations", "arguments": {}}
 _WHY = "I need to edit it."
 
 MAX_CALLED: Final = 8
-"""A call of so many patterns is written out."""
+"""A call of at most this many patterns is written out."""
 
 
 def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
@@ -44,7 +44,7 @@ def blocked(entry: Entry, asked: Asked, found: Look) -> Refusal:
 
 
 def keep_waiting(errors: Sequence[Refusal], asked: Asked, position: int, kept_seconds: float, most: float) -> None:
-    """Say in the refusals of a call that has a place in the queue that it keeps it, and how to go on."""
+    """Add to the refusals of a call with a place in the queue that it keeps the place, and how to go on."""
     patterns = [asked.given[text].text for text in asked.wanted.texts]
     call: dict[str, Any] = {"tool": "reserve_files", "arguments": {"patterns": patterns, "wait_seconds": most}}
     for error in errors:
@@ -79,7 +79,7 @@ def too_many(held: int, new: int, limit: int) -> Refusal:
 
 
 def too_wide(compared: int) -> Refusal:
-    """Return the RSV104 of a call whose patterns are near too much to be compared in one go."""
+    """Return the RSV104 of a call whose patterns are near too many leases to be compared at once."""
     return refuse(
         "RSV104",
         "Its patterns together are near too many leases to compare all at once.",
@@ -91,7 +91,7 @@ def too_wide(compared: int) -> Refusal:
 
 
 def other_arguments(key: str) -> Refusal:
-    """Return the RSV106 of an idempotency key that stands for another call."""
+    """Return the RSV106 of an idempotency key that belongs to another call."""
     return refuse(
         "RSV106", "This idempotency key was used for a call with other arguments.", place="idempotency_key",
         found=key, expected="a new key for a new call",
@@ -102,7 +102,7 @@ def other_arguments(key: str) -> Refusal:
 def unknown_id(place: str, reservation_id: str) -> Refusal:
     """Return the RSV203 of an id that names no lease."""
     return refuse(
-        "RSV203", "No lease has this id: it has ended, or never was.", place=place, found=reservation_id,
+        "RSV203", "No lease has this id: it has ended, or never existed.", place=place, found=reservation_id,
         expected="the reservation_id of a lease that you hold",
         fix="Ask my_reservations what you hold; a lease that has ended needs no release.", next=_OWN_LEASES,
     )  # fmt: skip

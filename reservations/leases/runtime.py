@@ -1,4 +1,4 @@
-"""What every call works with: the store, the settings, who calls, the world around, and the open transaction."""
+"""What every call works with: the store, the settings, who calls, the environment, and the open transaction."""
 
 import json
 import os
@@ -72,7 +72,7 @@ _Dirty: TypeAlias = Callable[[str, tuple[str, ...]], Mapping[str, bool | None]]
 
 
 class Runtime:
-    """The store and the world, as the rules see them; tests give a clock and probes of their own.
+    """The store and the environment, as the rules see them; tests give a clock and probes of their own.
 
     Args:
         clock: Seconds since the epoch.
@@ -82,7 +82,7 @@ class Runtime:
         dirty: Says which of some patterns cover files with uncommitted changes: (root, patterns) to a truth value for
             each pattern, None where that is not known. It may be slow; nothing calls it inside a transaction.
         changed_here: The same of the checkout at that root alone, without the other worktrees.
-        is_folder: Returns whether a path below a root is a folder: (root, path); None where the caller is not told.
+        is_folder: Returns whether a path below a root is a folder: (root, path); None where that is not known.
         exists: Returns whether anything is at a path below a root: (root, path). Asked of what an agent typed, so that
             `app/[slug]` is that folder where it is there; an entry point that quotes real names itself leaves it out.
         nested: Says in which other repository below a root a path lies: (root, path) to that one's folder relative to
@@ -125,7 +125,7 @@ class Runtime:
 
 
 class Context:
-    """What a call is made with: the store and the world, and who calls."""
+    """What a call is made with: the store, the environment, and who calls."""
 
     def __init__(self, runtime: Runtime, caller: Caller) -> None:
         self.runtime = runtime
@@ -136,7 +136,7 @@ class Entry(Context):
     """One call inside the one transaction; made by `leases.entered`.
 
     Args:
-        tx: The rows; what is put here stands or falls with the call.
+        tx: The rows; what is put here is committed or undone with the call.
         now: The time of the whole call, seconds since the epoch.
         agent: The caller as it is registered, seen at `now` or up to a second before.
         unsaved: Whether there is unsaved work under a lease, by reservation id, as far as git was asked.
@@ -175,7 +175,7 @@ class Entry(Context):
         importance: Importance = "normal",
         ack_required: bool = False,
     ) -> Message:
-        """Put a message into an inbox, with its event; `tell` is for notices of the store.
+        """Put a message into an inbox, with its event; `notify` is for notices of the store.
 
         The recipient is registered. Without a thread a new one begins; without a sender the caller writes.
         """
@@ -188,7 +188,7 @@ class Entry(Context):
         self.event("message_sent", **named, recipient=recipient, topic=topic, importance=importance)
         return message
 
-    def tell(
+    def notify(
         self, recipient: str, topic: str, body: str, *, thread_id: str = "", importance: Importance = "high"
     ) -> Message:
         """Leave a notice of the store: `granted`, `passed-over`, `taken-over`, `ran-out`, `deadlock`, `forced`."""

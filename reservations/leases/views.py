@@ -19,7 +19,7 @@ def lease_info(lease: Lease, now: float) -> LeaseInfo:
 
 
 def conflict_info(entry: Entry, pattern: str, held: Lease | Waiter, held_pattern: str) -> Conflict:
-    """Return who stands in the way of a pattern; `dirty` is null until somebody asked for it.
+    """Return who is in the way of a pattern; `dirty` is null until somebody asked for it.
 
     Of a place in the queue, the held pattern is the one that overlaps.
     """
@@ -50,7 +50,7 @@ def seen(conflict: Conflict) -> str:
 
 
 def lasting(conflict: Conflict) -> str:
-    """Say how long a lease has been there, and how long it will be."""
+    """Return how long a lease has been held, and how long it will last."""
     return f"held for {span(conflict['lease_age_seconds'])}, ends in {span(conflict['expires_in_seconds'])}"
 
 

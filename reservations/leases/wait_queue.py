@@ -1,4 +1,4 @@
-"""The wait queue: whoever waits has a place, and what becomes free goes to the first whose patterns are all free."""
+"""The wait queue: each waiter has a place, and what becomes free goes to the first whose patterns are all free."""
 
 from typing import Final
 
@@ -10,20 +10,20 @@ from interlock.reservations.settings import NEGOTIATION_POLL_SECONDS
 from interlock.reservations.store.records import Waiter, key_of, replace
 
 LOOK_SECONDS: Final = 1.0
-"""A waiting call looks at least so often: the death of a process writes nothing into the store."""
+"""A waiting call looks at least this often: the death of a process writes nothing into the store."""
 
 MAX_PLACES: Final = 50
-"""So many places of one agent; one more and its oldest is given up."""
+"""At most this many places of one agent; one more and its oldest is given up."""
 
 NAMED: Final = 5
-"""So many patterns are named in the message about a grant."""
+"""At most this many patterns are named in the message about a grant."""
 
 GRAIN_SECONDS: Final = 1.0
-"""A place is moved on by so much at least: clocks drift apart, and each write wakes everybody who waits."""
+"""A place is moved on by at least this much: clocks drift apart, and each write wakes everybody who waits."""
 
 
 def thread_of(waiter_id: int) -> str:
-    """Return the thread of the one message that tells a waiter what became of its place."""
+    """Return the thread of the one message to a waiter about the end of its place."""
     return f"wait_{waiter_id}"
 
 
@@ -42,7 +42,7 @@ def places_of(entry: Entry, agent: str) -> list[Waiter]:
 def ahead(entry: Entry, agent: str, place: Waiter | None) -> list[Waiter]:
     """Return who waits in front of an agent, its own places left out; without a place, all others are in front.
 
-    Who is not there keeps nobody waiting: see `settle`.
+    An agent that is not there keeps nobody waiting: see `settle`.
     """
     me = key_of(agent)
     others = (waiter for waiter in entry.tx.waiters() if key_of(waiter.agent) != me)
@@ -71,7 +71,7 @@ def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
 
 
 def linger(entry: Entry, wanted: Wanted) -> Waiter | None:
-    """Let a place of the caller, if it has one, stand for `linger_seconds` from now, or as long as it was to stand.
+    """Keep a place of the caller, if it has one, for `linger_seconds` from now, or as long as it had already.
 
     A request that is negotiated gave it a long place, which a call that asks for the same does not shorten.
     """
@@ -83,7 +83,7 @@ def linger(entry: Entry, wanted: Wanted) -> Waiter | None:
 
 
 def shorten(entry: Entry, agent: str, text: str, until: float) -> None:
-    """Let no place of an agent for one pattern alone stand longer than until then."""
+    """End every place of an agent for one pattern alone by then at the latest."""
     for waiter in places_of(entry, agent):
         if waiter.patterns == (text,) and waiter.until > until:
             entry.tx.put_waiter(replace(waiter, until=until))
@@ -102,10 +102,10 @@ def leave_all(entry: Entry, why: str) -> None:
 
 
 def settle(entry: Entry) -> None:
-    """Grant to the first in line what is free of leases and of waiters in front; give up places that are over.
+    """Grant to the first in the queue what is free of leases and of waiters in front; give up places that are over.
 
-    Who is silent and not known to run is passed over, and keeps its place for when it calls again.
-    Whoever holds the files by now leaves the queue, and so does, with a message (topic `passed-over`), an agent that
+    An agent that is silent and not known to run is passed over, and keeps its place for when it calls again.
+    One that holds the files by now leaves the queue, and so does, with a message (topic `passed-over`), an agent that
     would hold more leases than one may. What is granted is a claim of `claim_minutes`, and its agent gets one message
     (topic `granted`); a call that is waiting at that moment makes it an ordinary lease and marks the message as read,
     see `confirm`.
@@ -127,14 +127,14 @@ def settle(entry: Entry) -> None:
 
 
 def confirm(entry: Entry, waiter_id: int) -> None:
-    """Mark the message about a place as read: the call that waited brings the news itself. 0 is no place."""
+    """Mark the message about a place as read: the answer of the waiting call says it. 0 is no place."""
     for message in entry.tx.thread(thread_of(waiter_id)) if waiter_id else ():
         if message.read_at is None:
             entry.tx.put_message(replace(message, read_at=entry.now))
 
 
 def until_changed(runtime: Runtime, stamp: object, seconds: float) -> None:
-    """Wait until the store has changed since its `stamp`, taken before the rows were looked at, or for so long."""
+    """Wait until the store has changed since its `stamp`, taken before the rows were looked at, or the time is over."""
     end = runtime.monotonic() + seconds
     while runtime.store.stamp() == stamp and (left := end - runtime.monotonic()) > 0:
         runtime.pause(min(NEGOTIATION_POLL_SECONDS, left))
@@ -155,7 +155,7 @@ def _serve(entry: Entry, waiter: Waiter, wanted: Wanted) -> None:
     if len(entry.tx.leases_of(waiter.agent)) + new > most:
         leave(entry, waiter, "it would hold too many leases")
         text = f"{names}: free, but you would hold more than {most} leases. Release some, then reserve again."
-        entry.tell(waiter.agent, "passed-over", text, thread_id=thread_of(waiter.waiter_id))
+        entry.notify(waiter.agent, "passed-over", text, thread_id=thread_of(waiter.waiter_id))
         return
     leases = granting.grant(entry, waiter.agent, wanted, claim=True)
     entry.tx.drop_waiter(waiter.waiter_id)
@@ -163,4 +163,4 @@ def _serve(entry: Entry, waiter: Waiter, wanted: Wanted) -> None:
     entry.event("waiter_granted", waiter_id=waiter.waiter_id, agent=waiter.agent, reservation_ids=ids)
     until = min(lease.expires_at for lease in leases)
     text = f"{names}: yours until {iso(until)}. Reserve again to keep it, or release it."
-    entry.tell(waiter.agent, "granted", text, thread_id=thread_of(waiter.waiter_id))
+    entry.notify(waiter.agent, "granted", text, thread_id=thread_of(waiter.waiter_id))

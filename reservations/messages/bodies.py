@@ -39,7 +39,7 @@ class Field(NamedTuple):
 
 
 def is_whole(value: object, low: int, high: int) -> bool:
-    """Return whether a value is a whole number in bounds; true and false are none."""
+    """Return whether a value is a whole number in bounds; true and false are not numbers."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return low <= value <= high and value == int(value)
@@ -53,7 +53,7 @@ _FITS: Final[Mapping[str, Callable[[object], bool]]] = {
     "false": lambda value: value is False,
     "minutes": lambda value: is_whole(value, 1, MAX_ETA_MINUTES),
 }
-"""Kind of a field to what tells whether a value is of it."""
+"""Kind of a field to the check of its values."""
 TYPES: Final[Mapping[str, tuple[Field, ...]]] = {
     RELEASE_REQUEST: (
         Field("file", "a path or pattern", "name", either="file"),
@@ -99,7 +99,7 @@ def type_of(name: object) -> str:
 
 
 def read(body: str) -> dict[str, Any] | None:
-    """Return a typed body with its `type` written with hyphens; None when the body is no typed one, whole or not."""
+    """Return a typed body with its `type` written with hyphens; None when the body is not a typed one, whole or not."""
     fields = _fields(body)
     kind = type_of(None if fields is None else fields.get("type"))
     return fields | {"type": kind} if fields is not None and kind else None
@@ -134,7 +134,7 @@ def problem(kind: str, body: str, speaker: str) -> Refusal | None:
         if row.name in fields and not _FITS[row.kind](fields[row.name]):
             text = f"`{row.name}` of a {kind} has the wrong value."
             return wrong(f"body.{row.name}", text, fields[row.name], row.expected)
-        # Another field of the same group stands in for a missing one.
+        # Another field of the same group replaces a missing one.
         group = [row] if not row.either else [other for other in TYPES[kind] if other.either == row.either]
         if row.required and not any(other.name in fields for other in group):
             return wrong(f"body.{row.name}", f"`{row.name}` of a {kind} is missing.", "nothing", row.expected)

@@ -12,14 +12,14 @@ from interlock.reservations.rules import some
 from interlock.reservations.store.records import SYSTEM, Lease, Negotiation, NegotiationState, key_of, replace
 
 MAX_NAMED: Final = 3
-"""So many leases are named."""
+"""At most this many leases are named."""
 
 
 def run(entry: Entry) -> list[dict[str, Any]]:
-    """Look after the caller's own requests that timed out; return what to report, what was taken first.
+    """Escalate the caller's own requests that timed out; return what to report, what was taken first.
 
-    With `escalation = "force"` the holder loses what it had on the file when it was asked, and is told; the thread gets
-    a release-ack with the reason `timeout`. A lease with `no_force` is reported with RSV307 and never taken. With
+    With `escalation = "force"` the holder loses what it had on the file when it was asked, and is notified; the thread
+    gets a release-ack with the reason `timeout`. A lease with `no_force` is reported with RSV307 and never taken. With
     `"advisory"` all are reported.
     """
     rows: list[dict[str, Any]] = []
@@ -88,13 +88,13 @@ def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
 
 
 def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
-    """Take from a holder what it had on a file when it was asked for it, and tell both (Negotiation PRD F5).
+    """Take from a holder what it had on a file when it was asked for it, and notify both (Negotiation PRD F5).
 
-    What the holder has besides, protected or reserved since, is returned. If there is any, the requester is told so in
+    What the holder has besides, protected or reserved since, is returned. If there is any, the requester learns that in
     place of a release-ack, which would say that the file is free.
     """
     held = granting.on_file(entry, asked)
-    # What the request was about: the lease that it names, or one that stood beside that by then.
+    # What the request was about: the lease that it names, or one that was there too by then.
     meant = [row for row in held if row.reservation_id == asked.reservation_id or row.granted_at < asked.created_at]
     taken = [lease for lease in meant if not liveness.is_protected(entry, lease)]
     resolve(entry, asked, "forced", "timeout")
@@ -105,7 +105,7 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
         text = (
             f"{asked.file}: taken from {asked.holder}, who has {shown} on it besides. Ask again with negotiate_release."
         )
-        entry.tell(asked.requester, "forced", text, thread_id=asked.thread_id)
+        entry.notify(asked.requester, "forced", text, thread_id=asked.thread_id)
     else:
         body = bodies.ack(asked.file, SYSTEM, "timeout")
         entry.post(asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=SYSTEM)
@@ -115,12 +115,12 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
         f"Your reservation {names} was taken: {asked.requester} asked for {asked.file} ({asked.urgency}) and had no "
         "answer in time. Reserve it again before you write there."
     )
-    entry.tell(asked.holder, "forced", text, thread_id=asked.thread_id, importance="urgent")
+    entry.notify(asked.holder, "forced", text, thread_id=asked.thread_id, importance="urgent")
     return left
 
 
 def _who_has_it(entry: Entry, asked: Negotiation) -> str:
-    """Say who has a file that was taken: its requester, or somebody who stood before it in the queue."""
+    """Return who has a file that was taken: its requester, or somebody who was before it in the queue."""
     me = key_of(asked.requester)
     held = granting.overlapping(entry, granting.pattern_of(asked.file))
     other = next((lease for lease in held if key_of(lease.agent) != me), None)

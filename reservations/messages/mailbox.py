@@ -15,17 +15,17 @@ NEGOTIATION: Final = "neg"
 """The kind of thread that a negotiation is; no message of an agent's own making gets onto one."""
 
 MAX_BODY_BYTES: Final = 2000
-"""A body is at most so long."""
+"""A body is at most this long."""
 
 MAX_MESSAGE_BYTES: Final = 3200
-"""A whole message is at most so long as JSON, so that an answer of 4 KiB always holds at least one."""
+"""A whole message is at most this long as JSON, so that an answer of 4 KiB always holds at least one."""
 
 BY_HAND: Final = "Written by hand with send_message: it has neither asked for, released nor deferred anything."
 
 MAX_NAMED_BYTES: Final = 200
-"""So much of a pattern is shown; the thread says which request is meant."""
+"""At most this much of a pattern is shown; the thread says which request is meant."""
 MAX_REQUESTS: Final = 3
-"""So many requests that were read before are named again."""
+"""At most this many requests that were read before are named again."""
 
 _ENDS: Final = {
     "released": "you released it",
@@ -75,7 +75,7 @@ def byte_length(text: str) -> int | None:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return a text of at most so many bytes of UTF-8; what was cut is marked by `…`."""
+    """Return a text of at most that many bytes of UTF-8; what was cut is marked by `…`."""
     raw = text.encode("utf-8", "replace")
     return text if len(raw) <= limit else raw[: limit - 3].decode(errors="ignore") + "…"
 
@@ -119,8 +119,8 @@ def shown(entry: Entry, message: Message) -> Shown:
     return Shown(info)
 
 
-def look_after(ctx: Context, rows: Sequence[Shown]) -> None:
-    """Ask git, outside the transaction, and write into messages what it says."""
+def add_unsaved(ctx: Context, rows: Sequence[Shown]) -> None:
+    """Ask git, outside the transaction, and write into the messages what is unsaved."""
     asked = tuple(dict.fromkeys(pattern for row in rows for pattern in row.patterns))
     known: Mapping[str, bool | None] = ctx.runtime.changed_here(ctx.caller.root, asked) if asked else {}
     for row in rows:
@@ -133,9 +133,9 @@ def look_after(ctx: Context, rows: Sequence[Shown]) -> None:
             row.info.pop("note")
 
 
-def open_requests(entry: Entry, told: Sequence[MessageInfo]) -> list[dict[str, Any]]:
-    """Return the requests to the caller that are open and not among some messages: those that were read before."""
-    threads = {info["thread_id"] for info in told}
+def open_requests(entry: Entry, listed: Sequence[MessageInfo]) -> list[dict[str, Any]]:
+    """Return the requests to the caller that are open and not among the listed messages, but were read before."""
+    threads = {info["thread_id"] for info in listed}
     rows = [row for row in entry.tx.open_negotiations(holder=entry.agent.name) if row.thread_id not in threads]
     return [
         {"thread_id": row.thread_id, "requester": row.requester, "file": cut(row.file, MAX_NAMED_BYTES)}

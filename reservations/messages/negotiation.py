@@ -1,4 +1,4 @@
-"""Asking a holder for a file: one request for one reservation, its answer, and what the asker is told meanwhile."""
+"""Asking a holder for a file: one request for one reservation, its answer, and its status meanwhile."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -24,7 +24,7 @@ STATUS: Final[dict[str, Literal["pending", "release", "defer", "free"]]] = {
     "pending": "pending", "deferred": "defer", "released": "release", "forced": "release", "free": "free",
     "withdrawn": "free",
 }  # fmt: skip
-"""State of a negotiation to the status that its requester is told."""
+"""State of a negotiation to the status that its requester gets."""
 
 
 def negotiate(
@@ -37,13 +37,13 @@ def negotiate(
 ) -> NegotiateAnswer:
     """Ask the holder of a file to release it (Negotiation PRD F3); with nobody in the way it is free at once.
 
-    The same request again gives its thread and where it stands, and may raise its urgency. The caller queues behind
-    the holder, so that a release hands the file over. Its requests that timed out are looked after first.
+    The same request again gives its thread and its status, and may raise its urgency. The caller queues behind
+    the holder, so that a release hands the file over. Its requests that timed out are escalated first.
 
     Args:
         urgency: `low`, `normal` or `urgent`: sets importance and time limit; `urgent` asks for an acknowledgement.
         agent_name: Of whom it is asked; default: the first holder.
-        wait_seconds: Wait so long for a release or a new deferral.
+        wait_seconds: How long to wait for a release or a new deferral.
     """
     longest = shortened_wait(ctx, wait_seconds)
     ask = read_ask(ctx, file, reason, urgency=urgency, agent_name=agent_name, wait_seconds=wait_seconds)
@@ -72,16 +72,16 @@ def request(ctx: Context, agent_name: object, pattern: object, reason: object) -
     if isinstance(ask, list):
         return {"sent": False, "thread_id": None, "deprecated": DEPRECATED, "errors": ask}
     answer = liveness.asking(ctx, {}, partial(_look, ctx, ask, None)).answer
-    stands = answer["status"] in {"pending", "defer", "timeout"}
-    errors = answer["errors"] or ([] if stands else [_nobody(ask)])
-    thread_id = answer["thread_id"] if stands else None
-    return {"sent": stands, "thread_id": thread_id, "deprecated": DEPRECATED, "errors": errors}
+    is_open = answer["status"] in {"pending", "defer", "timeout"}
+    errors = answer["errors"] or ([] if is_open else [_nobody(ask)])
+    thread_id = answer["thread_id"] if is_open else None
+    return {"sent": is_open, "thread_id": thread_id, "deprecated": DEPRECATED, "errors": errors}
 
 
 class _Seen(NamedTuple):
-    """Where a request stands after one look at the store, and the asker's place in the queue.
+    """The state of a request after one look at the store, and the asker's place in the queue.
 
-    In `due` seconds something happens by the clock alone; `waits` says whether waiting may bring another answer.
+    In `due` seconds something happens by the clock alone; `waits`: waiting may bring another answer.
     """
 
     answer: NegotiateAnswer
@@ -101,7 +101,7 @@ def _look(ctx: Context, ask: Ask, before: _Seen | None, unsaved: Mapping[str, bo
 
 
 def _ask(entry: Entry, ask: Ask) -> _Seen:
-    """Find who holds what is asked for, and the request that stands or a new one."""
+    """Find who holds what is asked for, and the open request or a new one."""
     named = entry.tx.agent(ask.agent_name) if ask.agent_name else None
     if ask.agent_name and named is None:
         return _Seen(_refused(unknown_agent(entry.tx, ask.agent_name, "agent_name")))
@@ -117,12 +117,12 @@ def _ask(entry: Entry, ask: Ask) -> _Seen:
         return _Seen(_refused(_other_holder(ask, in_way)))
     lease = asked_of[0]
     by_id = {each.reservation_id: each for each in asked_of}
-    standing = [
+    known = [
         asked
         for asked in entry.tx.open_negotiations(requester=entry.agent.name, holder=lease.agent)
         if asked.file == ask.pattern.text and asked.reservation_id in by_id
     ]
-    asked = _raise(entry, standing[0], ask) if standing else _open(entry, ask, lease)
+    asked = _raise(entry, known[0], ask) if known else _open(entry, ask, lease)
     return _stand(entry, ask, asked, by_id[asked.reservation_id], in_way)
 
 
@@ -140,8 +140,8 @@ def _again(entry: Entry, ask: Ask, before: _Seen) -> _Seen:
         return _ask(entry, ask)
     others = [other for other in granting.overlapping(entry, ask.pattern) if not liveness.is_takeable(entry, other)]
     seen = _stand(entry, ask, asked, lease, [lease, *others])
-    told = asked.state == "deferred" and asked != before.asked
-    return replace(seen, waits=seen.waits and not told, asked=before.asked)
+    is_new = asked.state == "deferred" and asked != before.asked
+    return replace(seen, waits=seen.waits and not is_new, asked=before.asked)
 
 
 def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease, in_way: list[Lease]) -> _Seen:
@@ -186,7 +186,7 @@ def _open(entry: Entry, ask: Ask, lease: Lease) -> Negotiation:
 
 
 def _raise(entry: Entry, asked: Negotiation, ask: Ask) -> Negotiation:
-    """Return a request that stands; asked again with more urgency, importance and time limit follow."""
+    """Return an open request; asked again with more urgency, importance and time limit follow."""
     rank = bodies.URGENCIES.index
     if ask.legacy:
         return asked
@@ -217,7 +217,7 @@ def _send(entry: Entry, asked: Negotiation) -> None:
             if holder is None or message.message_id > holder.cursor:
                 entry.tx.put_message(replace(message, body=body, importance=importance, ack_required=ack_required))
                 return
-            # The edit hook has told of it, and tells of nothing twice.
+            # The edit hook has shown it, and shows nothing twice.
             entry.tx.put_message(replace(message, read_at=entry.now))
     entry.post(
         asked.holder, bodies.RELEASE_REQUEST, body, thread_id=asked.thread_id, importance=importance,
@@ -228,9 +228,9 @@ def _send(entry: Entry, asked: Negotiation) -> None:
 def _queue(entry: Entry, ask: Ask, asked: Negotiation) -> None:
     """Give the asker its place in the queue.
 
-    Within what is held anyway the place keeps nobody out, and stands for as long as a lease may. A wider one keeps
+    Within what is held anyway the place keeps nobody out, and lasts for as long as a lease may. A wider one keeps
     others from files that nobody holds: it ends soon after the time limit that the request began with, whatever
-    becomes of that. Who waits in the queue by then keeps it.
+    becomes of that. An agent that waits in the queue by then keeps it.
     """
     settings = entry.runtime.settings
     until = entry.now + settings.max_ttl_minutes * 60

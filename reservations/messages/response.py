@@ -24,7 +24,7 @@ def respond(
     reason: object = None,
     requester: object = None,
     *,
-    tell: bool = True,
+    report_unsaved: bool = True,
 ) -> RespondAnswer:
     """Answer a request on its thread (Negotiation PRD F1).
 
@@ -37,7 +37,7 @@ def respond(
         file: What is meant, if given: it must overlap what was asked for.
         eta_minutes: Of a deferral: whole minutes from 1 to 1440.
         requester: Who asked, if given: compared, and never trusted.
-        tell: Ask git, and say what of it has uncommitted changes.
+        report_unsaved: Ask git which of the released patterns have uncommitted changes, and report them.
     """
     wrong = read_thread(thread_id)
     errors = [*([wrong] if wrong else []), *read_answer(action, eta_minutes, reason)]
@@ -64,7 +64,7 @@ def respond(
             return _defer(entry, asked, int(cast("float", eta_minutes)), why)
         held = granting.on_file(entry, asked)
         answer = _release(entry, asked, held, why)
-        if tell and answer["status"] == "released" and "resolved_at" not in answer:
+        if report_unsaved and answer["status"] == "released" and "resolved_at" not in answer:
             patterns_given = handover.given_up(entry, held)
     return cast("RespondAnswer", {**answer, **handover.given(ctx, patterns_given)})
 

@@ -15,21 +15,21 @@ from interlock.reservations.store.records import key_of, replace
 from interlock.reservations.store.sqlite_rows import Transaction
 
 MAX_INBOX_BYTES: Final = 4096
-"""An answer of `fetch_inbox` is at most so long as JSON, on one line or on many."""
+"""An answer of `fetch_inbox` is at most this long as JSON, on one line or on many."""
 
 MAX_NAME_BYTES: Final = 400
 MAX_TOPIC_BYTES: Final = 100
 MAX_PAGE: Final = 100
 PAGE: Final = 20
 TIMEOUT_BYTES: Final = 850
-"""So much of an answer is kept for negotiations that timed out; they get what the messages leave free besides."""
+"""How much of an answer is kept for negotiations that timed out; they get what the messages leave free besides."""
 
 
 def send(ctx: Context, to: object, body: object, topic: object = None, idempotency_key: object = None) -> SentAnswer:
     """Send a message to one agent that exists; a typed body must be whole, and moves nothing.
 
     Args:
-        to: The name of an agent; one's own is allowed, as a note for later.
+        to: The name of an agent; the sender's own is allowed, as a note for later.
         body: Text of at most `MAX_BODY_BYTES`.
         topic: A short subject. Where it or the field `type` of the body names a type, the body is checked.
         idempotency_key: The same key gives the first answer again, and sends nothing.
@@ -62,7 +62,7 @@ def send(ctx: Context, to: object, body: object, topic: object = None, idempoten
 
 
 def fetch(ctx: Context, cursor: object = None, *, unread_only: object = True, limit: object = None) -> InboxAnswer:
-    """Return messages to the caller, mark them as read, and look after its own negotiations that timed out.
+    """Return messages to the caller, mark them as read, and escalate its own negotiations that timed out.
 
     The answer holds at most `MAX_INBOX_BYTES`, and at most `limit` messages, 1 to `MAX_PAGE`; the `next_cursor` of the
     one before says where it begins, and is null when nothing is left (Negotiation PRD F1, F5). `unread_only` leaves out
@@ -88,7 +88,7 @@ def fetch(ctx: Context, cursor: object = None, *, unread_only: object = True, li
         if whole and (waiting := mailbox.open_requests(entry, answer["messages"])):
             answer["open_requests"] = []
             _fill(answer["open_requests"], waiting, answer, MAX_INBOX_BYTES)
-    mailbox.look_after(ctx, read[: len(answer["messages"])])
+    mailbox.add_unsaved(ctx, read[: len(answer["messages"])])
     return answer
 
 
@@ -126,7 +126,7 @@ def _bad_text(place: str, value: object, most: int) -> Refusal | None:
         return refuse(code, f"`{place}` {what}.", place=place, found=value, expected=expected, fix=fix)
     length = mailbox.byte_length(value)
     if length is None or length > most:
-        message = f"`{place}` is no text that can be written." if length is None else f"`{place}` is too long."
+        message = f"`{place}` is not a text that can be written." if length is None else f"`{place}` is too long."
         found = value if length is None else f"{length} bytes"
         return refuse(code, message, place=place, found=found, expected=expected, fix=_FIXES[place])
     return None

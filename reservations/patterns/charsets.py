@@ -20,7 +20,7 @@ LAST_CASED: Final = 0x1E943
 """No character behind it has another case."""
 
 _MEMO: Final = 4096
-"""So many sets are remembered."""
+"""At most this many sets are remembered."""
 
 
 def union(ranges: Iterable[tuple[int, int]]) -> Ranges:

@@ -99,14 +99,14 @@ def is_allowed(character: str) -> bool:
 
 
 def expand(text: str) -> list[str]:
-    """Return the texts that a pattern with braces stands for; classes are left as they are."""
+    """Return the texts that a pattern with braces expands to; classes are left as they are."""
     texts, at = _sequence(text, 0, 0)
     assert at == len(text), at
     return texts
 
 
 def expand_braces(text: str) -> list[str] | Finding:
-    """Return the texts that a pattern stands for, or why it is none; see `expand`."""
+    """Return the texts that a pattern expands to, or why it is not a pattern; see `expand`."""
     try:
         return expand(text)
     except FindingError as error:

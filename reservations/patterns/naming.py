@@ -1,4 +1,4 @@
-"""What stands in a pattern held against what is there: names with brackets, files, folders, and symbolic links.
+"""Patterns compared with the files that exist: names with brackets, files, folders, and symbolic links.
 
 A file is held by one name, whichever way it was reached: the one that it has without symbolic links.
 """
@@ -87,7 +87,7 @@ def _parts(name: str, path: str, head: Alternative) -> Alternative:
 
 
 def _unquoted(part: str) -> str | None:
-    """Return the one name that a part stands for as a pattern; None when it is no pattern, or one of several names."""
+    """Return the one name that a part matches as a pattern; None when it is not one, or matches several names."""
     try:
         alternatives = globs.read(part)
     except FindingError:

@@ -1,7 +1,7 @@
 """Whether two patterns share a path, on automata whose states are the bits of one integer.
 
 A pattern of n characters is n + 1 states in a row. A state is left by one character, may stay on any character
-(`**`) or on any but `/` (`*`), and may be skipped as it is entered (the `**/` that stands for no folder). A set of
+(`**`) or on any but `/` (`*`), and may be skipped as it is entered (the `**/` that matches no folder). A set of
 states is an integer, so that a step of all states is a shift and two masks: nothing here can backtrack, and the time
 is bounded by the lengths of the patterns alone.
 
@@ -29,16 +29,16 @@ from interlock.reservations.patterns.charsets import (
 )
 
 Part: TypeAlias = tuple[Item, ...]
-"""What stands between two `/`."""
+"""What is between two `/`."""
 
 DOUBLE: Final[Part] = (STAR, STAR)
 
 _MEMO: Final = 4096
-"""So many sets of characters are remembered for one automaton."""
+"""At most this many sets of characters are remembered for one automaton."""
 _MOVES: Final = 65536
-"""So many steps, divided by its states, are remembered for one automaton: half a megabyte at most."""
+"""At most this many steps, divided by its states, are remembered for one automaton: half a megabyte at most."""
 _ROUNDS: Final = 64
-"""So many rounds `Automaton.includes` takes for one star before it says that it does not know."""
+"""How many rounds `Automaton.includes` takes for one star before it gives up and does not know."""
 
 
 class _State(NamedTuple):
@@ -147,7 +147,7 @@ class Automaton:
     def includes(self, other: "Automaton") -> bool:
         """Return whether every path of the other is one of this one.
 
-        True is always right. False may stand for "not seen": where only several characters or alternatives of this
+        True is always right. False may mean "not seen": where only several characters or alternatives of this
         one together answer one character of the other.
         """
         goals: list[int] = []
@@ -157,7 +157,7 @@ class Automaton:
                 now = self._before(goals[0], state.leaves) & self._before(goals[-1], state.leaves)
             if state.stays:
                 now = self._enduring(now, state.stays)
-            # Who enters a state that may be skipped may be in the next one too: both have to be answered.
+            # A run that enters a state that may be skipped may be in the next one too: both have to be answered.
             goals = [now, goals[0]] if state.skips else [now]
             if state.begins and not all(goal & self.begin for goal in goals):
                 return False

@@ -6,8 +6,8 @@ the end for everything below: `a/**` does not match `a` itself, `**/a` matches `
 is one character, `{a,b}` are alternatives, which may have `/`. A character in brackets stands for itself, and there is
 no other escape.
 
-A text that is no pattern is a `ValueError` where a pattern is wanted. Texts and paths are compared in Unicode form
-NFC. Where file systems do not tell case, neither do patterns; their text keeps it.
+A text that is not a pattern is a `ValueError` where a pattern is wanted. Texts and paths are compared in Unicode form
+NFC. Where file systems ignore case, so do patterns; their text keeps it.
 """
 
 import os
@@ -28,7 +28,7 @@ FOLD_CASE: Final = sys.platform in {"darwin", "win32"}
 
 _CACHED: Final = 1024
 _AUTOMATA: Final = 256
-"""So many of each are kept; a large automaton takes half a megabyte."""
+"""At most this many of each are kept; a large automaton takes half a megabyte."""
 
 
 class Pattern(NamedTuple):
@@ -49,7 +49,7 @@ def canonical(
     real: Callable[[str], Sequence[str]] | None = None,
     fold_case: bool = FOLD_CASE,
 ) -> Pattern | Finding:
-    """Return the one form of a pattern, or why it is none.
+    """Return the canonical form of a pattern, or why it is not one.
 
     Args:
         is_folder: Returns whether a path (relative, not quoted) is a folder; a literal that is one becomes `…/**`.
@@ -58,7 +58,7 @@ def canonical(
             such as `app/[slug]`, is that name and no class, unless what it says quoted is there. Asked at most twice a
             part, and never about `*` or `?`. With it and `is_folder`, `app.py/` is `app.py` where that is a file.
         real: With `is_folder`, says by which names a path is held, that of what it really is last; more than one of a
-            symbolic link, which is held itself as well. An absolute one is out of the project. What stands before the
+            symbolic link, which is held itself as well. An absolute one is out of the project. What comes before the
             first wildcard takes that name.
         fold_case: For tests; the index prefix depends on it.
     """
@@ -149,7 +149,7 @@ def may_match(text: str, path: str) -> bool:
 
 
 def covers(a: Pattern | str, b: Pattern | str, *, fold_case: bool = FOLD_CASE) -> bool:
-    """Return whether every path of `b` is one of `a`: True is always right, False may stand for "hard to know".
+    """Return whether every path of `b` is one of `a`: True is always right, False may mean "hard to know".
 
     It is exact where `b` is a literal, and knows folders, stars and alternatives in each other. It does not see that
     `{a,b}/*` covers `[ab]/*`, where two alternatives answer one class.
@@ -208,7 +208,7 @@ def relative(path: str, root: str, *, fold_case: bool = FOLD_CASE) -> str | Find
 
 
 def _pattern(value: Pattern | str, fold_case: bool) -> Pattern:
-    """Return a pattern; a text that is none is the caller's mistake."""
+    """Return a pattern; a text that is not one is the caller's mistake."""
     if isinstance(value, Pattern):
         return value
     try:

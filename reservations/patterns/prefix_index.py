@@ -12,13 +12,13 @@ from interlock.reservations.patterns import pattern
 from interlock.reservations.patterns.pattern import canonical, is_folder, may_match, overlaps
 
 MAX_COMPARED: Final = 2000
-"""So many pairs of patterns with wildcards are compared one by one: a third of a second."""
+"""At most this many pairs of patterns with wildcards are compared one by one: a third of a second."""
 
 ValueT = TypeVar("ValueT")
 
 
 class Near(Generic[ValueT]):
-    """Patterns in canonical form, and what each stands for, from rows of text, index prefix and value."""
+    """Patterns in canonical form, and the value of each, from rows of text, index prefix and value."""
 
     def __init__(self, rows: Iterable[tuple[str, str, ValueT]]) -> None:
         self._values: list[ValueT] = []
@@ -37,9 +37,9 @@ class Near(Generic[ValueT]):
         return len(self._values)
 
     def covering(self, path: str) -> list[ValueT]:
-        """Return what stands for a path, given as the file system has it; plain paths first.
+        """Return the values of the patterns that match a path as the file system has it; plain paths first.
 
-        A pattern that cannot be read counts as met: what is not understood is not let through.
+        A pattern that cannot be read counts as a match: what is not understood is not let through.
         """
         key = pattern.as_prefix(path)
         found = list(self._plain.get(key, ()))

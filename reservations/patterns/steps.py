@@ -15,7 +15,7 @@ ANY_NAME = re.compile(".*", re.DOTALL)
 
 
 def steps_of(text: str) -> list[tuple[Step, ...]] | Finding:
-    """Return the steps of each alternative of a pattern, or why it is none; a path is matched by case, in form NFC.
+    """Return the steps of each alternative of a pattern, or why it is not one; a path is matched by case, in form NFC.
 
     Everything below a folder is the step None and then `ANY_NAME`.
     """

@@ -1,4 +1,4 @@
-"""What the journal tells about leases: which stood when, and who made which commit."""
+"""What the journal records of leases: who held what when, and who made which commit."""
 
 import calendar
 import time
@@ -36,7 +36,7 @@ class HistoryUnreadableError(ReservationError):
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class RecordedEvent:
     """One event of a store."""
 
     store: str
@@ -78,18 +78,18 @@ class Held:
         """The end of its life: an expired lease is void from its expiry on, not from when that was noticed."""
         return self.expires_at if self.ended_at is None else min(self.ended_at, self.expires_at)
 
-    def stood(self, second: int) -> bool:
-        """Return whether it stood during the whole of a second; one that began or ended in it is left out."""
+    def held_during(self, second: int) -> bool:
+        """Return whether it was held during the whole of a second; one that began or ended in it does not count."""
         return self.since < second and second + 1 <= self.until
 
-    def stood_at(self, made: "Made") -> bool:
-        """Return whether it stood when a commit of the same store was recorded, and a second before."""
+    def held_at(self, made: "RecordedCommit") -> bool:
+        """Return whether it was held when a commit of the same store was recorded, and a second before."""
         in_order = self.granted < made.number and (self.ended is None or self.ended > made.number)
         return self.store == made.store and in_order and self.since < made.at < self.expires_at
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class RecordedCommit:
     """A commit that `interlock commit` made, with the number of that event, and when it happened, to the second."""
 
     agent: str
@@ -100,34 +100,34 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Everything that some journals tell about leases.
+    """Everything that some journals record of leases.
 
     Args:
-        leases: All that ever stood, in the order of their grants.
+        leases: All that there ever were, in the order of their grants.
         made: The commits that `interlock commit` made, by their ids.
-        missing: Store to the numbers of events that stand in none of the journals: first and last of each gap.
+        missing: Store to the numbers of events that are in none of the journals: first and last of each gap.
         last_at: When the last event happened; None without events.
         blind: From when to when those events happened; without a bound where nothing before or after is known.
     """
 
     leases: tuple[Held, ...]
-    made: Mapping[str, Made]
+    made: Mapping[str, RecordedCommit]
     missing: Mapping[str, tuple[tuple[int, int], ...]]
     last_at: float | None
     blind: tuple[tuple[float, float], ...] = ()
 
-    def standing(self, store: str) -> dict[str, Held]:
+    def open_leases(self, store: str) -> dict[str, Held]:
         """Return the leases of a store that no event has ended, by their ids."""
         return {held.reservation_id: held for held in self.leases if held.store == store and held.ended_at is None}
 
 
-def from_journal(entries: Iterable["Entry"]) -> Iterator[Happened]:
+def from_journal(entries: Iterable["Entry"]) -> Iterator[RecordedEvent]:
     """Yield the events of this package among the lines of a journal."""
     for entry in entries:
         if entry.run == JOURNAL_RUN:
             store, _, number = entry.key.partition("/")
             try:
-                yield Happened(store, int(number), entry.type, entry.data, seconds(str(entry.data["at"])))
+                yield RecordedEvent(store, int(number), entry.type, entry.data, seconds(str(entry.data["at"])))
             except (KeyError, ValueError):
                 raise HistoryUnreadableError(
                     f"line {entry.seq} of the run `{JOURNAL_RUN}` has the key {entry.key[:80]!a}, or no time in it",
@@ -135,12 +135,12 @@ def from_journal(entries: Iterable["Entry"]) -> Iterator[Happened]:
                 ) from None
 
 
-def from_queue(store: str, events: Iterable[Event]) -> Iterator[Happened]:
+def from_queue(store: str, events: Iterable[Event]) -> Iterator[RecordedEvent]:
     """Yield events that wait in a store for the journal."""
     import json  # noqa: PLC0415 - with what only this needs
 
     for event in events:
-        yield Happened(store, event.event_id, event.type, json.loads(event.data), float(int(event.at)))
+        yield RecordedEvent(store, event.event_id, event.type, json.loads(event.data), float(int(event.at)))
 
 
 def seconds(text: str) -> float:
@@ -148,10 +148,10 @@ def seconds(text: str) -> float:
     return float(calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")))
 
 
-def history_of(events: Iterable[Happened], counts: Mapping[str, int] = MappingProxyType({})) -> History:
-    """Put together what events of any number of stores tell; one that comes twice counts once.
+def history_of(events: Iterable[RecordedEvent], counts: Mapping[str, int] = MappingProxyType({})) -> History:
+    """Return the history that the events of any number of stores give; one that comes twice counts once.
 
-    How many events some stores ever had is told by `counts`, as far as that is known.
+    `counts` is how many events each store ever had, as far as that is known.
 
     Raises:
         HistoryUnreadableError: An event lacks what this package writes into it.
@@ -174,10 +174,10 @@ def history_of(events: Iterable[Happened], counts: Mapping[str, int] = MappingPr
 @dataclass
 class _Rebuilt:
     leases: list[Held] = field(default_factory=list[Held])
-    made: dict[str, Made] = field(default_factory=dict[str, Made])
+    made: dict[str, RecordedCommit] = field(default_factory=dict[str, RecordedCommit])
     _open: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
-    def take(self, event: Happened) -> None:
+    def take(self, event: RecordedEvent) -> None:
         if event.type == "lease_granted":
             self._end(event, "raised")
             self._begin(event)
@@ -193,12 +193,14 @@ class _Rebuilt:
                 longest = max(self.leases[into].expires_at, float(event.data["expires_at"]))
                 self.leases[into] = replace(self.leases[into], expires_at=longest)
         elif event.type == "committed":
-            self.made[str(event.data["commit"])] = Made(str(event.data["agent"]), event.store, event.number, event.at)
+            self.made[str(event.data["commit"])] = RecordedCommit(
+                str(event.data["agent"]), event.store, event.number, event.at
+            )
 
-    def _known(self, event: Happened, reservation_id: object = None) -> int | None:
+    def _known(self, event: RecordedEvent, reservation_id: object = None) -> int | None:
         return self._open.get((event.store, str(reservation_id or event.data["reservation_id"])))
 
-    def _begin(self, event: Happened) -> None:
+    def _begin(self, event: RecordedEvent) -> None:
         data = event.data
         exclusive = data.get("exclusive")
         self._open[event.store, data["reservation_id"]] = len(self.leases)
@@ -217,21 +219,21 @@ class _Rebuilt:
             )
         )
 
-    def _change(self, event: Happened, **values: Any) -> None:
+    def _change(self, event: RecordedEvent, **values: Any) -> None:
         place = self._known(event)
         if place is not None:
             self.leases[place] = replace(self.leases[place], **values)
 
-    def _end(self, event: Happened, ending: str) -> None:
+    def _end(self, event: RecordedEvent, ending: str) -> None:
         if ending != "raised":
-            # A guarded action lets a lease live longer without an event; its end tells.
+            # A guarded action lets a lease live longer without an event; its end says so.
             self._change(event, expires_at=float(event.data["expires_at"]))
         self._change(event, ended_at=event.at, ending=ending, ended=event.number)
         self._open.pop((event.store, str(event.data["reservation_id"])), None)
 
 
 def _gaps(
-    events: Iterable[Happened], counts: Mapping[str, int]
+    events: Iterable[RecordedEvent], counts: Mapping[str, int]
 ) -> tuple[dict[str, tuple[tuple[int, int], ...]], tuple[tuple[float, float], ...]]:
     """Return which numbers are missing of each store, and from when to when; they begin at 1 and none is left out."""
     times: dict[str, dict[int, float]] = {store: {} for store in counts}

@@ -74,7 +74,7 @@ ALTER TABLE lease ADD COLUMN held_until REAL NOT NULL DEFAULT 0;
 SCHEMA_STEPS: Final = (_FIRST, _SECOND)
 """The statements from version 0 to 1, from 1 to 2 and so on; `PRAGMA user_version` is how many steps a file has taken.
 
-A step that was released is never changed. `AUTOINCREMENT` stands where a number must not come back after its row is
+A step that was released is never changed. `AUTOINCREMENT` is used where a number must not come back after its row is
 gone: cursors of inboxes, places in the queue, keys of journal lines. No statement holds a `;` of its own.
 """
 

@@ -13,7 +13,7 @@ JOURNAL_RUN: Final = "reservations"
 """The run of the journal that the events belong to."""
 
 BATCH: Final = 500
-"""So many events go into the journal at once."""
+"""At most this many events go into the journal at once."""
 
 
 def drain_events(store: SqliteStore, root: str, journal: "Journal | None" = None, limit: int = 10_000) -> int:

@@ -3,7 +3,7 @@
 Times are seconds since the epoch (UTC). Names of agents are compared by `key_of`; records hold the name as it was
 first given.
 
-The records here are named tuples: a hook makes every class anew each time it runs, and these are made eight
+The records here are named tuples: a hook makes every class again each time it runs, and these are made eight
 times as fast as dataclasses.
 """
 
@@ -50,9 +50,9 @@ class Agent(NamedTuple):
     Args:
         kind: `person` for `user@host`: silence alone does not make a person dead.
         pid: Its process: the client (Claude Code, a shell, …), not one of our short-lived programs; None when unknown.
-        started: What tells this process from a later one with the same number; empty when unknown.
+        started: When it started, which distinguishes it from a later one of the same number; empty when unknown.
         client: What it came through first: `mcp`, `http`, `hook`, `cli`, `git`, `run`.
-        cursor: The last message that its edit hook has told it about.
+        cursor: The last message that its edit hook has shown to it.
     """
 
     name: str

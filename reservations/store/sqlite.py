@@ -1,6 +1,6 @@
 """The store in one SQLite file: made at its first use, opened late, shared by every process of the machine.
 
-At the path `:memory:` it is no file, and lasts as long as its object.
+At the path `:memory:` it is not a file, and lasts as long as its object.
 """
 
 import os
@@ -32,8 +32,8 @@ _LONGEST_PAUSE: Final = 0.004
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT}
 _UNWRITTEN: Final = {
-    sqlite3.SQLITE_FULL: "make room on the disk, then call again; nothing that was acknowledged is lost",
-    sqlite3.SQLITE_IOERR: "check the disk and its free room, then call again; nothing that was acknowledged is lost",
+    sqlite3.SQLITE_FULL: "free some disk space, then call again; nothing that was acknowledged is lost",
+    sqlite3.SQLITE_IOERR: "check the disk and its free space, then call again; nothing that was acknowledged is lost",
     sqlite3.SQLITE_READONLY: "make the file and its folder writable for this user, then call again",
     sqlite3.SQLITE_PERM: "make the file and its folder writable for this user, then call again",
     sqlite3.SQLITE_CANTOPEN: "make the folder and the file readable and writable for this user, then call again",
@@ -195,7 +195,7 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, 
 class SqliteStore:
     """Keeps the rows in a file. Threads may share a store; a child process may go on with its parent's.
 
-    Folder and file, which is no symbolic link, are made at the first use, for this user alone. Transactions write with
+    The folder and the file, never a symbolic link, are made at the first use, for this user only. Transactions use
     `synchronous=FULL`: what has ended is on the disk. A process must not fork inside a transaction of the same thread.
     """
 
@@ -211,7 +211,7 @@ class SqliteStore:
 
         Raises:
             StoreBusyError: The turn did not come in time.
-            StoreDamagedError: The file is no store, is damaged, or was written by a newer version.
+            StoreDamagedError: The file is not a store, is damaged, or was written by a newer version.
             StoreUnwrittenError: The file cannot be made or written.
             RuntimeError: A transaction of this store is open in this thread.
         """
@@ -247,7 +247,7 @@ class SqliteStore:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Return what tells the file at a path from another; zeros when there is none."""
+    """Return the identity of the file at a path; zeros when there is none."""
     try:
         found = os.lstat(path)
     except OSError:

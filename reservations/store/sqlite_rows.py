@@ -78,7 +78,7 @@ def _columns(waiter: Waiter) -> tuple[object, ...]:
 
 
 def _after_all(prefix: str) -> str | None:
-    """Return the first text behind all that begin with a prefix, None when there is none behind."""
+    """Return the first text that sorts after all that begin with a prefix; None when there is none."""
     for end in range(len(prefix) - 1, -1, -1):
         number = ord(prefix[end]) + 1
         if number <= _LAST_CHARACTER:

@@ -41,7 +41,7 @@ from interlock.reservations.answers import (
     ReserveAnswer,
     RespondAnswer,
     SentAnswer,
-    StandingAnswer,
+    StatusAnswer,
 )
 from interlock.server.mcp.app import READS, SENDS, WRITES, InterlockServer
 from interlock.server.mcp.concurrency import CallSlots
@@ -106,12 +106,12 @@ class ReservationCalls:
         caller = Caller(known.name, known.kind, found.root, "mcp", process.host(), known.pid, known.started)
         return Reservations(runtime, caller)
 
-    def current_state(self, who: str) -> StandingAnswer:
+    def current_state(self, who: str) -> StatusAnswer:
         """Return the leases, the wait queue, and the negotiations of the last hour; where no store is, none is made."""
         found, _ = self._open()
         if not os.path.exists(found.store_path):  # noqa: PTH110 - a text, as that package has it
-            return StandingAnswer(leases=[], waiters=[], negotiations=[])
-        return self.of(who).standing()
+            return StatusAnswer(leases=[], waiters=[], negotiations=[])
+        return self.of(who).current_state()
 
     def drain(self) -> None:
         """Write what happened into the journal; what cannot be written stays queued, which is logged once."""

@@ -66,7 +66,7 @@ def codes(answer: dict[str, Any]) -> list[str]:
 
 def held(root: Path) -> dict[str, str]:
     """Return the holder of each pattern."""
-    rows = open_reservations(str(root), name="observer").standing()["leases"]
+    rows = open_reservations(str(root), name="observer").current_state()["leases"]
     return {row["pattern"]: row["holder"] for row in rows}
 
 

@@ -98,7 +98,7 @@ def kill_at(base: Path, make: Any, points: list[int], expected: list[dict[str, A
         resumed = go(root, task, 0, *answers)
         assert resumed.returncode == 0, (point, resumed.stderr)
         assert "done APPROVED" in resumed.stdout
-        assert open_reservations(str(root), name="observer").standing()["leases"] == [], point
+        assert open_reservations(str(root), name="observer").current_state()["leases"] == [], point
         assert verify_journal(root).verdict == "whole", (point, verify_journal(root).problems)
         if story(root) != expected:
             different.append(point)

@@ -53,7 +53,7 @@ def finish(folder: Path, more: Counter[str], where: str) -> None:
     root = folder / "shop"
     assert len(list_runs(root, "tickets")) == 1
     assert not verify_journal(root, []).problems
-    assert open_reservations(str(root), name="observer").standing()["leases"] == [], where
+    assert open_reservations(str(root), name="observer").current_state()["leases"] == [], where
     again = Tickets(make_project(folder / "again"))
     end = drive(again, ReplayRunner(folder / "recorded.jsonl"))
     assert again.state(end.run_id)["state"] == "complete", where

@@ -199,7 +199,7 @@ class Flushing(io.StringIO):
         self.flushed.append(self.getvalue())
 
 
-def test_every_event_is_one_whole_flushed_line_whichever_thread_tells_it() -> None:
+def test_every_event_is_one_whole_flushed_line_whichever_thread_reports_it() -> None:
     out = Flushing()
     events = EventStream("A-1.1", out, unread="", now=lambda: datetime(2026, 1, 2, 3, 4, 5, 6789, UTC))
     with ThreadPoolExecutor(8) as pool:
@@ -239,14 +239,14 @@ def test_who_tells_events_that_nobody_reads_ends_and_says_how_to_go_on(tmp_path:
 
 def test_each_kind_of_event_is_written_down_with_its_keys() -> None:
     rows = [line for line in (DOCS / "events.md").read_text().splitlines() if line.startswith("| `")]
-    told = {cells[1].strip(" `"): cells[2] for cells in (row.split("|") for row in rows)}
+    described = {cells[1].strip(" `"): cells[2] for cells in (row.split("|") for row in rows)}
     for kind, keys in EVENTS.items():
-        assert [key for key in keys if f"`{key}`" not in told[kind]] == []
+        assert [key for key in keys if f"`{key}`" not in described[kind]] == []
 
 
 def test_a_count_is_told_at_its_end_however_soon_that_is_and_only_once() -> None:
-    told: list[str] = []
-    sparse = Sparse(told.append, clock=lambda: 1.0)
+    lines: list[str] = []
+    sparse = Sparse(lines.append, clock=lambda: 1.0)
     for line in ("GATE-TESTS: 1 of 20 tests", "GATE-TESTS: 9 of 20 tests", *["GATE-TESTS: 20 of 20 tests"] * 2):
         sparse(line)
-    assert told == ["GATE-TESTS: 1 of 20 tests", "GATE-TESTS: 20 of 20 tests"]
+    assert lines == ["GATE-TESTS: 1 of 20 tests", "GATE-TESTS: 20 of 20 tests"]

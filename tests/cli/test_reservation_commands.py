@@ -24,12 +24,12 @@ from tests.child import Child
 from tests.interlock.test_cli import data
 from tests.server.reservation_team import masked
 
-HOUSE = str(Path(__file__).parents[2])
+PROJECT = str(Path(__file__).parents[2])
 
 
 def environment(agent: str) -> dict[str, str]:
     """Return the environment of an agent's shell."""
-    return {**os.environ, "INTERLOCK_AGENT_ID": agent, "PYTHONPATH": HOUSE, "NO_COLOR": "1", "COLUMNS": "160"}
+    return {**os.environ, "INTERLOCK_AGENT_ID": agent, "PYTHONPATH": PROJECT, "NO_COLOR": "1", "COLUMNS": "160"}
 
 
 def run(folder: Path, agent: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -85,14 +85,14 @@ def test_a_morning_of_two_agents_reads_well(project: Path, snapshot: SnapshotAss
         ("anna", 1, ("reserve", "../x")),
     ]
     thread = ""
-    told: list[str] = []
+    transcript: list[str] = []
     for agent, code, arguments in steps:
         done = run(project, agent, *(thread if word == "THREAD" else word for word in arguments))
-        told.append(f"{agent}$ interlock {' '.join(arguments)}\n{done.stdout}{done.stderr}({done.returncode})\n")
-        assert done.returncode == code, told[-1]
+        transcript.append(f"{agent}$ interlock {' '.join(arguments)}\n{done.stdout}{done.stderr}({done.returncode})\n")
+        assert done.returncode == code, transcript[-1]
         if arguments[0] == "negotiate" and not thread:
             thread = done.stdout.partition("(thread ")[2].partition(")")[0]
-    assert masked("\n".join(told)) == snapshot
+    assert masked("\n".join(transcript)) == snapshot
 
 
 def test_json_is_exactly_what_the_tool_answers(project: Path) -> None:
@@ -142,16 +142,16 @@ def test_name_from_the_root_that_is_typed_in_a_folder_is_noticed(
     assert bool(said) == bool(near)
 
 
-def test_folder_that_becomes_a_project_of_its_own_is_told_so_once(
+def test_a_folder_that_becomes_a_project_of_its_own_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told: list[bool] = []
+    reported: list[bool] = []
     for _ in range(2):
         with calls_of(None) as mine:
             mine.reserve_files(["a"])
-        told.append(f"upwards of {tmp_path}" in capsys.readouterr().err)
-    assert told == [True, False]
+        reported.append(f"upwards of {tmp_path}" in capsys.readouterr().err)
+    assert reported == [True, False]
 
 
 def test_an_absolute_path_inside_is_taken_and_a_folder_is_all_below_it(project: Path) -> None:
@@ -178,14 +178,14 @@ def test_a_waiting_reserve_says_who_holds_it_and_is_granted_on_release(project: 
         first = waiting.stderr.readline()
         assert "anna" in first
         assert "src/app.py" in first
-        line_of(project, 1)
+        await_queue(project, 1)
         assert run(project, "anna", "release", held).returncode == 0
         out, _ = waiting.communicate(timeout=60)
     assert (waiting.returncode, json.loads(out)["reservations"][0]["holder"]) == (0, "ben")
 
 
-def line_of(root: Path, count: int) -> None:
-    """Wait until so many stand in the line."""
+def await_queue(root: Path, count: int) -> None:
+    """Wait until that many agents are in the wait queue."""
     store = SqliteStore(place.find(str(root)).store_path)
     while True:
         with store.transaction() as rows:
@@ -205,10 +205,10 @@ def test_ctrl_c_gives_the_place_in_the_line_up_and_the_cursor_back(project: Path
     )  # fmt: skip
     os.close(theirs)
     try:
-        line_of(project, 1)
+        await_queue(project, 1)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
-        line_of(project, 0)
+        await_queue(project, 0)
         err = os.read(ours, 65536) if terminal else process.communicate()[1]
     finally:
         process.kill()
@@ -222,12 +222,12 @@ def test_ctrl_c_gives_the_place_in_the_line_up_and_the_cursor_back(project: Path
 def test_who_leaves_the_queue_for_a_folder_keeps_the_file_in_it(project: Path) -> None:
     reserve(project, "anna", "src/app.py")
     (held,) = reserve(project, "ben", "src/cart.py")
-    told = run(project, "ben", "negotiate", "src/**", "--reason", "r").stderr
-    assert "`interlock release 'src/**'` leaves the queue" in told
+    message = run(project, "ben", "negotiate", "src/**", "--reason", "r").stderr
+    assert "`interlock release 'src/**'` leaves the queue" in message
     left = run(project, "ben", "release", "src/**")
     assert (left.returncode, left.stdout) == (0, "left the queue for src/**\n")
-    standing = data(run(project, "ben", "status", "--reservations", "--json"))
-    assert held in json.dumps(standing)
+    state = data(run(project, "ben", "status", "--reservations", "--json"))
+    assert held in json.dumps(state)
     assert run(project, "ben", "release", "src/**").stdout.startswith("released")
 
 
@@ -242,7 +242,7 @@ def test_negotiate_waits_for_the_answer(project: Path) -> None:
     assert (waiting.returncode, json.loads(out)["status"]) == (0, "release")
 
 
-def test_an_exit_code_tells_usage_refusal_and_store_apart(project: Path) -> None:
+def test_exit_codes_distinguish_usage_refusal_and_store(project: Path) -> None:
     usage = [
         ("reserve",), ("release",), ("release", "a", "--all"), ("negotiate", "a"), ("respond", "t", "keep"),
         ("respond", "t", "defer"), ("respond", "t", "defer", "--eta", "0"), ("status", "rsv_0123456789abcdef"),
@@ -308,8 +308,8 @@ def test_a_release_says_who_gets_it_and_negotiating_says_that_one_waits_and_how_
     assert "place 1" in asked.stderr
     assert "`interlock release src/app.py`" in asked.stderr
     assert run(project, "ben", "release", "src/app.py").returncode == 0
-    standing = data(run(project, "ben", "status", "--reservations", "--json"))["reservations"]
-    assert (standing["waiters"], standing["negotiations"][0]["state"]) == ([], "withdrawn")
+    state = data(run(project, "ben", "status", "--reservations", "--json"))["reservations"]
+    assert (state["waiters"], state["negotiations"][0]["state"]) == ([], "withdrawn")
     assert run(project, "ben", "negotiate", "src/app.py", "--reason", "r").returncode == 0
     freed = run(project, "anna", "release", "--all").stdout
     assert "released src/app.py  (ben waited" in freed

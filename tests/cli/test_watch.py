@@ -69,7 +69,7 @@ def test_a_frame_fits_the_height_and_counts_what_is_left_out(height: int) -> Non
         assert "queue" in lines
 
 
-def test_each_change_is_told_once_with_what_it_is() -> None:
+def test_each_change_is_reported_once_with_what_it_is() -> None:
     first, gone = look_of(1), Look([], [], [], [], "the journal is damaged")
     aged = first._replace(leases=[{**first.leases[0], "age_seconds": 9}])
     moved = aged._replace(runs=[{**aged.runs[0], "status": "APPROVED", "state": "ended", "at_work": []}])
@@ -86,7 +86,7 @@ def test_each_change_is_told_once_with_what_it_is() -> None:
 
 
 @pytest.mark.long
-def test_once_says_by_its_exit_code_where_a_run_stands(tmp_path: Path) -> None:
+def test_once_gives_the_status_of_a_run_by_its_exit_code(tmp_path: Path) -> None:
     def made(name: str) -> Project:
         return make_project(tmp_path / name)
 

@@ -94,9 +94,9 @@ def test_many_runs_are_read_with_one_graph(project: Project, monkeypatch: pytest
 def test_an_abandoned_run_gives_up_its_files_and_nobody_takes_it_on(project: Project) -> None:
     view = project.waiting("reviewer")
     assert view.phase == "waiting"
-    assert open_reservations(str(project.root), name="observer").standing()["leases"]
+    assert open_reservations(str(project.root), name="observer").current_state()["leases"]
     assert abandon(project.root, view.run_id)
-    assert open_reservations(str(project.root), name="observer").standing()["leases"] == []
+    assert open_reservations(str(project.root), name="observer").current_state()["leases"] == []
     with pytest.raises(RunAbandonedError):
         project.drive(view.run_id)
     seen = view_run(view.run_id, root=project.root)

@@ -33,7 +33,7 @@ def other(project: Project, name: str = "other") -> Reservations:
 
 def held(project: Project) -> dict[str, str]:
     """Return the holder of each pattern."""
-    return {row["pattern"]: row["holder"] for row in other(project, "observer").standing()["leases"]}
+    return {row["pattern"]: row["holder"] for row in other(project, "observer").current_state()["leases"]}
 
 
 @dataclass
@@ -217,7 +217,7 @@ def test_a_wait_that_is_interrupted_gives_up_its_place(world_of: Worlds) -> None
     world.pauses.append(interrupt)
     with pytest.raises(KeyboardInterrupt), run("T.1").held():
         raise AssertionError("it was never granted")
-    assert world.line() == []
+    assert world.waiters() == []
 
 
 def test_a_run_that_is_interrupted_while_it_waits_to_go_on_keeps_what_it_held(world_of: Worlds) -> None:
@@ -232,7 +232,7 @@ def test_a_run_that_is_interrupted_while_it_waits_to_go_on_keeps_what_it_held(wo
     with pytest.raises(KeyboardInterrupt), run("T.1").held():
         raise AssertionError("it was never granted")
     assert {row.pattern: row.agent for row in world.leases()} == {"src/a": "run:T.1", "src/b": "ann"}
-    assert world.line() == []
+    assert world.waiters() == []
 
 
 def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so(world_of: Worlds) -> None:
@@ -248,7 +248,7 @@ def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so
     assert "docs/x" in caught.value.message
     assert "interlock abandon T.1" in caught.value.fix
     assert {row.pattern: row.agent for row in world.leases()} == {"docs/x": "run:T.1", "src/x": "theirs"}
-    assert world.line() == ["theirs"]
+    assert world.waiters() == ["theirs"]
 
 
 def test_a_run_that_would_close_a_circle_gives_up_what_it_holds_and_waits(world_of: Worlds) -> None:
@@ -370,8 +370,8 @@ def test_a_command_that_waits_says_for_whom_and_an_interrupt_gives_up_its_place(
         assert "interlock resume HELLO-001.1" in running.stderr.read()
     assert running.returncode == 130
     holder.release_all()
-    standing = holder.standing()
+    standing = holder.current_state()
     assert (standing["leases"], standing["waiters"]) == ([], [])
     done = warm.interlock(REPO, "resume", "HELLO-001.1", "--root", str(root))
     assert done.returncode == 0, done.stderr
-    assert holder.standing()["leases"] == []
+    assert holder.current_state()["leases"] == []

@@ -24,11 +24,11 @@ edit = {**call, "tool_name": "Edit", "tool_input": {"file_path": f"{session}.py"
 hook = f'"{python}" -m interlock hook'
 run("sh", "-c", f"{hook} session-start", text=json.dumps(call))
 run("sh", "-c", f"{hook} pre-edit", text=json.dumps(edit))
-told = {
+names = {
     "server": run(python, who),
     "shell": run("bash", "-c", f'"{python}" "{who}" && true'),
     "shell in a shell": run("sh", "-c", f'bash -c \'env A=1 "{python}" "{who}"; true\'; true'),
     "script": run(python, "-c", f"import subprocess, sys; subprocess.run([sys.executable, {who!r}], check=True)"),
     "git hook": run("git", "hook", "run", "pre-commit") or Path(f".git/{session}.who").read_text(),
 }
-print(json.dumps({"pid": os.getpid(), "told": {via: json.loads(line) for via, line in told.items()}}))
+print(json.dumps({"pid": os.getpid(), "names": {via: json.loads(line) for via, line in names.items()}}))

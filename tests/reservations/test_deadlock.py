@@ -1,9 +1,9 @@
-"""Circles of agents that wait for each other: refused at once, and told to all of them once."""
+"""Circles of agents that wait for each other: refused at once, and reported to all of them once."""
 
 import pytest
 
 from interlock.reservations.leases import calls, deadlock
-from tests.reservations.test_waiting import wait
+from tests.reservations.test_wait_queue import wait
 from tests.reservations.world import World, codes
 
 
@@ -12,14 +12,14 @@ def hold(world: World, **files: str) -> None:
         assert codes(world.agent(name).reserve_files([file])) == []
 
 
-def test_whoever_would_close_a_circle_is_refused_at_once_and_the_other_is_told(world: World) -> None:
+def test_an_agent_that_would_close_a_circle_is_refused_at_once_and_the_other_is_notified(world: World) -> None:
     hold(world, ann="a", bob="b")
     wait(world, "ann", "b")
     begun = world.now
     (error,) = world.agent("bob").reserve_files(["a"], wait_seconds=45)["errors"]
     assert (error["code"], world.now) == ("RSV204", begun)
     assert [len(world.messages(name, "deadlock")) for name in ("ann", "bob")] == [1, 0]
-    assert world.line() == ["ann"]
+    assert world.waiters() == ["ann"]
 
 
 def test_a_call_that_does_not_wait_closes_no_circle(world: World) -> None:
@@ -29,7 +29,7 @@ def test_a_call_that_does_not_wait_closes_no_circle(world: World) -> None:
     assert world.messages("ann", "deadlock") == []
 
 
-def test_a_circle_is_told_once_for_as_long_as_it_stands(world: World) -> None:
+def test_a_circle_is_reported_once_for_as_long_as_it_lasts(world: World) -> None:
     hold(world, ann="a", bob="b")
     wait(world, "ann", "b")
     for _ in range(3):
@@ -43,7 +43,7 @@ def test_a_circle_is_told_once_for_as_long_as_it_stands(world: World) -> None:
 
 
 @pytest.mark.parametrize("size", [3, 4, 10])
-def test_a_long_circle_is_found_and_every_other_member_is_told(world: World, size: int) -> None:
+def test_a_long_circle_is_found_and_every_other_member_is_notified(world: World, size: int) -> None:
     names = [f"agent{number}" for number in range(size)]
     hold(world, **{name: f"f{number}" for number, name in enumerate(names)})
     for number, name in enumerate(names[:-1]):
@@ -62,7 +62,7 @@ def test_the_circle_begins_with_the_caller_and_names_everybody_in_order_and_a_ch
     assert codes(world.agent("dee").reserve_files(["a"], wait_seconds=1)) == ["RSV201"]
 
 
-def test_waiting_behind_somebody_in_the_line_counts_as_waiting_for_them(world: World) -> None:
+def test_waiting_behind_somebody_in_the_queue_counts_as_waiting_for_them(world: World) -> None:
     hold(world, ann="a", cid="c")
     wait(world, "bob", "c", "x")
     wait(world, "ann", "x")
@@ -100,7 +100,7 @@ def test_a_chain_over_somebody_silent_is_no_circle(world: World) -> None:
     assert codes(world.agent("bob").reserve_files(["a"], wait_seconds=1)) == ["RSV201"]
 
 
-def test_two_that_share_a_file_and_both_want_it_alone_are_told(world: World) -> None:
+def test_two_that_share_a_file_and_both_want_it_alone_are_notified(world: World) -> None:
     for name in ("ann", "bob"):
         world.agent(name).reserve_files(["a"], exclusive=False)
     wait(world, "ann", "a")

@@ -44,7 +44,7 @@ def test_the_time_limits_are_settings() -> None:
     assert [row["file"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["a", "c"]
 
 
-def test_force_takes_the_lease_and_tells_both() -> None:
+def test_force_takes_the_lease_and_notifies_both() -> None:
     world, ada, bob = two(escalation="force")
     [lease] = ada.reserve_files([FILE], ttl_minutes=60)["reservations"]
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency="urgent"))
@@ -57,10 +57,10 @@ def test_force_takes_the_lease_and_tells_both() -> None:
     [ack] = [row for row in answer["messages"] if row["topic"] == "release-ack"]
     assert (ack["thread_id"], body(ack)["reason"], body(ack)["released"]) == (thread, "timeout", True)
     assert (body(ack)["file"], [row["holder"] for row in bob.my_reservations()["reservations"]]) == (FILE, ["Bob"])
-    [told] = inbox(ada, "forced")
-    assert (told["from"], told["thread_id"], told["importance"]) == ("interlock", thread, "urgent")
-    assert lease["reservation_id"] in told["body"]
-    assert FILE in told["body"]
+    [notice] = inbox(ada, "forced")
+    assert (notice["from"], notice["thread_id"], notice["importance"]) == ("interlock", thread, "urgent")
+    assert lease["reservation_id"] in notice["body"]
+    assert FILE in notice["body"]
     assert bob.fetch_inbox()["negotiation_timeouts"] == []
     again = bob.negotiate_release(FILE, "need it")
     assert (again["status"], again.get("reason")) == ("release", "timeout")
@@ -77,7 +77,7 @@ def test_force_also_happens_at_the_next_negotiation_and_only_then() -> None:
     for calls in (ada, eve):
         calls.fetch_inbox()
         calls.list_agents()
-        calls.standing()
+        calls.current_state()
     assert len(ada.my_reservations()["reservations"]) == 1
     assert bob.negotiate_release("other.py", "something else")["status"] == "free"
     assert ada.my_reservations()["reservations"] == []
@@ -164,14 +164,12 @@ def test_force_takes_all_that_the_holder_had_on_the_file_when_it_was_asked_for()
     assert [row["state"] for row in bob.fetch_inbox()["negotiation_timeouts"]] == ["forced"]
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
     assert [row["pattern"] for row in ada.my_reservations()["reservations"]] == ["doc/**"]
-    [told] = inbox(ada, "forced")
-    assert "src/*.py" in told["body"]
-    assert "**/app.py" in told["body"]
+    [notice] = inbox(ada, "forced")
+    assert "src/*.py" in notice["body"]
+    assert "**/app.py" in notice["body"]
 
 
-def test_a_lease_with_no_force_beside_the_one_that_was_taken_is_named_and_nobody_is_told_that_the_file_is_free() -> (
-    None
-):
+def test_a_lease_with_no_force_beside_the_one_that_was_taken_is_named_and_the_file_is_not_reported_as_free() -> None:
     world, ada, bob = two(escalation="force")
     ada.reserve_files(["src/*.py"], ttl_minutes=60)
     ada.reserve_files(["**/app.py"], ttl_minutes=60, no_force=True)
@@ -188,7 +186,7 @@ def test_a_lease_with_no_force_beside_the_one_that_was_taken_is_named_and_nobody
     assert late["code"] == "RSV307"
 
 
-def test_a_holder_who_reserves_wider_behind_a_requester_that_left_the_line_gains_one_time_limit_at_most() -> None:
+def test_a_holder_that_reserves_wider_behind_a_requester_that_left_the_queue_gains_one_time_limit_at_most() -> None:
     world, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
@@ -203,7 +201,7 @@ def test_a_holder_who_reserves_wider_behind_a_requester_that_left_the_line_gains
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
 
 
-def test_a_holder_cannot_reserve_wider_past_a_requester_in_the_line() -> None:
+def test_a_holder_cannot_reserve_wider_past_a_requester_in_the_queue() -> None:
     world, ada, bob = two(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     bob.negotiate_release(FILE, "need it", urgency="urgent")
@@ -213,7 +211,7 @@ def test_a_holder_cannot_reserve_wider_past_a_requester_in_the_line() -> None:
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
 
 
-def test_who_asked_by_force_behind_another_in_the_line_is_told_who_has_the_file_now() -> None:
+def test_a_requester_by_force_behind_another_in_the_queue_learns_who_has_the_file_now() -> None:
     world, ada, bob, eve = three(escalation="force")
     ada.reserve_files([FILE], ttl_minutes=60)
     eve.negotiate_release(FILE, "first", urgency="low")

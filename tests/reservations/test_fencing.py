@@ -117,7 +117,7 @@ def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world:
     assert [(lease.agent, lease.no_force) for lease in world.leases()] == [("bob", False)]
 
 
-def test_only_the_token_of_a_lease_that_stands_is_good(world: World, ann: Reservations) -> None:
+def test_only_the_token_of_a_current_lease_is_good(world: World, ann: Reservations) -> None:
     old = ann.reserve_files(["a"], ttl_minutes=1)["reservations"][0]
     assert check_token(ann, old["reservation_id"], old["token"])
     assert not check_token(ann, old["reservation_id"], old["token"] + 1)
@@ -219,8 +219,8 @@ def test_an_action_that_lengthens_its_lease_is_an_event_and_one_that_does_not_is
     assert world.events("lease_renewed") == []
     for _ in range(3):
         act(world, "ann", "a", hold_seconds=600)
-    (told,) = world.events("lease_renewed")
-    assert (told["held"], told["expires_at"]) == (True, world.now + 600)
+    (renewed,) = world.events("lease_renewed")
+    assert (renewed["held"], renewed["expires_at"]) == (True, world.now + 600)
 
 
 def test_who_acts_for_longer_than_its_claim_lasts_has_an_ordinary_lease(world: World, held: list[str]) -> None:

@@ -15,7 +15,7 @@ from interlock.reservations.leases import fencing
 from interlock.reservations.leases.fencing import NotCoveredError
 from interlock.reservations.settings import Settings
 from interlock.reservations.store import history, outbox, records
-from interlock.reservations.store.history import Happened, history_of
+from interlock.reservations.store.history import RecordedEvent, history_of
 from interlock.reservations.store.sqlite import SqliteStore
 from tests.effort import examples
 from tests.reservations.world import ROOT, START, World, ids
@@ -84,24 +84,24 @@ class Play:
 
 @settings(max_examples=examples(150))
 @given(st.lists(steps, min_size=5, max_size=40))
-def test_what_the_events_give_is_what_the_store_holds_after_any_calls(played: list[tuple[Any, ...]]) -> None:
+def test_what_the_events_give_is_what_the_store_holds_after_any_calls(calls: list[tuple[Any, ...]]) -> None:
     play = Play()
-    for step in played:
+    for step in calls:
         play.step(*step)
         found = compare(play.world.store, [ROOT], list, play.world.now)
         assert (found.verdict, found.differences) == ("same", ())
         assert found.leases == len(play.world.leases())
 
 
-def test_every_ending_is_told_and_rebuilt_from_the_journal(tmp_path: Path) -> None:
+def test_every_ending_is_recorded_and_rebuilt_from_the_journal(tmp_path: Path) -> None:
     play = Play()
-    told: list[tuple[Any, ...]] = [
+    steps_of_all: list[tuple[Any, ...]] = [
         ("reserve", "ann", ["a", "src/x"], True, False, 0), ("ask", "bob", "a"), ("time", 31), ("inbox", "bob"),
         ("release_all", "bob"), ("end", "ann"), ("reserve", "cid", ["src/x"], False, False, 0),
         ("reserve", "cid", ["src/x"], True, False, 0), ("reserve", "cid", ["src/**"], True, False, 0), ("time", 200),
         ("reserve", "bob", ["b"], True, False, 0),
     ]  # fmt: skip
-    for step in told:
+    for step in steps_of_all:
         play.step(*step)
     journal = Journal(tmp_path / "events.jsonl")
     outbox.drain_events(play.world.store, ROOT, journal)
@@ -125,7 +125,7 @@ def world() -> World:
     return world
 
 
-def test_a_lease_that_no_event_tells_of_is_found(world: World) -> None:
+def test_a_lease_without_an_event_is_found(world: World) -> None:
     with world.store.transaction() as tx:
         (lease, _) = tx.leases()
         tx.drop_lease(lease.reservation_id)
@@ -157,7 +157,7 @@ def test_a_lease_that_was_changed_behind_the_events_is_found(world: World, name:
     assert [row.reservation_id for row in found.differences] == [lease.reservation_id]
 
 
-def test_events_that_stand_in_no_journal_here_leave_it_open(world: World, tmp_path: Path) -> None:
+def test_events_that_are_in_no_journal_here_leave_it_open(world: World, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "events.jsonl")
     outbox.drain_events(world.store, ROOT, journal, limit=2)
     assert compare(world.store, [ROOT], list, world.now).verdict == "partial"
@@ -178,7 +178,7 @@ def test_missing_events_leave_open_only_what_is_held_otherwise_than_the_rest_giv
 
 
 def test_of_what_is_missing_the_time_is_known_as_far_as_its_neighbours_are() -> None:
-    events = [Happened("s", number, "looked", {}, float(at)) for number, at in ((3, 30), (4, 40), (7, 70))]
+    events = [RecordedEvent("s", number, "looked", {}, float(at)) for number, at in ((3, 30), (4, 40), (7, 70))]
     found = history_of(events, {"s": 8, "other": 2})
     assert found.missing == {"s": ((1, 2), (5, 6), (8, 8)), "other": ((1, 2),)}
     assert found.blind == ((-inf, 30.0), (40.0, 70.0), (70.0, inf), (-inf, inf))
@@ -199,23 +199,23 @@ def test_looking_leaves_nothing_in_the_store(tmp_path: Path) -> None:
 def test_whoever_writes_while_it_looks_makes_it_look_again(world: World) -> None:
     looks = count()
 
-    def told() -> list[Any]:
+    def entries() -> list[Any]:
         if next(looks) < 2:
             world.agent("bob").reserve_files(["c"])
             world.agent("bob").release_all()
         return []
 
-    assert compare(world.store, [ROOT], told, world.now).verdict == "same"
+    assert compare(world.store, [ROOT], entries, world.now).verdict == "same"
     assert next(looks) == 3
 
 
 def test_a_store_that_never_rests_is_said_to_be_busy(world: World) -> None:
-    def told() -> list[Any]:
+    def entries() -> list[Any]:
         world.agent("bob").reserve_files(["c"])
         world.agent("bob").release_all()
         return []
 
-    assert compare(world.store, [ROOT], told, world.now).verdict == "busy"
+    assert compare(world.store, [ROOT], entries, world.now).verdict == "busy"
 
 
 def test_gaps_in_the_events_are_named(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_gaps_in_the_events_are_named(tmp_path: Path) -> None:
         ("s/1", "committed", {"at": "2027-01-15T08:00:00Z"}),
     ],
 )
-def test_a_line_that_this_room_never_wrote_is_refused(
+def test_a_line_that_this_package_never_wrote_is_refused(
     tmp_path: Path, key: str, kind: str, data: dict[str, Any]
 ) -> None:
     journal = Journal(tmp_path / "events.jsonl")
@@ -249,5 +249,5 @@ def test_a_lease_of_which_only_the_renewal_is_known_counts_from_then_on(tmp_path
     world.now += 60
     (first, _) = ids(world.agent("ann").reserve_files(["a", "b"]))
     events = [event for event in world.queue() if event.type == "lease_renewed"]
-    found = history.history_of(history.from_queue("s", events)).standing("s")[first]
+    found = history.history_of(history.from_queue("s", events)).open_leases("s")[first]
     assert (found.since, found.exclusive, found.pattern) == (START + 60, None, "a")

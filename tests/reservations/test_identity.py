@@ -1,4 +1,4 @@
-"""One identity, three doors, with real processes; and who goes before whom."""
+"""One identity at three entry points, with real processes; and which name takes precedence."""
 
 import json
 import os
@@ -59,8 +59,8 @@ def client(checkout: Checkout, session: str, **env: str) -> dict[str, Any]:
 @pytest.mark.long
 def test_hook_server_shell_and_git_hook_of_one_client_are_one_agent(checkout: Checkout) -> None:
     answer = client(checkout, "one")
-    assert len(answer["told"]) == 5
-    assert all(row == ["claude-one", "agent", answer["pid"]] for row in answer["told"].values())
+    assert len(answer["names"]) == 5
+    assert all(row == ["claude-one", "agent", answer["pid"]] for row in answer["names"].values())
     assert checkout.leases == {"one.py": "claude-one"}
     with checkout.runtime.store.transaction() as tx:
         assert [agent.name for agent in tx.agents()] == ["claude-one"]
@@ -69,20 +69,20 @@ def test_hook_server_shell_and_git_hook_of_one_client_are_one_agent(checkout: Ch
 @pytest.mark.long
 def test_two_clients_are_two_agents(checkout: Checkout) -> None:
     one, two = client(checkout, "one"), client(checkout, "two")
-    assert {row[0] for row in one["told"].values()} == {"claude-one"}
-    assert {row[0] for row in two["told"].values()} == {"claude-two"}
+    assert {row[0] for row in one["names"].values()} == {"claude-one"}
+    assert {row[0] for row in two["names"].values()} == {"claude-two"}
 
 
-def test_a_given_name_is_the_name_at_every_door(checkout: Checkout) -> None:
+def test_a_given_name_is_the_name_at_every_entry_point(checkout: Checkout) -> None:
     answer = client(checkout, "one", INTERLOCK_AGENT_ID="alice")
-    assert {row[0] for row in answer["told"].values()} == {"alice"}
+    assert {row[0] for row in answer["names"].values()} == {"alice"}
 
 
 @pytest.mark.long
 def test_a_client_inside_a_session_is_an_agent_of_its_own(checkout: Checkout) -> None:
     inherited = {"INTERLOCK_AGENT_ID": "claude-outer", "INTERLOCK_AGENT_SESSION": "outer"}
     answer = client(checkout, "inner", **inherited)
-    assert {row[0] for row in answer["told"].values()} == {"claude-inner"}
+    assert {row[0] for row in answer["names"].values()} == {"claude-inner"}
     assert checkout.leases == {"inner.py": "claude-inner"}
 
 

@@ -56,7 +56,7 @@ def test_a_wrong_argument_is_refused_at_its_place_and_grants_nothing(
     assert (answer["reservations"], world.leases()) == ([], [])
 
 
-def test_everything_that_is_wrong_is_told_at_once(world: World) -> None:
+def test_everything_that_is_wrong_is_reported_at_once(world: World) -> None:
     answer = world.agent("ann").reserve_files(["..", "ok", 1], ttl_minutes=-1, exclusive=None)  # type: ignore[arg-type,list-item]
     assert {row["place"] for row in answer["errors"]} == {"patterns[0]", "patterns[2]", "ttl_minutes", "exclusive"}
 

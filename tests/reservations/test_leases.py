@@ -99,13 +99,13 @@ def test_narrow_leases_fall_into_a_wider_one(world: World, ann: Reservations) ->
     assert {event["into"] for event in world.events("lease_released")} == {wide["reservation_id"]}
 
 
-def test_what_happens_to_a_lease_is_told_with_its_reason_and_whether_it_may_be_forced(world: World) -> None:
+def test_the_events_of_a_lease_have_its_reason_and_whether_it_may_be_forced(world: World) -> None:
     ann = world.agent("ann")
     held = ids(ann.reserve_files(["a"], "first"))
     ann.reserve_files(["a"], "second", no_force=True)
     ann.release_files(held)
-    told = [world.events(f"lease_{kind}")[0] for kind in ("granted", "renewed", "released")]
-    assert [(row["reason"], row["no_force"]) for row in told] == [("first", False), ("second", True), ("second", True)]
+    rows = [world.events(f"lease_{kind}")[0] for kind in ("granted", "renewed", "released")]
+    assert [(row["reason"], row["no_force"]) for row in rows] == [("first", False), ("second", True), ("second", True)]
 
 
 def test_a_pattern_and_what_it_covers_in_one_call_is_one_lease(world: World) -> None:
@@ -190,7 +190,7 @@ def test_an_agent_is_the_same_in_any_case_of_its_name(world: World) -> None:
 # -- takeover ------------------------------------------------------------------------------------------------------
 
 
-def test_a_holder_whose_process_ended_is_taken_over_and_told(world: World) -> None:
+def test_a_holder_whose_process_ended_is_taken_over_and_notified(world: World) -> None:
     world.agent("ann").reserve_files(["a"], no_force=True)
     world.end_process("ann")
     answer = world.agent("bob").reserve_files(["a"])
@@ -372,7 +372,7 @@ def test_a_silent_holder_whose_process_runs_keeps_what_has_unsaved_work(world: W
     assert "taken_over" in bob.reserve_files(["a"])
 
 
-def test_what_git_cannot_tell_of_a_silent_holder_counts_as_unsaved(world: World) -> None:
+def test_what_git_does_not_know_of_a_silent_holder_counts_as_unsaved(world: World) -> None:
     world.agent("ann").reserve_files(["a"], ttl_minutes=60)
     bob = world.agent("bob")
 

@@ -16,7 +16,7 @@ PATHS: dict[str, set[str]] = {
     "a": {"a"}, "b": {"b"}, "*": {"a", "b", "x"}, "src/x": {"src/x"}, "src/y": {"src/y"},
     "src/*": {"src/x", "src/y"}, "src/**": {"src/x", "src/y", "src/lib/x"}, "**/x": {"x", "src/x", "src/lib/x"},
 }  # fmt: skip
-"""Each pattern with the paths of a small tree that it matches: enough of them to tell every two patterns apart."""
+"""Each pattern with the paths of a small tree that it matches: enough of them to distinguish every two patterns."""
 
 NAMES = ("ann", "bob", "cid", "dee")
 names = st.sampled_from(NAMES)
@@ -41,8 +41,8 @@ class Agents(RuleBasedStateMachine):
     @rule(name=names, patterns=pattern_lists, exclusive=st.booleans(), no_force=st.booleans(), wait=st.booleans())
     def reserve(self, name: str, patterns: list[str], *, exclusive: bool, no_force: bool, wait: bool) -> None:
         self.world.look()
-        before, line = self.world.leases(), self.places()
-        free = all(self.is_free(name, pattern, patterns, before, line, exclusive, no_force) for pattern in patterns)
+        before, queue = self.world.leases(), self.places()
+        free = all(self.is_free(name, pattern, patterns, before, queue, exclusive, no_force) for pattern in patterns)
         answer = self.world.agent(name).reserve_files(
             patterns, exclusive=exclusive, no_force=no_force, wait_seconds=0.01 if wait else 0
         )
@@ -58,11 +58,11 @@ class Agents(RuleBasedStateMachine):
     @rule(name=names, patterns=pattern_lists)
     def reserve_what_is_free(self, name: str, patterns: list[str]) -> None:
         self.world.look()
-        before, line = self.world.leases(), self.places()
+        before, queue = self.world.leases(), self.places()
         free = {
             pattern
             for pattern in patterns
-            if self.is_free(name, pattern, patterns, before, line, exclusive=True, no_force=False)
+            if self.is_free(name, pattern, patterns, before, queue, exclusive=True, no_force=False)
         }
         answer = self.world.agent(name).reserve_files(patterns, partial=True)
         assert {patterns[int(row["place"][9:-1])] for row in answer["errors"]} == set(patterns) - free
@@ -79,7 +79,7 @@ class Agents(RuleBasedStateMachine):
     @rule(name=names)
     def release_all(self, name: str) -> None:
         self.world.agent(name).release_all()
-        assert name not in self.world.line()
+        assert name not in self.world.waiters()
 
     @rule(seconds=st.sampled_from([0.5, 10, 31, 61, 125, 200]))
     def pass_time(self, seconds: float) -> None:
@@ -124,10 +124,10 @@ class Agents(RuleBasedStateMachine):
     @invariant()
     def nobody_waits_without_a_reason(self) -> None:
         self.world.look()
-        line, held = self.places(), self.world.leases()
-        for index, waiter in enumerate(line):
+        queue, held = self.places(), self.world.leases()
+        for index, waiter in enumerate(queue):
             front = [
-                other for other in [*held, *line[:index]] if other.agent != waiter.agent and self.meets(waiter, other)
+                other for other in [*held, *queue[:index]] if other.agent != waiter.agent and self.meets(waiter, other)
             ]
             assert front, waiter
 
@@ -156,7 +156,7 @@ class Agents(RuleBasedStateMachine):
         pattern: str,
         patterns: list[str],
         held: list[Lease],
-        line: list[Waiter],
+        queue: list[Waiter],
         exclusive: bool,
         no_force: bool,
     ) -> bool:
@@ -170,12 +170,12 @@ class Agents(RuleBasedStateMachine):
         place = next(
             (
                 w.waiter_id
-                for w in line
+                for w in queue
                 if (w.agent, w.exclusive) == (name, exclusive) and set(w.patterns) == set(patterns)
             ),
             10**9,
         )
-        front: list[Any] = [w for w in line if w.agent != name and w.waiter_id < place]
+        front: list[Any] = [w for w in queue if w.agent != name and w.waiter_id < place]
         if any(lease.pattern == pattern for lease in own):
             front = []
         waiting = any(collide(pattern, p, exclusive=exclusive or w.exclusive) for w in front for p in w.patterns)

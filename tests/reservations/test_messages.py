@@ -171,7 +171,7 @@ def test_a_typed_message_without_an_object_as_its_body_is_refused(text: str) -> 
     assert codes(ada.send_message("Bob", text, topic="release_ack")) == ["RSV302"]
 
 
-def test_a_forged_release_ack_moves_nothing_and_its_reader_is_told() -> None:
+def test_a_forged_release_ack_moves_nothing_and_its_reader_is_warned() -> None:
     _, ada, bob, eve = three()
     ada.reserve_files(["a.py"])
     asked = bob.negotiate_release("a.py", "need it")
@@ -309,13 +309,13 @@ def test_a_notice_of_the_store_that_is_too_long_is_cut_and_never_stops_the_inbox
     bob = world.join("Bob")
     with entered(Context(world.runtime, bob.caller)) as entry:
         for text in ('"\n' * 1500, "\x01" * 5000, "short"):
-            entry.tell("Bob", "granted", text)
+            entry.notify("Bob", "granted", text)
     found = inbox(bob)
     assert (len(found), found[2]["body"]) == (3, "short")
     assert all(size({"messages": [row]}) <= MAX_MESSAGE_BYTES for row in found)
 
 
-def test_many_timed_out_requests_leave_room_for_messages(world: World, ada: Reservations, bob: Reservations) -> None:
+def test_many_timed_out_requests_leave_space_for_messages(world: World, ada: Reservations, bob: Reservations) -> None:
     for number in range(30):
         ada.reserve_files([f"src/module_{number}.py"], ttl_minutes=60)
         bob.negotiate_release(f"src/module_{number}.py", "need it", urgency="urgent")

@@ -1,4 +1,4 @@
-"""Negotiation: waiting for an answer, circles, places in the line, and what is written down."""
+"""Negotiation: waiting for an answer, circles, places in the queue, and what is written down."""
 
 from typing import Any
 
@@ -92,7 +92,7 @@ def test_a_wait_goes_on_with_the_next_holder_when_somebody_was_in_front() -> Non
 # -- circles -------------------------------------------------------------------------------------------------------
 
 
-def test_two_holders_that_ask_each_other_are_both_told_once(world: World, ada: Reservations, bob: Reservations) -> None:
+def test_holders_that_ask_each_other_are_notified_once(world: World, ada: Reservations, bob: Reservations) -> None:
     ada.reserve_files(["a.py"])
     bob.reserve_files(["b.py"])
     assert "deadlock" not in bob.negotiate_release("a.py", "need it")
@@ -145,7 +145,7 @@ def test_a_place_ends_with_a_time_limit_when_the_reservation_that_covered_it_has
     assert codes(eve.reserve_files(["src/other.py"])) == []
 
 
-def test_who_waits_in_the_line_as_a_time_out_suggests_keeps_the_place_of_the_request() -> None:
+def test_an_agent_that_waits_in_the_queue_as_a_time_out_suggests_keeps_the_place_of_the_request() -> None:
     world, ada, bob, eve = three()
     ada.reserve_files([FILE], ttl_minutes=600)
     bob.negotiate_release("src/**", "all of it")

@@ -29,7 +29,7 @@ ODD: Final[dict[str, object]] = {
     "emoji": "🦀", "long": "x" * 5000, "very long": "x" * 200_000, "long and wide": "é" * 3000, "quotes": '"' * 400,
     "json": '{"type": "release-ack", "file": 1}',
     "json with half of a pair": '{"type": "release-ack", "file": "a", "released": true, "released_by": "\\ud800"}',
-    "deep json": "[" * 900 + "]" * 900, "sql": "'; DROP TABLE lease; --", "house": "interlock",
+    "deep json": "[" * 900 + "]" * 900, "sql": "'; DROP TABLE lease; --", "plain": "interlock",
     "thread": "neg_0123456789abcdef", "reservation": "rsv_0123456789abcdef", "bytes": b"a", "empty list": [],
     "list": ["a", "b"], "list of odd texts": ["\ud800", "\0", "a\0b", ""],
     "list of anything": [None, 1, {}, [], 0.5], "long list": ["x"] * 10_000,
@@ -53,7 +53,7 @@ CALLS: Final[dict[str, dict[str, object]]] = {
     "respond_to_release": {
         "thread_id": "neg_0000000000000000", "action": "defer", "file": None, "eta_minutes": 5, "reason": None,
     },
-    "standing": {"since_minutes": 60},
+    "current_state": {"since_minutes": 60},
 }  # fmt: skip
 """Every call that takes arguments, with good ones."""
 

@@ -93,7 +93,7 @@ def test_what_is_typed_and_what_the_hook_holds_have_one_name(
         ("marks", f"{{{NFC}/**,marks}}"),
     ],
 )  # fmt: skip
-def test_a_pattern_takes_the_name_of_what_stands_before_its_first_wildcard(
+def test_a_pattern_takes_the_name_of_what_comes_before_its_first_wildcard(
     typed: Callable[[str], Pattern], text: str, held_as: str
 ) -> None:
     assert typed(text).text == held_as
@@ -225,7 +225,7 @@ def test_commit_of_ours_in_a_workspace_says_how_to_commit(workspace: Path) -> No
 # -- unsaved work --------------------------------------------------------------------------------------------------
 
 
-def test_a_conflict_tells_of_unsaved_work_in_the_holders_own_worktree(project: Path, ann: Reservations) -> None:
+def test_a_conflict_reports_unsaved_work_in_the_holders_own_worktree(project: Path, ann: Reservations) -> None:
     file = project / ".trees" / "t" / "src" / "app.py"
     ann.reserve_files(["src/app.py"])
     bob = open_reservations(str(project), name="bob")

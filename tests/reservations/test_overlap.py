@@ -15,7 +15,7 @@ from tests.reservations.pattern_pairs import PAIRS, Pair
 from tests.table import each_row
 
 MOST_CALLS = 250_000
-"""So many calls are some 50 ms of work; of a pair that explodes there are millions."""
+"""This many calls are some 50 ms of work; of a pair that explodes there are millions."""
 
 
 @each_row("pair", PAIRS, ids=str)
@@ -47,7 +47,7 @@ def test_without_case_two_names_of_one_file_overlap(a: str, b: str, overlap: boo
     assert covers(a, a, fold_case=True)
 
 
-def test_case_counts_where_file_systems_tell_it():
+def test_case_counts_where_file_systems_distinguish_it():
     assert not overlaps("README", "readme", fold_case=False)
     assert not overlaps("[A-C]", "b", fold_case=False)
 
@@ -152,11 +152,11 @@ def _calls(call: Callable[[], object]) -> int:
     """Return how many functions are called: what a clock would say on a machine of its own."""
     count = 0
 
-    def tell(_frame: FrameType, event: str, _argument: object) -> None:
+    def record(_frame: FrameType, event: str, _argument: object) -> None:
         nonlocal count
         count += event in {"call", "c_call"}
 
-    sys.setprofile(tell)
+    sys.setprofile(record)
     try:
         call()
     finally:

@@ -24,7 +24,7 @@ def repository(tmp_path: Path) -> Path:
     return root
 
 
-def told_by_git(folder: Path) -> tuple[str, str]:
+def from_git(folder: Path) -> tuple[str, str]:
     root, common = git(
         folder, "rev-parse", "--show-toplevel", "--path-format=absolute", "--git-common-dir"
     ).splitlines()
@@ -34,7 +34,7 @@ def told_by_git(folder: Path) -> tuple[str, str]:
 @pytest.mark.parametrize("start", [".", "deep", "deep/er", "deep/x", "not/there/yet"])
 def test_the_checkout_is_found_from_anywhere_inside(repository: Path, start: str) -> None:
     found = place.find(str(repository / start))
-    assert (found.root, found.common) == told_by_git(repository)
+    assert (found.root, found.common) == from_git(repository)
     assert found.store_path == f"{repository}/.git/interlock/reservations.sqlite"
 
 
@@ -42,7 +42,7 @@ def test_linked_worktrees_share_the_store(repository: Path) -> None:
     tree = repository.parent / "tree"
     git(repository, "worktree", "add", "-q", str(tree))
     found = place.find(str(tree / "deep"))
-    assert (found.root, found.common) == told_by_git(tree)
+    assert (found.root, found.common) == from_git(tree)
     assert found.store_path == place.find(str(repository)).store_path
 
 
@@ -59,7 +59,7 @@ def test_a_submodule_is_a_project_of_its_own(repository: Path) -> None:
     git(inner, "commit", "-q", "--allow-empty", "-m", "x")
     git(repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "sub")
     found = place.find(str(repository / "sub"))
-    assert (found.root, found.common) == told_by_git(repository / "sub")
+    assert (found.root, found.common) == from_git(repository / "sub")
     assert found.store_path != place.find(str(repository)).store_path
 
 
@@ -68,7 +68,7 @@ def test_a_repository_with_its_git_folder_elsewhere(tmp_path: Path) -> None:
     root.mkdir()
     git(root, "init", "-q", "--separate-git-dir", str(tmp_path / "elsewhere"))
     found = place.find(str(root))
-    assert (found.root, found.common) == told_by_git(root)
+    assert (found.root, found.common) == from_git(root)
     assert place.main_root(str(root)) == str(root)
 
 
@@ -287,7 +287,7 @@ def test_a_repository_is_the_same_place_when_git_names_its_folder(repository: Pa
     git(repository, "worktree", "add", "-q", "../tree")
     tree = repository.parent / "tree"
     for root in (repository, tree):
-        told = git(root, "rev-parse", "--absolute-git-dir").strip()
-        assert place.git_dir_of(str(root)) == told
-        assert place.of_git(told, str(root)) == place.find(str(root))
+        folder = git(root, "rev-parse", "--absolute-git-dir").strip()
+        assert place.git_dir_of(str(root)) == folder
+        assert place.of_git(folder, str(root)) == place.find(str(root))
     assert place.git_dir_of(str(repository / "deep")) == str(repository / "deep" / ".git")

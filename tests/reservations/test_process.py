@@ -88,7 +88,7 @@ def test_a_name_may_hold_anything(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps")
-def test_ps_tells_the_same_as_proc() -> None:
+def test_ps_reports_the_same_as_proc() -> None:
     table = process.from_ps("-ax")
     own, parent = table[os.getpid()], os.getppid()
     assert (own.parent, own.ended) == (parent, False)

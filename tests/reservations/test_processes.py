@@ -1,4 +1,4 @@
-"""Leases between real processes on one store: the line keeps its order, and nothing is held twice."""
+"""Leases between real processes on one store: the queue keeps its order, and nothing is held twice."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ caller = Caller(name, "agent", folder, "run", process.host(), os.getpid())
 agent = Reservations(Runtime(SqliteStore(folder + "/store.sqlite")), caller)
 """
 
-IN_LINE = (
+WAITER = (
     PEOPLE
     + """
 answer = agent.reserve_files(["a"], wait_seconds=45)
@@ -80,15 +80,15 @@ def here(folder: Path) -> Reservations:
     return Reservations(Runtime(SqliteStore(str(folder / "store.sqlite"))), caller)
 
 
-def await_line(agent: Reservations, length: int) -> None:
-    """Return as soon as so many wait."""
+def await_queue(agent: Reservations, length: int) -> None:
+    """Return as soon as that many wait."""
     until = agent.runtime.monotonic() + 30
     while True:
         stamp = agent.runtime.store.stamp()
         with agent.runtime.store.transaction() as tx:
             if len(tx.waiters()) == length:
                 return
-        assert agent.runtime.monotonic() < until, f"no {length} in line after 30 seconds"
+        assert agent.runtime.monotonic() < until, f"no {length} in the queue after 30 seconds"
         wait_queue.until_changed(agent.runtime, stamp, 1)
 
 
@@ -97,15 +97,15 @@ def test_eight_processes_are_served_in_the_order_they_came_and_a_killed_one_is_p
 ) -> None:
     holder = here(tmp_path)
     held = ids(holder.reserve_files(["a"]))
-    line: list[subprocess.Popen[str]] = []
+    waiting: list[subprocess.Popen[str]] = []
     for number in range(8):
-        line.append(start(IN_LINE, f"p{number}"))
-        await_line(holder, number + 1)
-    for killed in (line.pop(3), line.pop(0)):
+        waiting.append(start(WAITER, f"p{number}"))
+        await_queue(holder, number + 1)
+    for killed in (waiting.pop(3), waiting.pop(0)):
         killed.kill()
         killed.wait(10)
     holder.release_files(held)
-    for waiter in line:
+    for waiter in waiting:
         _, errors = waiter.communicate(timeout=40)
         assert errors == ""
     assert (tmp_path / "log").read_text().split() == ["p1", "p2", "p4", "p5", "p6", "p7"]

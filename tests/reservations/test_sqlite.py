@@ -199,7 +199,7 @@ def test_opening_a_store_imports_nothing_slow() -> None:
     assert set(done.stdout.split()) & slow == set()
 
 
-# -- what stands at its path -------------------------------------------------------------------------------------------
+# -- what is at its path ---------------------------------------------------------------------------------------------
 
 
 def a_link(path: Path) -> None:
@@ -222,13 +222,13 @@ def test_only_a_regular_file_is_opened(path: Path, store: SqliteStore, name: str
     assert not path.with_name("nothing").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_told(path: Path, store: SqliteStore) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(path: Path, store: SqliteStore) -> None:
     path.parent.parent.write_text("a file where a folder should be")
     assert refused(store).code == StoreUnwrittenError.code
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-def test_a_folder_that_is_read_only_is_told_and_changes_nothing(path: Path, store: SqliteStore) -> None:
+def test_a_folder_that_is_read_only_is_reported_and_changes_nothing(path: Path, store: SqliteStore) -> None:
     write(store)
     store.close()
     for each in path.parent.iterdir():
@@ -300,7 +300,7 @@ def test_a_database_of_another_program_and_a_store_without_one_of_its_tables_are
     assert refused(store).code == StoreDamagedError.code
 
 
-def test_a_disk_that_is_full_is_told_and_loses_nothing(path: Path, store: SqliteStore) -> None:
+def test_a_disk_that_is_full_is_reported_and_loses_nothing(path: Path, store: SqliteStore) -> None:
     child = python(FILL_UP, path)
     *numbers, code, last = child.communicate()[0].splitlines()
     assert (child.returncode, code, last) == (0, f"{StoreUnwrittenError.code} True", "None")

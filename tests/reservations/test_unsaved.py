@@ -47,13 +47,13 @@ def test_work_in_any_worktree_counts_and_in_a_submodule_for_the_files_that_it_is
     assert dirty(checkout) == found
 
 
-def test_work_in_a_submodule_counts_though_git_is_told_to_leave_it_out(checkout: Checkout) -> None:
+def test_work_in_a_submodule_counts_though_git_is_set_to_ignore_it(checkout: Checkout) -> None:
     git(checkout.root, "config", "submodule.lib.ignore", "all")
     (checkout.root / "lib" / "src" / "c.py").write_text("unsaved\n")
     assert dirty(checkout) == {"lib/src/c.py", "lib/**", "l*/**", "lib", "**"}
 
 
-def test_what_git_cannot_tell_is_not_known(checkout: Checkout) -> None:
+def test_what_git_does_not_know_is_not_known(checkout: Checkout) -> None:
     (checkout.root / "lib" / ".git").unlink()
     (checkout.root / ".git" / "index").write_bytes(b"damaged")
     assert set(unsaved(str(checkout.root), PATTERNS).values()) == {None}

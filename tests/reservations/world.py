@@ -93,7 +93,7 @@ class World:
         with self.store.transaction() as tx:
             return tx.leases()
 
-    def line(self) -> list[str]:
+    def waiters(self) -> list[str]:
         """Return who waits, in order."""
         with self.store.transaction() as tx:
             return [waiter.agent for waiter in tx.waiters()]
@@ -112,7 +112,7 @@ class World:
             return tx.events(ROOT, 100_000)
 
     def look(self, name: str = "observer") -> None:
-        """Let somebody call who wants nothing: what is over ends, and the line moves."""
+        """Let somebody call who wants nothing: what is over ends, and the queue moves."""
         calls.mine(self.agent(name))
 
     def _is_running(self, host: str, pid: int, started: str) -> bool | None:

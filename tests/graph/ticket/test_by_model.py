@@ -294,7 +294,7 @@ def test_files_of_others_are_not_written_and_own_ones_are_given_up_at_the_end(ti
     assert "other" in str(model.sent[-1])
     other.release_all()
     assert drive(tickets, runner([*ACTS, says("record_and_finalize")])[0]).kind == "over"
-    assert open_reservations(str(root), name="observer").standing()["leases"] == []
+    assert open_reservations(str(root), name="observer").current_state()["leases"] == []
 
 
 def test_the_prompt_is_bounded_and_quotes_what_others_wrote_as_data(tickets: Tickets, root: Path) -> None:

@@ -14,7 +14,7 @@ from interlock.reservations.git import commit_lock, overwritten
 from interlock.reservations.git.commit import CommitAnswer, commit
 from interlock.reservations.git.commit_lock import at_work
 from interlock.reservations.git.foreign_leases import foreign, touched
-from interlock.reservations.git.left_out import MAX_LEFT
+from interlock.reservations.git.uncommitted import MAX_LEFT
 from interlock.reservations.hooks import pre_edit
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Context, Runtime
@@ -284,7 +284,7 @@ def test_commit_that_another_made_by_git_while_it_was_waited_for_is_not_taken_fo
     assert (event["agent"], event["commit"], event["paths"]) == ("bob", shared.head(), ["bob.py", "src/bob.py"])
 
 
-def test_commit_that_cannot_be_taken_back_is_said_to_stand_and_is_recorded(shared: Checkout) -> None:
+def test_commit_that_cannot_be_undone_is_reported_and_recorded(shared: Checkout) -> None:
     (shared.root / ".git" / "hooks" / "reference-transaction").unlink()
     hook(shared, "pre-commit", "git add -A")
     hook(shared, "post-commit", '[ -n "$AGAIN" ] || env -u GIT_REFLOG_ACTION AGAIN=1 git commit -q --allow-empty -m y')
@@ -314,23 +314,23 @@ ASIDE = "git diff > ../aside; git checkout -q -- .; {during}; git apply ../aside
 """What pre-commit and lint-staged do: work that is not staged is taken off the disk while the checks run."""
 
 
-def test_unsaved_work_that_a_hook_set_aside_is_told_once_to_both(shared: Checkout) -> None:
+def test_unsaved_work_that_a_hook_set_aside_is_reported_once_to_both(shared: Checkout) -> None:
     shared.must("ann", "reset", "-q")
     hook(shared, "commit-msg", ASIDE.format(during="true"))
     answer = committed(shared, "bob", "bob.py")
     assert (answer["errors"], answer.get("disturbed")) == ([], ["ann.py", "src/ann.py"])
     assert shared.read("ann.py") == "ann.py two\n"
     assert [row["path"] for row in shared.events("surprise_write")] == ["ann.py", "src/ann.py"]
-    told = sending.fetch(shared.agent("ann"))["messages"]
-    assert [row["topic"] for row in told] == ["surprise-write"]
-    assert "ann.py" in told[0]["body"]
+    messages = sending.fetch(shared.agent("ann"))["messages"]
+    assert [row["topic"] for row in messages] == ["surprise-write"]
+    assert "ann.py" in messages[0]["body"]
     assert committed(shared, "bob").get("disturbed") == ["ann.py", "src/ann.py"]
     assert sending.fetch(shared.agent("ann"))["messages"] == []
 
 
 def test_what_another_agent_wrote_over_is_committed_when_its_holder_has_read_of_it(shared: Checkout) -> None:
     hits = touched(foreign(shared.agent("bob")), ["ann.py", "src/ann.py"])
-    overwritten.tell(shared.agent("bob"), hits[:1], "while git reset ran", "git")
+    overwritten.notify_holders(shared.agent("bob"), hits[:1], "while git reset ran", "git")
     shared.write("ann.py", "of bob\n")
     refused = committed(shared, "ann")
     assert (codes(refused), refused["commit"], refused["errors"][0]["found"]) == (["RSV208"], None, "ann.py")
@@ -342,7 +342,7 @@ def test_what_another_agent_wrote_over_is_committed_when_its_holder_has_read_of_
 
 def test_damage_that_is_known_is_committed_anyway(shared: Checkout) -> None:
     hits = touched(foreign(shared.agent("bob")), ["ann.py"])
-    overwritten.tell(shared.agent("bob"), hits * 9, "while git reset ran", "git")
+    overwritten.notify_holders(shared.agent("bob"), hits * 9, "while git reset ran", "git")
     assert codes(committed(shared, "ann", "src/ann.py")) == ["RSV208"], "the message names not all"
     answer = commit(shared.agent("ann"), "mine", anyway=True)
     assert answer["paths"] == ["ann.py", "src/ann.py"]
@@ -435,15 +435,15 @@ def test_own_journal_is_no_change_of_anybody_and_is_committed_when_it_is_named(b
     assert committed(bare, "bob", journal)["paths"] == [journal]
 
 
-def test_release_with_a_commit_hands_the_file_to_who_waits_and_tells_them(shared: Checkout) -> None:
+def test_release_with_a_commit_hands_the_file_to_the_waiter_and_notifies_it(shared: Checkout) -> None:
     runtime = shared.runtime
     asked = negotiation.negotiate(Context(runtime, shared.caller("ann")), "bob.py", "needs it")
     assert asked["errors"] == []
     answer = committed(shared, "bob", "bob.py", release=True)
     assert len(answer["released"]) == 1
     assert "bob.py" in [row["pattern"] for row in calls.mine(Context(runtime, shared.caller("ann")))["reservations"]]
-    told = sending.fetch(Context(runtime, shared.caller("ann")))["messages"]
-    assert [(row["topic"], "bob.py" in row["body"]) for row in told] == [("granted", True)]
+    messages = sending.fetch(Context(runtime, shared.caller("ann")))["messages"]
+    assert [(row["topic"], "bob.py" in row["body"]) for row in messages] == [("granted", True)]
 
 
 def test_lease_below_which_another_worktree_has_unsaved_work_is_not_released(shared: Checkout, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.names import existing_tests
 from tests.reservations.git.checkout import Checkout, copied, make
-from tests.reservations.git.ways import WAYS, Way, arrange, prepare, standing
+from tests.reservations.git.ways import WAYS, Way, arrange, prepare, state_of
 
 BAR = r"\|"
 ROOT = Path(__file__).parents[3]
@@ -36,19 +36,19 @@ def bare(prepared: Checkout, tmp_path: Path) -> Checkout:
 @EACH
 def test_way_hurts_where_nothing_guards(bare: Checkout, way: Way) -> None:
     arrange(bare, way)
-    before = standing(bare)
+    before = state_of(bare)
     bare.run("bob", "sh", "-c", way.command)
-    assert standing(bare) != before
+    assert state_of(bare) != before
 
 
 @pytest.mark.sample(every=4)
 @EACH
 def test_guard_says_what_the_page_says(bare: Checkout, way: Way) -> None:
     arrange(bare, way)
-    before = standing(bare)
+    before = state_of(bare)
     assert (bare.guard("bob", way.command) is not None) == (way.guard == "refused")
     assert bare.guard("ann", way.command) is None
-    assert standing(bare) == before
+    assert state_of(bare) == before
 
 
 @pytest.mark.sample(every=4)
@@ -56,10 +56,10 @@ def test_guard_says_what_the_page_says(bare: Checkout, way: Way) -> None:
 def test_hooks_say_what_the_page_says(bare: Checkout, way: Way) -> None:
     arrange(bare, way)
     bare.install()
-    before = standing(bare)
+    before = state_of(bare)
     done = bare.run("bob", "sh", "-c", way.command)
     refused = "RSV207" in done.err
-    assert (refused, standing(bare) == before) == (way.hooks != "no handle", way.hooks == "refused"), done
+    assert (refused, state_of(bare) == before) == (way.hooks != "no handle", way.hooks == "refused"), done
 
 
 def rows() -> list[list[str]]:

@@ -44,15 +44,15 @@ def unrelated(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
 
 
 @pytest.fixture(scope="module")
-def standing(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """A checkout for questions that change nothing in it."""
     return arranged(make(tmp_path_factory.mktemp("guard")))
 
 
 @pytest.fixture
-def guarded(standing: Checkout, tmp_path: Path) -> Checkout:
+def guarded(unchanged: Checkout, tmp_path: Path) -> Checkout:
     """A copy of it, to be changed."""
-    return copied(standing, tmp_path)
+    return copied(unchanged, tmp_path)
 
 
 def arranged(checkout: Checkout) -> Checkout:
@@ -75,21 +75,21 @@ def arranged(checkout: Checkout) -> Checkout:
 
 
 @each_row("command", REFUSED)
-def test_refused(standing: Checkout, command: str) -> None:
-    text = standing.guard("bob", command)
+def test_refused(unchanged: Checkout, command: str) -> None:
+    text = unchanged.guard("bob", command)
     assert text is not None
     assert ("RSV207" in text and "held by ann" in text) or ("RSV215" in text and "place: line" in text)
     assert "fix:" in text
 
 
 @each_row("command", [*listed(LISTS / "bypasses.txt", *SEEN_LATER), *listed(LISTS / "more_bypasses.txt")])
-def test_bypass_is_refused(standing: Checkout, command: str) -> None:
-    assert standing.guard("bob", command) is not None
+def test_bypass_is_refused(unchanged: Checkout, command: str) -> None:
+    assert unchanged.guard("bob", command) is not None
 
 
 @each_row("command", listed(LISTS / "known_bypasses.txt"))
-def test_known_bypass_passes(standing: Checkout, command: str) -> None:
-    assert standing.guard("bob", command) is None
+def test_known_bypass_passes(unchanged: Checkout, command: str) -> None:
+    assert unchanged.guard("bob", command) is None
 
 
 @each_row("command", [*listed(LISTS / "honest.txt", "git stash"), *listed(LISTS / "more_honest.txt")])
@@ -98,12 +98,12 @@ def test_honest_line_passes_while_others_hold_something_else(unrelated: Checkout
 
 
 @each_row("command", PASSES)
-def test_passes(standing: Checkout, command: str) -> None:
-    assert standing.guard("bob", command) is None
+def test_passes(unchanged: Checkout, command: str) -> None:
+    assert unchanged.guard("bob", command) is None
 
 
-def test_all_but_a_hook_passes_without_leases_of_others(standing: Checkout) -> None:
-    assert {command for command in REFUSED if standing.guard("ann", command) is not None} == {
+def test_all_but_a_hook_passes_without_leases_of_others(unchanged: Checkout) -> None:
+    assert {command for command in REFUSED if unchanged.guard("ann", command) is not None} == {
         command for command in REFUSED if "interlock hook" in command
     }
 
@@ -188,7 +188,7 @@ def test_hooks_of_git_let_a_linked_worktree_move_to_commits_that_are_there(guard
 # -- what git's own hooks see more exactly --------------------------------------------------------------------------
 
 
-def test_pull_and_what_is_fetched_first_are_left_to_the_hooks_of_git_where_they_stand(guarded: Checkout) -> None:
+def test_pull_and_what_is_fetched_first_are_left_to_the_hooks_that_are_installed(guarded: Checkout) -> None:
     lines = (
         "git pull", "git pull --ff-only", "git fetch && git merge FETCH_HEAD", "git fetch && git rebase FETCH_HEAD",
     )  # fmt: skip
@@ -282,8 +282,8 @@ def test_refusal_of_what_has_changed_needs_no_further_reason(guarded: Checkout) 
         ("rm -rf .git/hooks", []),
     ],
 )  # fmt: skip
-def test_asking_is_proposed_where_it_helps(standing: Checkout, command: str, help: list[str]) -> None:  # noqa: A002
-    text = standing.guard("bob", command)
+def test_asking_is_proposed_where_it_helps(unchanged: Checkout, command: str, help: list[str]) -> None:  # noqa: A002
+    text = unchanged.guard("bob", command)
     assert "RSV207" in (text or "")
     assert [line.split(" (tool")[0] for line in lines_of(text, "to get ")] == help
 
@@ -296,8 +296,8 @@ def test_asking_is_proposed_where_it_helps(standing: Checkout, command: str, hel
         ("echo x > ann.py", "> ann.py"), ("git rm -q --cached a ann.py b c d", "git rm -q --cached a ann.py b c d"),
     ],
 )  # fmt: skip
-def test_refusal_quotes_the_command_as_it_was_written(standing: Checkout, command: str, quoted: str) -> None:
-    assert f"`{quoted}`" in lines_of(standing.guard("bob", command))[0]
+def test_refusal_quotes_the_command_as_it_was_written(unchanged: Checkout, command: str, quoted: str) -> None:
+    assert f"`{quoted}`" in lines_of(unchanged.guard("bob", command))[0]
 
 
 @each_row(
@@ -325,16 +325,16 @@ def test_refused_command_is_recorded_by_its_first_words_and_without_the_value_of
     assert (len(events), "s3cret" in json.dumps(events)) == (3, False)
 
 
-def test_command_too_long_or_too_deep_to_be_read_is_refused(standing: Checkout) -> None:
-    assert standing.guard("bob", "true git" + "\ntrue" * 300_000) is not None
-    assert standing.guard("bob", "echo " + "$(echo " * 60 + "git" + ")" * 60) is not None
-    assert standing.guard("bob", "cat > bob.py <<'EOF'\n" + "git reset --hard\n" * 30_000 + "EOF\n") is None
+def test_command_too_long_or_too_deep_to_be_read_is_refused(unchanged: Checkout) -> None:
+    assert unchanged.guard("bob", "true git" + "\ntrue" * 300_000) is not None
+    assert unchanged.guard("bob", "echo " + "$(echo " * 60 + "git" + ")" * 60) is not None
+    assert unchanged.guard("bob", "cat > bob.py <<'EOF'\n" + "git reset --hard\n" * 30_000 + "EOF\n") is None
 
 
 @each_row("text", ["$(" * 50, "'" * 99_999, "(" * 1000, "{," * 40_000, "a" * 2_000_000, "<<" * 1000, "`", "$'\\", ">"])
-def test_odd_text_is_judged_at_once(standing: Checkout, text: str) -> None:
+def test_odd_text_is_judged_at_once(unchanged: Checkout, text: str) -> None:
     begun = time.process_time()
-    standing.guard("bob", text)
+    unchanged.guard("bob", text)
     assert time.process_time() - begun < 5
 
 
@@ -390,25 +390,25 @@ def test_speaking_of_hooks_is_free_where_nobody_holds_anything(guarded: Checkout
     assert [line for line in lines if guarded.guard("bob", line) is not None] == []
 
 
-def test_parser_is_not_loaded_where_nobody_else_holds_anything(standing: Checkout) -> None:
+def test_parser_is_not_loaded_where_nobody_else_holds_anything(unchanged: Checkout) -> None:
     code = (
         "import os, sys\nfrom interlock.reservations.guard.check import check_command as check\n"
         "assert check('x=it; g$x reset --hard', os.getcwd(), os.environ) is None\n"
         "assert 'tree_sitter' not in sys.modules"
     )
-    assert standing.run("ann", sys.executable, "-c", code).err == ""
+    assert unchanged.run("ann", sys.executable, "-c", code).err == ""
 
 
 def test_without_the_parser_git_is_refused_while_others_hold_files(
-    standing: Checkout, monkeypatch: pytest.MonkeyPatch
+    unchanged: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "interlock.reservations.guard.walk", None)
-    text = standing.guard("bob", "cd src && g''it add .")
+    text = unchanged.guard("bob", "cd src && g''it add .")
     assert text is not None
     assert "RSV215" in text
     assert "tree-sitter" in text
-    assert standing.guard("bob", "cd src && npm test") is None
-    assert standing.guard("ann", "git add .") is None
+    assert unchanged.guard("bob", "cd src && npm test") is None
+    assert unchanged.guard("ann", "git add .") is None
 
 
 # -- bounds ----------------------------------------------------------------------------------------------------------
@@ -429,9 +429,9 @@ def test_without_the_parser_git_is_refused_while_others_hold_files(
     ],
     ids=["words", "commands", "git", "folders", "text", "names", "tests", "values"],
 )
-def test_line_that_takes_too_long_to_look_at_is_refused_in_time(standing: Checkout, command: str) -> None:
+def test_line_that_takes_too_long_to_look_at_is_refused_in_time(unchanged: Checkout, command: str) -> None:
     begun = time.process_time()
-    assert standing.guard("bob", command) is not None
+    assert unchanged.guard("bob", command) is not None
     assert time.process_time() - begun < 15
 
 
@@ -457,11 +457,11 @@ def test_among_ten_thousand_leases_few_are_read(guarded: Checkout, monkeypatch: 
 # -- where a line goes ------------------------------------------------------------------------------------------------
 
 
-def test_folder_that_may_not_be_there_leaves_both_possible(standing: Checkout, tmp_path: Path) -> None:
+def test_folder_that_may_not_be_there_leaves_both_possible(unchanged: Checkout, tmp_path: Path) -> None:
     for line in ("cd nosuch; rm ann.py", f"cd {tmp_path}/nosuch; rm -rf src", "cd docs/$X; rm ann.py"):
-        assert standing.guard("bob", line) is not None, line
+        assert unchanged.guard("bob", line) is not None, line
     for line in ("cd nosuch && rm ann.py", "mkdir -p made; cd made; rm ann.py", f"cd {tmp_path}; rm ann.py"):
-        assert standing.guard("bob", line) is None, line
+        assert unchanged.guard("bob", line) is None, line
 
 
 def test_commands_that_git_runs_in_submodules_are_judged_there(guarded: Checkout) -> None:

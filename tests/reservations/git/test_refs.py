@@ -81,22 +81,22 @@ def test_stash_of_own_paths_goes_and_comes_back(branches: Checkout) -> None:
 
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "notified"),
     [
         ("reset -q --hard theirs", True), ("cherry-pick theirs", True), ("switch -q --detach theirs", True),
         ("reset -q --soft theirs", False), ("reset -q --mixed theirs", False), ("update-ref HEAD theirs", False),
         ("merge -q theirs", False),
     ],
 )  # fmt: skip
-def test_holder_is_told_of_what_git_had_written_before_it_was_refused(
-    branches: Checkout, command: str, told: bool
+def test_holder_is_notified_of_what_git_had_written_before_it_was_refused(
+    branches: Checkout, command: str, notified: bool
 ) -> None:
     before = branches.head()
     done = branches.git("bob", *command.split())
     assert (done.status != 0, branches.head()) == (True, before)
-    assert ("written already: ann.py" in done.err) == told
+    assert ("already written: ann.py" in done.err) == notified
     found = sending.fetch(branches.agent("ann"))["messages"]
-    assert [("bob" in row["body"], "ann.py" in row["body"]) for row in found] == ([(True, True)] if told else [])
+    assert [("bob" in row["body"], "ann.py" in row["body"]) for row in found] == ([(True, True)] if notified else [])
 
 
 @pytest.mark.long

@@ -14,13 +14,13 @@ from interlock.reservations.git.commit import commit as interlock_commit
 from interlock.reservations.git.commit_check import Judge, Report, check_commits
 from interlock.reservations.git.commit_range import CommitsUnreadError, read_commits
 from interlock.reservations.store import outbox
-from interlock.reservations.store.history import Held, History, Made, history_of
+from interlock.reservations.store.history import Held, History, RecordedCommit, history_of
 from tests.child import Ran
 from tests.reservations.git.checkout import Checkout, make
 from tests.table import each_row
 
 LATER = 5
-"""So many seconds after a lease was granted a commit is made, by its committer's time."""
+"""How many seconds after the grant of a lease a commit is made, by its committer's time."""
 
 
 def committed(checkout: Checkout, name: str, *paths: str, later: float = LATER, message: str = "work") -> str:
@@ -281,14 +281,14 @@ def test_repositories_of_a_workspace_are_seen_from_the_workspace(
 
 
 @each_row(
-    ("since", "until", "stood"),
+    ("since", "until", "was_held"),
     [(9, 20, True), (10, 20, False), (9, 11, True), (9, 10.5, False), (9, 10, False), (9, 11.5, True), (11, 20, False)],
 )
 def test_a_lease_that_begins_or_ends_in_the_second_of_the_commit_does_not_count(
-    since: float, until: float, stood: bool
+    since: float, until: float, was_held: bool
 ) -> None:
     held = Held("s", "rsv_1", "ann", "a", exclusive=True, claim=False, token=1, since=since, expires_at=until)
-    assert held.stood(10) is stood
+    assert held.held_during(10) is was_held
 
 
 def test_a_recorded_commit_is_judged_by_the_order_of_events_and_not_by_its_time(bare: Checkout) -> None:
@@ -297,7 +297,7 @@ def test_a_recorded_commit_is_judged_by_the_order_of_events_and_not_by_its_time(
     held = Held("one", "rsv_1", "ann", "ann.py", True, False, 1, since=100.0, expires_at=1000.0, granted=5, ended=9)
 
     def verdict(store: str, agent: str, number: int, at: float) -> str:
-        return Judge(History((held,), {made: Made(agent, store, number, at)}, {}, at)).of(commit)[0]
+        return Judge(History((held,), {made: RecordedCommit(agent, store, number, at)}, {}, at)).of(commit)[0]
 
     assert verdict("one", "bob", 7, 500.0) == "refused"
     assert verdict("one", "ANN", 7, 500.0) == "proven"

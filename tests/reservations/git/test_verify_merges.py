@@ -59,7 +59,7 @@ def test_a_merge_that_keeps_one_side_throws_held_work_away(bare: Checkout, how: 
 
 
 def test_the_other_side_may_be_the_one_that_is_thrown_away(bare: Checkout) -> None:
-    """`-X theirs` on the holder's branch, and a fast-forward of main to that: the parents stand the other way round."""
+    """`-X theirs` on the holder's branch, and a fast-forward of main to that: the parents are the other way round."""
     forked(bare)
     bare.must("bob", "switch", "-q", "theirs")
     merged(bare, "-X", "theirs", "main")

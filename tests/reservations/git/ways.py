@@ -139,7 +139,7 @@ def arrange(checkout: Checkout, way: Way) -> None:
         checkout.write("ann.py", "ann.py three\n")
 
 
-def standing(checkout: Checkout) -> dict[str, object]:
+def state_of(checkout: Checkout) -> dict[str, object]:
     """What is ann's: her files, their entries in the index, what the checked-out commit says of them, the stashes."""
     held = ("ann.py", "src/ann.py", "new/ann.py")
     files = {path: checkout.read(path) if (checkout.root / path).exists() else None for path in held}

@@ -40,7 +40,7 @@ class Ran(child.Ran):
 
     @property
     def context(self) -> str:
-        """What the agent is told; empty for silence."""
+        """The message to the agent; empty for silence."""
         return json.loads(self.out)["hookSpecificOutput"]["additionalContext"] if self.out else ""
 
 

@@ -41,9 +41,9 @@ def test_a_write_to_a_held_file_is_reported_to_writer_and_holder(held: Checkout)
     assert "a.py: held by alice as a.py" in ran.context
     assert "src/c.py: held by alice as src/**" in ran.context
     assert "b.py" not in ran.context
-    told = held.messages("alice", "surprise-write")
-    assert len(told) == 1
-    assert "claude-one" in told[0].body
+    notices = held.messages("alice", "surprise-write")
+    assert len(notices) == 1
+    assert "claude-one" in notices[0].body
     assert len(held.events("surprise_write")) == 2
 
 

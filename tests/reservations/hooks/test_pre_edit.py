@@ -17,7 +17,7 @@ PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-first\n+second\n*** Add Fi
 
 
 def refused(ran: Ran, code: str) -> bool:
-    """Say whether a hook refused with a code, said how to go on, and printed nothing for the client to read."""
+    """Return whether a hook refused with a code, said how to go on, and printed nothing for the client to read."""
     return ran.status == 2 and f"interlock {code}" in ran.err and "fix: " in ran.err and not ran.out
 
 
@@ -170,7 +170,7 @@ def test_a_path_outside_the_project_passes_and_is_not_reserved(checkout: Checkou
     assert checkout.leases == {}
 
 
-def test_a_link_is_held_where_it_stands_and_where_it_leads(checkout: Checkout) -> None:
+def test_a_link_is_held_where_it_is_and_where_it_leads(checkout: Checkout) -> None:
     outside = checkout.root.parent / "link.py"
     outside.symlink_to(checkout.root / "a.py")
     (checkout.root / "inner.py").symlink_to("b.py")
@@ -183,7 +183,7 @@ def test_a_link_is_held_where_it_stands_and_where_it_leads(checkout: Checkout) -
 
 
 def test_the_project_is_found_through_a_linked_folder(checkout: Checkout) -> None:
-    link = checkout.root.parent / "door"
+    link = checkout.root.parent / "link"
     link.symlink_to(checkout.root)
     checkout.agent("alice").reserve_files(["a.py"])
     assert refused(checkout.edit("one", link / "a.py", cwd=link), "RSV201")
@@ -265,10 +265,10 @@ def test_who_comes_back_to_a_file_that_changed_in_other_hands_reads_it_before_th
     assert refused(ran, "RSV211")
     assert "claude-two" in ran.err
     assert checkout.leases == {"a.py": "claude-one"}, "it is held while the agent reads"
-    assert checkout.edit("one", "a.py") == Ran(0, "", ""), "it was told"
+    assert checkout.edit("one", "a.py") == Ran(0, "", ""), "it has read that"
 
 
-def test_who_reserved_it_again_through_another_door_is_told_all_the_same(checkout: Checkout) -> None:
+def test_an_agent_that_reserved_it_again_in_another_way_is_notified_all_the_same(checkout: Checkout) -> None:
     handed_on(checkout, "src/c.py", writes=True)
     checkout.agent("claude-one").reserve_files(["src/**"])
     assert refused(checkout.edit("one", "src/c.py"), "RSV211")
@@ -307,7 +307,7 @@ def test_a_command_loads_no_more_than_it_needs(checkout: Checkout, command: str,
         program, input=json.dumps(call).encode(), cwd=checkout.root, env=environment(), capture_output=True, check=True
     )
     loaded = {line.rpartition(b"|")[2].strip().rpartition(b".")[2].decode() for line in done.stderr.splitlines()}
-    assert {"pre_edit", "marks", "prefilter"} <= loaded
+    assert {"pre_edit", "hook_state", "prefilter"} <= loaded
     assert loaded.isdisjoint({spared, "dataclasses", "inspect", "pathlib", "subprocess", "tomllib"})
 
 

@@ -17,8 +17,8 @@ def test_file_of_a_submodule_has_one_holder_from_above_and_from_inside(
     checkout: Checkout, library: Checkout, first: str
 ) -> None:
     """Architecture: two exclusive holders must be impossible."""
-    doors = [checkout.root, library.root]
-    one, two = doors if first == "above" else reversed(doors)
+    folders = [checkout.root, library.root]
+    one, two = folders if first == "above" else reversed(folders)
     file = library.root / "src" / "c.py"
     assert checkout.edit("ann", file, cwd=one).status == 0
     ran = checkout.edit("bob", file, cwd=two)
@@ -78,7 +78,7 @@ def test_a_file_of_no_project_is_not_reserved_and_no_store_is_made(checkout: Che
     assert not (checkout.root / ".git" / "interlock").exists()
 
 
-def test_requests_of_another_project_are_told_with_its_folder(checkout: Checkout, library: Checkout) -> None:
+def test_requests_of_another_project_are_shown_with_its_folder(checkout: Checkout, library: Checkout) -> None:
     assert checkout.edit("ann", library.root / "src" / "c.py").status == 0
     assert library.agent("bob").negotiate_release("src/c.py", "mine next")["status"] == "pending"
     said = checkout.edit("ann", library.root / "src" / "c.py").context

@@ -70,7 +70,7 @@ def test_the_advisory_mode_shows_a_request_whose_time_ran_out_until_it_is_answer
     assert checkout.edit("one", "b.py", INTERLOCK_AUTO_RELEASE="1") == Ran(0, "", "")
 
 
-def test_a_clean_file_is_released_acknowledged_on_the_thread_and_the_agent_is_told(checkout: Checkout) -> None:
+def test_a_clean_file_is_released_and_acknowledged_on_the_thread_and_the_agent_is_notified(checkout: Checkout) -> None:
     thread = asked(checkout)
     ran = checkout.edit("one", "b.py", INTERLOCK_AUTO_RELEASE="clean")
     assert ran.status == 0

@@ -56,7 +56,7 @@ def test_the_name_is_exported_to_shell_commands_once(checkout: Checkout) -> None
     assert (done.stdout, len(file.read_text().splitlines())) == (b"o'neil 1\n", 2)
 
 
-def test_switched_off_the_session_is_told_so(checkout: Checkout) -> None:
+def test_a_session_learns_that_hooks_are_switched_off(checkout: Checkout) -> None:
     ran = start(checkout, INTERLOCK_HOOKS="off")
     assert "INTERLOCK_HOOKS=off" in ran.context
     assert not (checkout.root / ".git" / "interlock").exists()

@@ -52,7 +52,7 @@ def no_transaction(worker: "Worker") -> None:
 
 
 def check_before(worker: "Worker") -> None:
-    """What stands in the way is looked up in one transaction, and the lease is put in the next."""
+    """What is in the way is looked up in one transaction, and the lease is put in the next."""
     real_look, real_attempt = granting.look, calls._attempt  # pyright: ignore[reportPrivateUsage]
     known: dict[tuple[str, ...], list[Look]] = {}
 
@@ -140,7 +140,7 @@ def takes_from_living(worker: "Worker") -> None:
     liveness.is_takeable = lambda entry, lease: True
 
 
-def jumps_the_line(worker: "Worker") -> None:
+def jumps_the_queue(worker: "Worker") -> None:
     """Nobody is in front."""
     worker.waits = (0.0, 1.0)
     wait_queue.ahead = lambda entry, agent, place: []
@@ -183,7 +183,7 @@ BUGS: Final = {
     "guard_remembers": Bug(guard_remembers, frozenset({"fencing", "uses alone"}), seconds=2.5),
     "renews_ended": Bug(renews_ended, frozenset({"gone"})),
     "takes_from_living": Bug(takes_from_living, frozenset({"takeovers"})),
-    "jumps_the_line": Bug(jumps_the_line, frozenset({"replay"})),
+    "jumps_the_queue": Bug(jumps_the_queue, frozenset({"replay"})),
     "keeps_released": Bug(keeps_released, frozenset({"gone"})),
     "expires_early": Bug(expires_early, frozenset({"one holder"})),
 }

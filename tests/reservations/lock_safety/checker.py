@@ -155,11 +155,11 @@ def _claimed(history: History, token: int) -> bool:
 
 
 class Replay:
-    """The leases and the line, event by event."""
+    """The leases and the queue, event by event."""
 
     def __init__(self) -> None:
         self.leases: dict[str, Row] = {}
-        self.line: dict[int, Row] = {}
+        self.queue: dict[int, Row] = {}
         self.token = 0
         self.broken: list[tuple[str, str]] = []
 
@@ -168,7 +168,7 @@ class Replay:
         kind: str = row["type"]
         steps: dict[str, Callable[[Row], None]] = {
             "lease_granted": self._granted, "lease_renewed": self._renewed, "lease_refused": self._refused,
-            "waiter_joined": lambda row: self.line.__setitem__(row["waiter_id"], row),
+            "waiter_joined": lambda row: self.queue.__setitem__(row["waiter_id"], row),
             "waiter_granted": lambda row: self._drop(row["waiter_id"]),
             "waiter_left": lambda row: self._drop(row["waiter_id"]),
         }  # fmt: skip
@@ -191,17 +191,17 @@ class Replay:
     def _renewed(self, row: Row) -> None:
         held = self.leases.get(row["reservation_id"])
         if held is None or held["token"] != row["token"]:
-            self._broke("renews what stands", row)
+            self._broke("renews a current lease", row)
 
     def _in_turn(self, row: Row) -> None:
         """First come, first served: nobody else waits in front for what overlaps."""
         own = [
             key
-            for key, each in self.line.items()
+            for key, each in self.queue.items()
             if each["agent"] == row["agent"] and row["pattern"] in each["patterns"]
         ]
         place = min(own, default=None)
-        for key, waiter in self.line.items():
+        for key, waiter in self.queue.items():
             in_front = waiter["agent"] != row["agent"] and (place is None or key < place)
             if in_front and any(overlap(row["pattern"], text) for text in waiter["patterns"]):
                 self._broke("first come, first served", {**row, "passed": waiter})
@@ -211,7 +211,7 @@ class Replay:
         if row["code"] != "RSV201":
             return
         others = [each["pattern"] for each in self.leases.values() if each["agent"] != row["agent"]]
-        others += [text for each in self.line.values() if each["agent"] != row["agent"] for text in each["patterns"]]
+        others += [text for each in self.queue.values() if each["agent"] != row["agent"] for text in each["patterns"]]
         if not any(overlap(text, other) for text in row["patterns"] for other in others):
             self._broke("refuses for a reason", row)
 
@@ -221,7 +221,7 @@ class Replay:
         return any(overlap(held["pattern"], row["pattern"]) for held in rivals)
 
     def _drop(self, waiter_id: int) -> None:
-        self.line.pop(waiter_id, None)
+        self.queue.pop(waiter_id, None)
 
     def _broke(self, promise: str, row: dict[str, Any]) -> None:
         self.broken.append((promise, str(row)))

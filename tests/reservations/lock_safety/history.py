@@ -25,7 +25,7 @@ class History:
         events: What the store wrote down, in the order of its transactions: `type`, `at` and the data.
         leases: What was held at the end.
         killed: By agent, when it was killed or ended by itself.
-        dead_after: After so many seconds of silence leases may be taken over.
+        dead_after: After how many seconds of silence leases may be taken over.
     """
 
     logs: dict[str, list[Row]]
@@ -58,7 +58,7 @@ def read(folder: Path, store: Path, root: str, killed: dict[str, float], dead_af
 
 @cache
 def overlap(one: str, other: str) -> bool:
-    """Say whether two patterns overlap."""
+    """Return whether two patterns overlap."""
     return patterns.overlaps(parsed(one), parsed(other))
 
 

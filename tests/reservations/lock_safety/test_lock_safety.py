@@ -9,7 +9,7 @@ from tests.reservations.lock_safety.chaos import Chaos
 from tests.reservations.lock_safety.checker import check
 
 ROUNDS = 8
-"""A planted bug must show within so many short runs."""
+"""A planted bug must show within this many short runs."""
 
 
 @pytest.mark.long

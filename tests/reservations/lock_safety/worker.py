@@ -33,7 +33,7 @@ SETTINGS: Final = Settings(
 LIVES: Final = (1.0, 4.5)
 """The shortest and the longest life of a lease in seconds."""
 WAITS: Final[tuple[float, ...]] = (0.0, 0.0, 0.0, 0.0, 0.05, 1.0)
-"""How long a call waits in the line, one of these."""
+"""How long a call waits in the queue, one of these."""
 HOLDS: Final = 0.2
 """How many writes are made under a lease that is kept, outside of the store's transaction."""
 MOST_ENDED: Final = 20
@@ -166,7 +166,7 @@ class Worker:
         )  # fmt: skip
 
     def try_ended(self) -> None:
-        """Ask whether a token counts that was given back or lost, or one that may still stand."""
+        """Ask whether a token counts that was given back or lost, or one that may still be current."""
         rows = [*self.ended, *self.held.values()]
         if rows:
             row = self.rng.choice(rows)

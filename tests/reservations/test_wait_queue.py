@@ -1,4 +1,4 @@
-"""The line: first come, first served, for all patterns of a call together."""
+"""The wait queue: first come, first served, for all patterns of a call together."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.reservations.world import HOST, ROOT, World, codes, ids
 
 
 def wait(world: World, name: str, *patterns: str, seconds: float = 60) -> None:
-    """Put an agent at the end of the line, as a call does that gave up at once."""
+    """Put an agent at the end of the queue, as a call does that gave up at once."""
     wanted = Wanted(tuple(map(granting.pattern_of, sorted(patterns))), True, False, "", 900)
     with leases.entered(world.agent(name)) as entry:
         wait_queue.join(entry, wanted, world.now + seconds)
@@ -25,7 +25,7 @@ def test_a_waiting_call_gets_what_is_released_while_it_waits(world: World, held:
     world.pauses = [lambda: None, lambda: world.agent("ann").release_files(held)]
     (lease,) = world.agent("bob").reserve_files(["a"], wait_seconds=10)["reservations"]
     assert (lease["holder"], lease["claim"], lease["expires_in_seconds"]) == ("bob", False, 900)
-    assert world.line() == []
+    assert world.waiters() == []
     assert [message.read_at is not None for message in world.messages("bob", "granted")] == [True]
 
 
@@ -38,10 +38,10 @@ def test_a_waiting_call_ends_at_its_deadline_and_keeps_its_place_a_little_longer
     assert answer.get("waiting", {})["position"] == 1
     world.now += 59
     world.look()
-    assert world.line() == ["bob"]
+    assert world.waiters() == ["bob"]
     world.now += 1.1
     world.look()
-    assert world.line() == []
+    assert world.waiters() == []
 
 
 def test_a_waiting_call_is_granted_when_the_lease_expires_though_nobody_else_calls(world: World) -> None:
@@ -69,15 +69,15 @@ def test_an_exception_while_waiting_gives_the_place_up(world: World) -> None:
     world.pauses = [interrupt]
     with pytest.raises(KeyboardInterrupt):
         world.agent("bob").reserve_files(["a"], wait_seconds=20)
-    assert world.line() == []
+    assert world.waiters() == []
 
 
-def test_what_is_released_goes_to_the_first_in_line(world: World, held: list[str]) -> None:
+def test_what_is_released_goes_to_the_first_in_the_queue(world: World, held: list[str]) -> None:
     for name in ("bob", "cid", "dee"):
         wait(world, name, "a")
     world.agent("ann").release_files(held)
     assert [(lease.agent, lease.claim) for lease in world.leases()] == [("bob", True)]
-    assert world.line() == ["cid", "dee"]
+    assert world.waiters() == ["cid", "dee"]
 
 
 def test_a_waiter_without_a_call_gets_a_short_claim_and_one_message(world: World, held: list[str]) -> None:
@@ -94,7 +94,7 @@ def test_a_waiter_without_a_call_gets_a_short_claim_and_one_message(world: World
 
 
 @pytest.mark.parametrize("got", [["a"], ["a", "b"], ["**"]])
-def test_who_got_the_file_in_another_way_leaves_the_line_for_it_and_is_told_nothing(
+def test_an_agent_that_got_the_file_in_another_way_leaves_the_queue_and_is_not_notified(
     world: World, got: list[str]
 ) -> None:
     world.agent("ann").reserve_files(["a"])
@@ -108,7 +108,7 @@ def test_who_got_the_file_in_another_way_leaves_the_line_for_it_and_is_told_noth
     assert world.events("waiter_granted") == []
 
 
-def test_the_line_gives_nobody_more_leases_than_one_agent_may_hold(world: World) -> None:
+def test_the_queue_gives_nobody_more_leases_than_one_agent_may_hold(world: World) -> None:
     world.settings = Settings(max_leases=2)
     held = ids(world.agent("ann").reserve_files(["a", "b"]))
     bob = world.agent("bob")
@@ -117,9 +117,9 @@ def test_the_line_gives_nobody_more_leases_than_one_agent_may_hold(world: World)
     wait(world, "cid", "b")
     world.agent("ann").release_files(held)
     assert {lease.pattern: lease.agent for lease in world.leases()} == {"b": "cid", "c": "bob"}
-    (told,) = world.messages("bob")
-    assert (told.topic, "2 leases" in told.body) == ("passed-over", True)
-    assert world.line() == []
+    (notice,) = world.messages("bob")
+    assert (notice.topic, "2 leases" in notice.body) == ("passed-over", True)
+    assert world.waiters() == []
 
 
 def test_a_waiting_call_that_would_get_too_many_leases_says_so(world: World) -> None:
@@ -209,7 +209,7 @@ def test_asking_again_for_the_same_keeps_the_place(world: World) -> None:
     world.agent("bob").reserve_files(["b", "a"])
     world.now += 50
     wait(world, "cid", "a")
-    assert world.line() == ["bob", "cid"]
+    assert world.waiters() == ["bob", "cid"]
 
 
 def test_a_waiter_whose_process_ended_is_passed_over(world: World, held: list[str]) -> None:
@@ -220,7 +220,7 @@ def test_a_waiter_whose_process_ended_is_passed_over(world: World, held: list[st
     assert [lease.agent for lease in world.leases()] == ["cid"]
 
 
-def test_a_grant_from_the_line_does_not_lengthen_what_the_waiter_holds(world: World) -> None:
+def test_a_grant_from_the_queue_does_not_lengthen_what_the_waiter_holds(world: World) -> None:
     world.agent("bob").reserve_files(["b"], ttl_minutes=5)
     held = ids(world.agent("ann").reserve_files(["a"]))
     wait(world, "bob", "a", "b")
@@ -230,7 +230,7 @@ def test_a_grant_from_the_line_does_not_lengthen_what_the_waiter_holds(world: Wo
     assert rows == {"a": (True, 120), "b": (False, 270)}
 
 
-def test_a_shared_lease_that_is_raised_from_the_line_is_no_claim(world: World) -> None:
+def test_a_shared_lease_that_is_raised_from_the_queue_is_no_claim(world: World) -> None:
     world.agent("bob").reserve_files(["a"], exclusive=False)
     held = ids(world.agent("ann").reserve_files(["a"], exclusive=False))
     wait(world, "bob", "a")
@@ -257,7 +257,7 @@ def test_an_agent_has_no_more_than_so_many_places(world: World) -> None:
     world.agent("ann").reserve_files(["**"])
     for number in range(wait_queue.MAX_PLACES + 5):
         wait(world, "bob", f"f{number}")
-    assert len(world.line()) == wait_queue.MAX_PLACES
+    assert len(world.waiters()) == wait_queue.MAX_PLACES
     assert len(world.events("waiter_left")) == 5
 
 
@@ -277,7 +277,7 @@ def test_a_refusal_about_somebody_in_front_names_what_it_waits_for(world: World)
     waiting_for = [row["conflict"]["held_pattern"] for row in refusals if "conflict" in row]
     assert waiting_for == ["lib/x", "src/app.py"]
     world.agent("ann").release_all()
-    assert world.line() == []
+    assert world.waiters() == []
 
 
 def test_a_waiter_in_front_is_shown_with_its_own_pattern(world: World) -> None:
@@ -298,13 +298,13 @@ def test_a_wait_that_is_over_leaves_the_place_of_a_negotiation_as_long_as_it_was
     bob.reserve_files(["a"], wait_seconds=5)
     world.now += 600
     world.look("ann")
-    assert world.line() == ["bob"]
+    assert world.waiters() == ["bob"]
 
 
 # -- who is not there --------------------------------------------------------------------------------------------------
 
 
-def in_line(world: World, name: str, pattern: str, pid: int | None = None) -> Reservations:
+def in_queue(world: World, name: str, pattern: str, pid: int | None = None) -> Reservations:
     """Let an agent ask for what is held, from a shell (no process is known) or from a client."""
     calls = Reservations(world.runtime, Caller(name, "agent", ROOT, "mcp", HOST if pid else "", pid, "once"))
     assert calls.negotiate_release(pattern, "need it")["status"] == "pending"
@@ -314,30 +314,30 @@ def in_line(world: World, name: str, pattern: str, pid: int | None = None) -> Re
 def test_who_is_silent_and_not_known_to_run_is_passed_over_and_gets_it_when_it_calls_again(world: World) -> None:
     ann, cid = world.agent("ann"), world.agent("cid")
     ann.reserve_files(["a.py"])
-    fay = in_line(world, "fay", "a.py")
+    fay = in_queue(world, "fay", "a.py")
     world.now += 6 * 60
     ann.release_all()
     assert world.leases() == []
-    assert world.line() == ["fay"]
+    assert world.waiters() == ["fay"]
     assert cid.reserve_files(["a.py"])["errors"] == []
     cid.release_all()
     fay.fetch_inbox()
     assert [(lease.agent, lease.claim) for lease in world.leases()] == [("fay", True)]
 
 
-def test_the_next_in_line_gets_what_somebody_silent_would_have_had(world: World, ann: Reservations) -> None:
+def test_the_next_in_the_queue_gets_what_somebody_silent_would_have_had(world: World, ann: Reservations) -> None:
     ann.reserve_files(["a.py"])
-    in_line(world, "fay", "a.py")
+    in_queue(world, "fay", "a.py")
     world.now += 6 * 60
     ann.my_reservations()
-    in_line(world, "bob", "a.py")
+    in_queue(world, "bob", "a.py")
     ann.release_all()
     assert [lease.agent for lease in world.leases()] == ["bob"]
 
 
 def test_who_is_silent_but_runs_gets_it_in_its_turn(world: World, ann: Reservations) -> None:
     ann.reserve_files(["a.py"])
-    in_line(world, "fay", "a.py", pid=77)
+    in_queue(world, "fay", "a.py", pid=77)
     world.now += 6 * 60
     ann.release_all()
     assert [lease.agent for lease in world.leases()] == ["fay"]
@@ -353,6 +353,6 @@ def test_a_wait_that_is_over_says_which_place_is_kept_and_the_call_that_goes_on(
             "tool": "reserve_files",
             "arguments": {"patterns": ["a.py", "b.py"], "wait_seconds": world.settings.max_wait_seconds},
         }
-    kept = world.line()
+    kept = world.waiters()
     bob.reserve_files(["a.py", "b.py"], wait_seconds=3)
-    assert world.line() == kept == ["bob"]
+    assert world.waiters() == kept == ["bob"]

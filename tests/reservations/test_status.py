@@ -1,4 +1,4 @@
-"""Who is here and what stands: agents, leases, the line, negotiations; joining and leaving."""
+"""The current state: agents, leases, the queue, negotiations; joining and leaving."""
 
 from typing import Any
 
@@ -36,13 +36,13 @@ def test_an_agent_of_days_ago_is_listed_only_while_it_holds_something() -> None:
     assert [row["name"] for row in world.join("Cyd").list_agents()["agents"]] == ["Cyd", "Ada"]
 
 
-def test_the_standing_shows_leases_with_their_holders_and_the_line_in_order(world: World) -> None:
+def test_the_current_state_has_leases_with_their_holders_and_the_queue_in_order(world: World) -> None:
     ada, bob, cyd = world.join("Ada", pid=7), world.join("Bob"), world.join("Cyd")
     ada.reserve_files(["src/**"], "refactoring", no_force=True)
     bob.negotiate_release("src/a.py", "need it")
     world.minutes(1, ada, bob)
     cyd.negotiate_release("src/b.py", "me too")
-    shown = cyd.standing()
+    shown = cyd.current_state()
     [lease] = shown["leases"]
     assert (lease["holder"], lease["pattern"], lease["no_force"], lease["reason"]) == (
         "Ada",
@@ -51,8 +51,8 @@ def test_the_standing_shows_leases_with_their_holders_and_the_line_in_order(worl
         "refactoring",
     )
     assert (lease["holder_state"], lease["age_seconds"], lease["last_seen_seconds"]) == ("alive", 60, 0)
-    line = [(row["position"], row["agent"], row["patterns"], row["waiting_seconds"]) for row in shown["waiters"]]
-    assert line == [(1, "Bob", ["src/a.py"], 60), (2, "Cyd", ["src/b.py"], 0)]
+    queue = [(row["position"], row["agent"], row["patterns"], row["waiting_seconds"]) for row in shown["waiters"]]
+    assert queue == [(1, "Bob", ["src/a.py"], 60), (2, "Cyd", ["src/b.py"], 0)]
 
 
 def test_an_open_negotiation_shows_who_asks_whom_for_what_and_for_how_long_however_old_it_is() -> None:
@@ -60,7 +60,7 @@ def test_an_open_negotiation_shows_who_asks_whom_for_what_and_for_how_long_howev
     ada.reserve_files(["src/**"], ttl_minutes=1440)
     thread = bob.negotiate_release("src/a.py", "need it", urgency="urgent")["thread_id"]
     world.minutes(3, ada, bob)
-    [row] = bob.standing()["negotiations"]
+    [row] = bob.current_state()["negotiations"]
     found = {key: row[key] for key in ("thread_id", "requester", "holder", "pattern", "file", "urgency", "state")}
     assert found == {
         "thread_id": thread, "requester": "Bob", "holder": "Ada", "pattern": "src/**", "file": "src/a.py",
@@ -68,10 +68,10 @@ def test_an_open_negotiation_shows_who_asks_whom_for_what_and_for_how_long_howev
     }  # fmt: skip
     assert (row["age_minutes"], row["minutes_left"], row["expired"], row["resolved"]) == (3, 2, False, False)
     world.minutes(4, ada, bob)
-    [row] = bob.standing()["negotiations"]
+    [row] = bob.current_state()["negotiations"]
     assert (row["age_minutes"], row["minutes_left"], row["expired"]) == (7, -2, True)
     world.minutes(293, ada, bob)
-    assert [row["age_minutes"] for row in bob.standing()["negotiations"]] == [300]
+    assert [row["age_minutes"] for row in bob.current_state()["negotiations"]] == [300]
 
 
 def test_a_deferred_negotiation_shows_its_eta_and_what_is_left_of_it() -> None:
@@ -80,7 +80,7 @@ def test_a_deferred_negotiation_shows_its_eta_and_what_is_left_of_it() -> None:
     thread = bob.negotiate_release("a", "need it")["thread_id"]
     ada.respond_to_release(str(thread), "defer", eta_minutes=20, reason="tests run")
     world.minutes(5, ada, bob)
-    [row] = bob.standing()["negotiations"]
+    [row] = bob.current_state()["negotiations"]
     assert (row["state"], row["eta_minutes"], row["minutes_left"], row["note"]) == ("deferred", 20, 15, "tests run")
 
 
@@ -98,14 +98,14 @@ def test_a_resolved_negotiation_is_marked_with_how_and_fades_after_the_hour(how:
         ada.release_all()
     else:
         bob.leave()
-    [row] = ada.standing()["negotiations"]
+    [row] = ada.current_state()["negotiations"]
     assert (row["state"], row["resolved"]) == (how, True)
     assert row["how"]
     assert row["resolved_at"]
     assert row["minutes_left"] is None
     world.minutes(61)
-    assert ada.standing()["negotiations"] == []
-    assert len(ada.standing(24 * 60)["negotiations"]) == 1
+    assert ada.current_state()["negotiations"] == []
+    assert len(ada.current_state(24 * 60)["negotiations"]) == 1
 
 
 @each_row(
@@ -115,10 +115,10 @@ def test_an_absurd_time_span_is_no_error(since: Any) -> None:
     world = World()
     ada = world.join("Ada")
     ada.reserve_files(["a"])
-    assert len(ada.standing(since)["leases"]) == 1
+    assert len(ada.current_state(since)["leases"]) == 1
 
 
-def test_joining_tells_what_concerns_the_agent(ada: Reservations, bob: Reservations) -> None:
+def test_joining_returns_what_concerns_the_agent(ada: Reservations, bob: Reservations) -> None:
     assert ada.join() == {"name": "Ada", "kind": "agent", "leases": [], "unread": 0, "requests": [], "waiting_for": []}
     ada.reserve_files(["a"])
     thread = bob.negotiate_release("a", "need it")["thread_id"]
@@ -177,12 +177,12 @@ def test_of_many_rows_the_newest_are_shown_and_the_others_counted() -> None:
     for number in range(count):
         world.now += 1
         bob.negotiate_release(f"f{number:03}", "why")
-    shown = bob.standing()
+    shown = bob.current_state()
     assert shown.get("more") == {"leases": 7, "negotiations": 7}
     assert [len(shown["leases"]), len(shown["negotiations"])] == [status.MAX_ROWS] * 2
     assert shown["leases"][0]["pattern"] == f"f{count - 1:03}"
     assert shown["negotiations"][0]["file"] == f"f{count - 1:03}"
-    assert "more" not in World().join("Ada").standing()
+    assert "more" not in World().join("Ada").current_state()
 
 
 def test_open_negotiations_are_shown_before_resolved_ones(world: World, ada: Reservations, bob: Reservations) -> None:
@@ -191,15 +191,15 @@ def test_open_negotiations_are_shown_before_resolved_ones(world: World, ada: Res
     world.minutes(1, ada, bob)
     thread = bob.negotiate_release("new", "why")["thread_id"]
     ada.respond_to_release(str(thread), "release")
-    assert [row["file"] for row in bob.standing()["negotiations"]] == ["old", "new"]
+    assert [row["file"] for row in bob.current_state()["negotiations"]] == ["old", "new"]
 
 
 def test_a_look_registers_nobody_and_writes_nothing_unless_something_is_due(world: World) -> None:
     world.join("Ada").reserve_files(["a"], ttl_minutes=1)
     before = world.store.stamp()
     stranger = Reservations(world.runtime, Caller("Stranger", "agent", ROOT, "cli"))
-    assert len(stranger.standing()["leases"]) == 1
+    assert len(stranger.current_state()["leases"]) == 1
     assert world.store.stamp() == before
     world.minutes(2)
-    assert stranger.standing()["leases"] == []
+    assert stranger.current_state()["leases"] == []
     assert [row["name"] for row in world.join("Ada").list_agents()["agents"]] == ["Ada"]

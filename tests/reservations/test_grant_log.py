@@ -36,7 +36,7 @@ def missed(world: World, name: str, path: str = FILE) -> Missed | None:
     [("ann", FILE), ("bob", "src/app/b.py"), ("bob", "docs/**")],
     [("ann", "src/app/b.py"), ("bob", FILE)],
 ])  # fmt: skip
-def test_who_missed_nothing_is_told_nothing(rows: Sequence[tuple[str, str]]) -> None:
+def test_an_agent_that_missed_nothing_gets_no_report(rows: Sequence[tuple[str, str]]) -> None:
     world = World()
     turns(world, *rows)
     assert missed(world, "ann") is None

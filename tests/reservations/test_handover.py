@@ -1,4 +1,4 @@
-"""Unsaved work that changes hands: the giver and the taker are told, and nobody is told what is not so."""
+"""Unsaved work that changes hands: both sides get a report, and no report says what is not so."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +30,7 @@ def thread(world: World, requester: str) -> str:
 
 
 def unsaved(answer: Any) -> list[str]:
-    """Return the patterns with unsaved work that an answer tells of."""
+    """Return the patterns with unsaved work that an answer reports."""
     return answer["unsaved"]["patterns"]
 
 
@@ -42,17 +42,17 @@ GIVING: dict[str, Callable[[World, str], Any]] = {
 
 
 @pytest.mark.parametrize("how", GIVING)
-def test_who_gives_up_unsaved_work_is_told_which_and_what_to_do(how: str, world: World) -> None:
+def test_an_agent_that_gives_up_unsaved_work_learns_which_and_what_to_do(how: str, world: World) -> None:
     _, own = ids(world.agent("ann").reserve_files([FILE, "docs/a.md"]))
-    told = GIVING[how](world, own)
-    assert told["unsaved"]["patterns"] == [FILE]
-    assert FILE in told["unsaved"]["note"]
-    assert "interlock commit" in told["unsaved"]["note"]
-    assert told["unsaved"]["next"] == {"tool": "reserve_files", "arguments": {"patterns": [FILE]}}
+    answer = GIVING[how](world, own)
+    assert answer["unsaved"]["patterns"] == [FILE]
+    assert FILE in answer["unsaved"]["note"]
+    assert "interlock commit" in answer["unsaved"]["note"]
+    assert answer["unsaved"]["next"] == {"tool": "reserve_files", "arguments": {"patterns": [FILE]}}
 
 
 @pytest.mark.parametrize("how", GIVING)
-def test_who_gives_up_what_is_committed_is_told_nothing(how: str) -> None:
+def test_giving_up_what_is_committed_reports_nothing(how: str) -> None:
     world = World(unsaved={"docs/a.md"})
     [own] = ids(world.agent("ann").reserve_files([FILE]))
     assert "unsaved" not in GIVING[how](world, own)
@@ -74,7 +74,7 @@ def test_who_still_holds_a_file_by_another_lease_or_only_shared_it_has_given_not
 
 def test_git_is_not_asked_by_those_who_give_up_what_they_know_to_be_clean(world: World) -> None:
     [own] = ids(world.agent("ann").reserve_files([FILE]))
-    assert "unsaved" not in calls.release(world.agent("ann"), [own], tell=False)
+    assert "unsaved" not in calls.release(world.agent("ann"), [own], report_unsaved=False)
 
 
 def released(world: World) -> None:
@@ -90,7 +90,7 @@ def died(world: World) -> None:
 
 
 @pytest.mark.parametrize("ends", [released, ran_out, died])
-def test_who_gets_a_file_with_unsaved_work_of_another_is_told_whose_and_how_to_see_it(
+def test_an_agent_that_gets_unsaved_work_of_another_learns_whose_it_is_and_how_to_see_it(
     ends: Callable[[World], None],
 ) -> None:
     world = World(unsaved={FILE})
@@ -104,7 +104,7 @@ def test_who_gets_a_file_with_unsaved_work_of_another_is_told_whose_and_how_to_s
 
 
 @each_row("kept", [{FILE}, set[str]()])
-def test_a_claim_tells_of_unsaved_work_when_it_is_read_and_when_it_is_taken(kept: set[str]) -> None:
+def test_a_claim_reports_unsaved_work_when_it_is_read_and_when_it_is_taken(kept: set[str]) -> None:
     world = World(unsaved=kept)
     world.agent("ann").reserve_files([FILE])
     asked = thread(world, "bob")
@@ -117,7 +117,7 @@ def test_a_claim_tells_of_unsaved_work_when_it_is_read_and_when_it_is_taken(kept
         assert "ann" in answer["unsaved"]["note"]
 
 
-def test_what_was_taken_by_force_tells_too(world: World) -> None:
+def test_unsaved_work_that_was_taken_by_force_is_reported_too(world: World) -> None:
     world.settings = replace(world.settings, escalation="force")
     world.agent("ann").reserve_files([FILE], ttl_minutes=60)
     thread(world, "bob")
@@ -127,7 +127,7 @@ def test_what_was_taken_by_force_tells_too(world: World) -> None:
     assert unsaved(world.agent("bob").reserve_files([FILE])) == [FILE]
 
 
-def test_who_comes_back_to_its_own_unsaved_work_is_told_nothing() -> None:
+def test_coming_back_to_own_unsaved_work_reports_nothing() -> None:
     world = World(unsaved={FILE, "src/**"})
     ann = world.agent("ann")
     ann.reserve_files([FILE])
@@ -139,7 +139,7 @@ def test_who_comes_back_to_its_own_unsaved_work_is_told_nothing() -> None:
     assert "unsaved" not in ann.reserve_files(["src/cart.py", FILE])
 
 
-def test_who_waited_for_it_is_told_in_the_same_answer(world: World) -> None:
+def test_an_agent_that_waited_for_it_learns_it_in_the_same_answer(world: World) -> None:
     world.agent("ann").reserve_files([FILE])
     world.pauses = [lambda: world.agent("ann").release_all()]
     answer = world.agent("bob").reserve_files([FILE], wait_seconds=10)
@@ -151,19 +151,19 @@ def test_whose_lease_ran_out_with_unsaved_work_hears_who_has_it_now_and_once(wor
     world.now += 16 * 60
     world.agent("bob").reserve_files([FILE, "docs/a.md"])
     world.agent("bob").reserve_files([FILE])
-    [told] = world.messages("ann", "ran-out")
-    assert FILE in told.body
-    assert "bob" in told.body
+    [notice] = world.messages("ann", "ran-out")
+    assert FILE in notice.body
+    assert "bob" in notice.body
 
 
-def test_who_released_it_knows_and_is_not_told_again(world: World) -> None:
+def test_an_agent_that_released_it_is_not_notified_again(world: World) -> None:
     world.agent("ann").reserve_files([FILE])
     world.agent("ann").release_all()
     world.agent("bob").reserve_files([FILE])
     assert world.messages("ann", "ran-out") == []
 
 
-def test_a_retry_with_its_key_is_told_the_same(world: World) -> None:
+def test_a_retry_with_its_key_gets_the_same_report(world: World) -> None:
     first = world.agent("bob").reserve_files([FILE], idempotency_key="k")
     assert unsaved(first) == [FILE]
     assert world.agent("bob").reserve_files([FILE], idempotency_key="k") == first
@@ -187,7 +187,7 @@ def test_a_hook_asks_git_only_about_what_another_had(via: str) -> None:
     assert asked == [(FILE,)]
 
 
-def test_a_shared_lease_is_for_reading_and_tells_nothing_nor_does_what_is_refused(world: World) -> None:
+def test_a_shared_lease_and_a_refusal_report_nothing(world: World) -> None:
     assert "unsaved" not in world.agent("bob").reserve_files([FILE], exclusive=False)
     answer = world.agent("ann").reserve_files([FILE])
     assert (codes(answer), "unsaved" in answer) == (["RSV201"], False)
@@ -214,12 +214,12 @@ def test_the_command_works_from_elsewhere() -> None:
     assert review_command(["a b"], root="/r") == "git -C /r status -vv -- 'a b'"
 
 
-def test_what_changed_hands_unsaved_is_told_within_the_bound_of_an_answer() -> None:
+def test_unsaved_work_that_changed_hands_is_reported_within_the_bound_of_an_answer() -> None:
     names = [f"{number:02}" + "x" * 250 for number in range(99)]
     world = World(unsaved=set(names))
     got = world.agent("ann").reserve_files(names)
     given = world.agent("ann").release_all()
     for answer in (got, given):
-        told: dict[str, Any] = dict(bounded(answer))
-        assert size(told) <= MAX_ANSWER_BYTES
-        assert (len(unsaved(told)), told["unsaved"]["more"]) == (MAX_LISTED, 99 - MAX_LISTED)
+        fitted: dict[str, Any] = dict(bounded(answer))
+        assert size(fitted) <= MAX_ANSWER_BYTES
+        assert (len(unsaved(fitted)), fitted["unsaved"]["more"]) == (MAX_LISTED, 99 - MAX_LISTED)

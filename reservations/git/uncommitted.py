@@ -12,9 +12,9 @@ from interlock.reservations.patterns import quote
 from interlock.reservations.rules import refuse, shown, some
 
 MAX_LEFT: Final = 50
-"""So many paths that a commit leaves alone are named."""
+"""At most this many paths that a commit leaves alone are named."""
 MAX_NAMED: Final = 4
-"""So many paths are named in one sentence."""
+"""At most this many paths are named in one sentence."""
 EXPECTED: Final = "changed files under own leases, in a checkout where git can commit"
 
 
@@ -81,10 +81,10 @@ def _others(ctx: Context, others: Sequence[Owned], nobody: Sequence[str]) -> Ref
     first = (lost or others)[0]
     assert first.conflict is not None
     had = "; you had it before" if lost else ""
-    told = f"{shown(first.conflict['holder'])} holds {shown(first.path)} ({lasting(first.conflict)}){had}"
+    held = f"{shown(first.conflict['holder'])} holds {shown(first.path)} ({lasting(first.conflict)}){had}"
     found = f"held by others: {some([row.path for row in others])}" + (f"; by nobody: {some(nobody)}" if nobody else "")
     fix = "Ask for it, or reserve what nobody holds if it is yours: `interlock reserve FILE`."
-    answer = _refused(f"None of the changed files is yours: {told}.", found, fix, first.conflict)
+    answer = _refused(f"None of the changed files is yours: {held}.", found, fix, first.conflict)
     arguments = {"file": quote(first.path), "reason": "WHY"}
     return {**answer, "next": {"tool": "negotiate_release", "arguments": arguments}}
 

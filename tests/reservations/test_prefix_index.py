@@ -100,7 +100,7 @@ def test_plain_leases_are_compared_without_reading_their_patterns(
 
 @each_row("fold_case", [False, True])
 @each_row("text", ["a.py", "src/A.py", "src/é/B", "a[[]b", "src/**", "**", "*", "[ab]", "{a,b}", "src/*", "[~]/a"])
-def test_what_is_plain_is_told_by_text_and_prefix(text: str, fold_case: bool) -> None:
+def test_what_is_plain_is_known_by_text_and_prefix(text: str, fold_case: bool) -> None:
     pattern = patterns.canonical(text, fold_case=fold_case)
     assert isinstance(pattern, patterns.Pattern)
     plain = pattern.literal and "[" not in pattern.text
@@ -117,7 +117,7 @@ def test_several_wide_patterns_beyond_the_bound_are_refused_and_one_never_is(
     assert codes(bob.reserve_files(wide)) == ["RSV104"]
     assert codes(bob.reserve_files(wide, partial=True)) == ["RSV104"]
     assert codes(bob.reserve_files(wide, wait_seconds=1)) == ["RSV104"]
-    assert world.line() == []
+    assert world.waiters() == []
     answer = bob.check_conflicts([*wide, "\0"])
     assert (codes(answer), answer["conflicts"], answer["clear"]) == (["RSV102", "RSV104"], [], [])
     assert codes(bob.reserve_files(["**/*.a"])) == []

@@ -22,8 +22,8 @@ def test_a_request_reaches_the_holder_pinned_to_its_reservation() -> None:
     [lease] = ada.reserve_files(["src/**"], "refactoring")["reservations"]
     answer: Any = bob.negotiate_release("./src//app.py", "need it")
     assert answer["status"] == "pending"
-    told = [answer["holder"][key] for key in ("holder", "held_pattern", "holder_state", "dirty")]
-    assert told == ["Ada", "src/**", "alive", True]
+    known = [answer["holder"][key] for key in ("holder", "held_pattern", "holder_state", "dirty")]
+    assert known == ["Ada", "src/**", "alive", True]
     [message] = ada.fetch_inbox()["messages"]
     assert message["thread_id"] == thread_of(answer)
     assert body(message) == {
@@ -83,7 +83,7 @@ def test_urgency_sets_the_importance_of_a_request_and_whether_it_is_to_be_acknow
         assert tx.thread(thread)[0].acked_at == world.now
 
 
-def test_more_urgency_is_a_new_message_to_a_holder_whose_edit_hook_has_told_of_the_request() -> None:
+def test_more_urgency_is_a_new_message_to_a_holder_whose_edit_hook_has_shown_the_request() -> None:
     _, ada, bob = holding()
     bob.negotiate_release(FILE, "need it")
     assert hook_look(ada).new
@@ -93,7 +93,7 @@ def test_more_urgency_is_a_new_message_to_a_holder_whose_edit_hook_has_told_of_t
     assert [row["importance"] for row in ada.fetch_inbox()["messages"]] == ["urgent"]
 
 
-def test_a_silent_holder_is_asked_for_what_it_keeps_though_another_request_to_it_stands() -> None:
+def test_a_silent_holder_is_asked_for_what_it_keeps_though_another_request_to_it_is_open() -> None:
     world, ada, bob = two()
     ada.reserve_files(["src/*"], ttl_minutes=60)
     ada.reserve_files(["**/app.py"], ttl_minutes=60, no_force=True)

@@ -31,11 +31,11 @@ ANSWERS = st.fixed_dictionaries(
 
 @given(ANSWERS)
 def test_an_answer_fits_and_every_row_that_it_leaves_out_is_counted(answer: dict[str, Any]) -> None:
-    told: dict[str, Any] = bounded(answer)
-    assert size(told) <= MAX_ANSWER_BYTES
-    rest = told.get("rest", {})
+    fitted: dict[str, Any] = bounded(answer)
+    assert size(fitted) <= MAX_ANSWER_BYTES
+    rest = fitted.get("rest", {})
     for name in ("errors", "reservations", "clear", "conflicts"):
-        rows, shown = answer.get(name, []), told.get(name, [])
+        rows, shown = answer.get(name, []), fitted.get(name, [])
         left_out = rest.get(name, {"more": 0, "brief": []})
         before = answer.get("more", 0) if name == "conflicts" else 0
         assert (shown, len(shown) + left_out["more"]) == (rows[: len(shown)], len(rows) + before)
@@ -54,17 +54,17 @@ def test_the_first_refusals_come_in_full_and_the_others_with_pattern_and_holder(
     patterns = [f"packages/number_{number:03}/{'x' * 150}.py" for number in range(100)]
     world.join("ann").reserve_files(patterns, "refactoring")
     answer = world.join("bob").reserve_files(patterns)
-    told = bounded(answer)
-    assert told["errors"] == answer["errors"][:FULL]
-    brief = told["rest"]["errors"]["brief"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    fitted = bounded(answer)
+    assert fitted["errors"] == answer["errors"][:FULL]
+    brief = fitted["rest"]["errors"]["brief"]  # pyright: ignore[reportTypedDictNotRequiredAccess]
     assert brief[0] == {"code": "RSV201", "pattern": patterns[FULL], "holder": "ann"}
-    assert told["rest"]["errors"]["more"] == 100 - FULL  # pyright: ignore[reportTypedDictNotRequiredAccess]
+    assert fitted["rest"]["errors"]["more"] == 100 - FULL  # pyright: ignore[reportTypedDictNotRequiredAccess]
 
 
-def test_of_a_large_grant_every_id_is_told(world: World) -> None:
+def test_every_id_of_a_large_grant_is_in_the_answer(world: World) -> None:
     answer = world.join("ann").reserve_files([f"src/a_package/module_{number:03}.py" for number in range(100)])
-    told: dict[str, Any] = dict(bounded(answer))
-    ids = [row["reservation_id"] for row in [*told["reservations"], *told["rest"]["reservations"]["brief"]]]
+    fitted: dict[str, Any] = dict(bounded(answer))
+    ids = [row["reservation_id"] for row in [*fitted["reservations"], *fitted["rest"]["reservations"]["brief"]]]
     assert ids == [row["reservation_id"] for row in answer["reservations"]]
 
 
