@@ -18,10 +18,10 @@ from typing import Final
 from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, Entry, is_entry, read_entry
 from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.inotify import mmap_sets_ctime
 from interlock.gates.sealed.listing import Stamp, stamp_of
 from interlock.gates.sealed.protect import Protection, above
 from interlock.gates.sealed.store import Store
-from interlock.gates.sealed.watching import tells_of_writes
 from interlock.gates.tree import left_out
 
 BASE_TIME_NS: Final = 1_600_000_000 * 10**9
@@ -125,7 +125,7 @@ def bring(plan: Plan, folder: Path) -> None:
                 known[path] = (_write(plan, store, top, path, entry), entry)
     except OSError as error:
         message = f"The export {folder} cannot be written: {error.strerror}."
-        raise SealError("SEAL122", message, "Make room on the disk, and let nothing else write there.") from error
+        raise SealError("SEAL122", message, "Free some disk space, and let nothing else write there.") from error
 
 
 def put(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Plan:
@@ -136,7 +136,7 @@ def put(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Pl
     entries = dict(plan.files)
     for path, (content, executable) in files.items():
         target = folder / path
-        _make_room(target)
+        _clear_way(target)
         target.write_bytes(content)
         target.chmod(0o755 if executable else 0o644)
         entries[path] = Entry(PROGRAM if executable else FILE, sha256(content).hexdigest())
@@ -144,7 +144,7 @@ def put(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Pl
     return replace(plan, files=entries)
 
 
-def _make_room(path: Path) -> None:
+def _clear_way(path: Path) -> None:
     for parent in reversed(path.parents):
         if parent.is_symlink() or parent.is_file():
             parent.unlink()
@@ -169,14 +169,14 @@ def touched(plan: Plan, folder: Path, written: Collection[str] = ()) -> tuple[st
     the time says nothing: they are read, where the file system sets a time for most writes.
     """
     known, found = _written.get(os.fspath(folder), {}), list[str]()
-    tells = tells_of_writes(os.fspath(folder)) if written else True
+    timed = mmap_sets_ctime(os.fspath(folder)) if written else True
     for path, entry in plan.files.items():
         stamp: Stamp | None = None
         with suppress(OSError):
             stamp = stamp_of(os.lstat(folder / path))
         same = path in known and known[path][0] == stamp
         if same and path in written:
-            same = tells and is_entry(folder, path, entry)
+            same = timed and is_entry(folder, path, entry)
         if not same:
             found.append(path)
     return tuple(found)

@@ -12,14 +12,14 @@ from interlock.core.finding import Finding
 from interlock.core.text import closest
 from interlock.gates.checks.sealed import fault_of
 from interlock.gates.command import Output
-from interlock.gates.sealed.beside import shadowed
+from interlock.gates.sealed.added_files import shadowed
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, Comparison, compare, file_of
 from interlock.gates.sealed.execution import Workspace, execute, fresh_export, prepare
 from interlock.gates.sealed.export import Plan, folders_of, forget, put
 from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, Language, load_held_out
 from interlock.gates.sealed.heldout_judge import judge_cases
-from interlock.gates.sealed.loaded import altered
+from interlock.gates.sealed.loaded_code import altered
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import kind_of
 from interlock.gates.sealed.sandbox import Pipes

@@ -21,7 +21,7 @@ _MAX_HELPED: Final = 10
 """For so many snippets of a payload the closest line is looked for."""
 
 _LEAST_CHARS: Final = 8
-"""A shorter snippet stands in any file by chance, unless it is whole lines."""
+"""A shorter snippet is in any file by chance, unless it is whole lines."""
 
 REPO: Final = "repo"
 _KIND: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -84,7 +84,7 @@ def _targets(earlier: Mapping[str, Any]) -> list[str]:
 
 
 def source_refusal(earlier: Mapping[str, Any], around: Surroundings) -> Callable[[str], bool]:
-    """Return what says whether a path is no source: git ignores it, or it is none for a caller with a token."""
+    """Return a function that says whether a path is no source: ignored by git, or hidden from a caller with a token."""
     covers = Allowed(_targets(earlier)).covers
 
     def refused(path: str) -> bool:
@@ -101,7 +101,7 @@ def _edited(begin: Mapping[str, str], source: Source, place: str) -> Iterator[Fi
     value = begin.get(source.path)
     what, found = "was changed after the run began", "another content than at the beginning of the run"
     if ignored_in(begin, source.path):
-        what, found = "is one that git ignored, so nobody can tell when it was written", "a file that git ignored"
+        what, found = "is one that git ignored, so nobody knows when it was written", "a file that git ignored"
     elif value is None:
         what, found = "was not there when the run began", "a new file"
     elif value.endswith(f" {source.sha256}"):
@@ -116,7 +116,7 @@ def _placed(
 
     `help_out`: the closest line is looked for; `quotes`: a finding may hold lines of the file.
     """
-    claimed = stands(case, locator, source, snippet)
+    claimed = claimed_line(case, locator, source, snippet)
     size = len(source.lines)
     last = locator.end or locator.start
     somewhere = None if claimed else find_snippet(snippet, source, effort=case.effort, whole=case.surroundings.remote)
@@ -145,7 +145,7 @@ def _placed(
         yield slight
 
 
-def stands(case: Case, locator: Locator, source: Source, snippet: list[str]) -> int | None:
+def claimed_line(case: Case, locator: Locator, source: Source, snippet: list[str]) -> int | None:
     """Return the line on which a snippet begins within the claimed ones; a single line is where it begins."""
     last = locator.end or locator.start + len(snippet) - 1
     return find_snippet(snippet, source, locator.start, last, case.effort, whole=case.surroundings.remote)
@@ -176,7 +176,7 @@ def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, hel
         if len(strange) > 1:
             begin = max(1, near - strange[0])
             end = min(len(source.lines), begin + len(snippet) - 1)
-            fix = f"Copy lines {begin} to {end} of the file as they stand, such as {line}."
+            fix = f"Copy lines {begin} to {end} of the file as they are, such as {line}."
     elif first is None:
         fix = "Copy the lines as they follow each other in the file, with their indentation; leave none out."
     name = shown(source.path)

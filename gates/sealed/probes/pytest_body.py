@@ -4,7 +4,7 @@ The runner's word for a test is a report, which tested code can forge. These sta
 one at its beginning, one after each assertion and simple statement that it cannot end without passing, one before each
 assertion that is nested. A comparison that held is asked whether it would have held for another value too, and so
 are differences and absolute values that are compared.
-Inserted statements have the line of a neighbour, so that measured coverage stays as it is.
+Inserted statements have the line number of a neighbour, so that measured coverage stays as it is.
 """
 # pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 # pyright: reportArgumentType=false
@@ -108,15 +108,15 @@ def _give_questions(hand, asked, differences, equal):
             found = bool(held) and asked(name, left, right)
         except BaseException:
             found = ""
-        tell(found, line)
+        report(found, line)
 
     def differ(left, right, result, line):
-        tell(same_difference(left, right, result), line)
+        report(same_difference(left, right, result), line)
 
     def size(value, result, line):
-        tell(other_size(value, result), line)
+        report(other_size(value, result), line)
 
-    def tell(found, line):
+    def report(found, line):
         if found:
             equal("line %d: %s" % (line, found))
 
@@ -317,7 +317,7 @@ def _root(node):
 
 
 def _at(node, neighbour):
-    """Give a new statement the line of a neighbour."""
+    """Give a new statement the line number of a neighbour."""
     for each in ast.walk(node):
         each.lineno = each.end_lineno = neighbour.lineno
         each.col_offset = each.end_col_offset = neighbour.col_offset

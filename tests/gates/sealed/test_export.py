@@ -177,20 +177,20 @@ def test_what_tested_code_left_behind_is_gone_from_the_next_export(tmp_path: Pat
     assert not (folder / "conftest.py").is_symlink()
 
 
-@pytest.mark.parametrize("tells", [True, False])
-def test_a_file_that_was_open_for_writing_is_read_again_where_times_tell_of_most_writes(
-    tmp_path: Path, tells: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_file_that_was_open_for_writing_is_read_again_where_most_writes_set_a_time(
+    tmp_path: Path, timed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, folder = plan(tmp_path / "p", {}), tmp_path / "export"
     bring(made, folder)
-    monkeypatch.setattr(export, "tells_of_writes", Mock(return_value=tells))
+    monkeypatch.setattr(export, "mmap_sets_ctime", Mock(return_value=timed))
     monkeypatch.setattr(export, "stamp_of", Mock(return_value=(1, 2, 3, 4)))  # no write has a time
     known = export._written[str(folder)]  # pyright: ignore[reportPrivateUsage]
     known |= {path: ((1, 2, 3, 4), entry) for path, (_, entry) in known.items()}
     (folder / "README").write_text("eviL")
     os.utime(folder / "README", ns=(BASE_TIME_NS, BASE_TIME_NS))
     assert touched(made, folder) == ()
-    assert set(touched(made, folder, {"README", "conftest.py"})) == {"README", *(() if tells else ("conftest.py",))}
+    assert set(touched(made, folder, {"README", "conftest.py"})) == {"README", *(() if timed else ("conftest.py",))}
     forget(folder, {"README"})
     assert touched(made, folder) == ("README",)
     bring(made, folder)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from interlock.gates.sealed.execution import read_report, report_place
-from interlock.gates.sealed.loaded import elsewhere
+from interlock.gates.sealed.loaded_code import elsewhere
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import protection
 from interlock.gates.sealed.runners import Plan
@@ -146,7 +146,7 @@ def test_a_junit_report_that_declares_entities_is_refused() -> None:
     assert read("junit", b'<!DOCTYPE a [<!ENTITY b "c">]>' + JUNIT).problem
 
 
-def test_tests_of_one_name_are_told_apart() -> None:
+def test_tests_of_one_name_are_distinguished() -> None:
     twice = JUNIT.replace(b'file="a.rb" ', b"")
     assert [case.id for case in read("junit", twice).cases][:2] == ["a::t1", "a::t1 (2)"]
 
