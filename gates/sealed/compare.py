@@ -114,7 +114,7 @@ def compare(
         The faults, those that explain others first. A judge that was changed is the only fault: nothing else that the
         run says is evidence.
     """
-    comparing = _Comparing(base, now, may_change, frozenset(allow_failing), changed, written, more)
+    comparing = _Comparator(base, now, may_change, frozenset(allow_failing), changed, written, more)
     return comparing.unread() or comparing.result()
 
 
@@ -125,12 +125,12 @@ def compare_added(base: BaseList, now: TestRun, *, allow_failing: Sequence[str] 
     nothing here: it passed where nothing new was beside it.
     """
     never = frozenset[str]().__contains__
-    comparing = _Comparing(base, now, never, frozenset(allow_failing), never, _NO_TESTS)
+    comparing = _Comparator(base, now, never, frozenset(allow_failing), never, _NO_TESTS)
     return comparing.unread() or comparing.added()
 
 
 @dataclass(slots=True)
-class _Comparing:
+class _Comparator:
     base: BaseList
     now: TestRun
     may_change: Callable[[str], bool]

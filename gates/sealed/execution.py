@@ -21,7 +21,7 @@ from interlock.gates.sealed.added_files import displacing, loadable, top_level
 from interlock.gates.sealed.base import LINK, read_entry
 from interlock.gates.sealed.case import GateCase, not_sealed
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.export import Plan, bring, folders_of, forget, remove_tree, touched, unplanned
+from interlock.gates.sealed.export import Plan, folders_of, forget, remove_tree, touched, unplanned, write_export
 from interlock.gates.sealed.heldout import paths_of
 from interlock.gates.sealed.inotify import Seen, watched
 from interlock.gates.sealed.outcomes import TestRun
@@ -179,7 +179,7 @@ def fresh_export(here: Workspace, plan: Plan) -> None:
         if os.path.lexists(f"{here.private}/{name}"):
             remove_tree(f"{here.private}/{name}")
         os.mkdir(f"{here.private}/{name}")
-    bring(plan, here.export)
+    write_export(plan, here.export)
     if os.path.lexists(here.case.base.top / ".git"):
         os.mkdir(here.export / ".git")  # by that tests find the top
     if sandbox.level() == "none":

@@ -1,7 +1,7 @@
 """The export: a folder that holds exactly the base with the files in scope laid over it.
 
-A plan says what the folder has to hold; `bring` makes it so. Every file is hashed when it is written, and files that
-are there already are read and hashed again, unless this process wrote them and their stamps are the same as then:
+A plan says what the folder has to hold; `write_export` makes it so. Every file is hashed when it is written, and files
+that are there already are read and hashed again, unless this process wrote them and their stamps are the same as then:
 what the tested code leaves behind in an export never reaches the next gate.
 """
 
@@ -102,7 +102,7 @@ _written: dict[str, dict[str, tuple[Stamp, Entry]]] = {}
 """By folder, what this process wrote or verified there: path to stamp and entry."""
 
 
-def bring(plan: Plan, folder: Path) -> None:
+def write_export(plan: Plan, folder: Path) -> None:
     """Make a folder hold exactly what a plan says, and nothing else.
 
     Raises:
@@ -128,7 +128,7 @@ def bring(plan: Plan, folder: Path) -> None:
         raise SealError("SEAL122", message, "Free some disk space, and let nothing else write there.") from error
 
 
-def put(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Plan:
+def add_to_export(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Plan:
     """Write more files into an export, in the place of whatever is in their way, and return the plan with them.
 
     `files`: path relative to the top, to content and whether it is a program.
@@ -163,7 +163,7 @@ def folders_of(plan: Plan) -> set[str]:
 
 
 def touched(plan: Plan, folder: Path, written: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the files of a plan that are not those that `bring` put into a folder, also where the content is the same.
+    """Return the files of a plan that are not those that `write_export` wrote, also where the content is the same.
 
     What a process inside wrote has another time of change, which only the clock of the machine sets. Of `written` files
     the time says nothing: they are read, where the file system sets a time for most writes.
@@ -183,7 +183,7 @@ def touched(plan: Plan, folder: Path, written: Collection[str] = ()) -> tuple[st
 
 
 def forget(folder: Path, paths: Collection[str] | None = None) -> None:
-    """Let files of a folder, or all in it, be read again before they count as what `bring` wrote."""
+    """Let files of a folder, or all in it, be read again before they count as what `write_export` wrote."""
     known = _written.get(os.fspath(folder), {})
     for path in [*known] if paths is None else paths:
         known.pop(path, None)

@@ -107,7 +107,7 @@ def run_sealed_gate(
 
 def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = lambda _line: None) -> SealedRun:
     """Run a sealed gate on the present work."""
-    judging = _Judging(case, work, tests, progress)
+    judging = _Judgement(case, work, tests, progress)
     with case.unchanged(), workspace(case, judging.first) as here:
         if failed := prepare(here):
             return judging.unprepared(here, failed)
@@ -115,7 +115,7 @@ def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = l
 
 
 @dataclass(frozen=True)
-class _Judging:
+class _Judgement:
     case: GateCase
     work: Work
     tests: BaseList
@@ -218,7 +218,7 @@ class _Judging:
             if failed := self._export(here, plan):
                 return self.unprepared(here, failed)
             done = self._tried(here, plan, self._compare)
-        faults, heldout = (*done.comparison.faults, *self._elsewhere(plan, done.execution.tests, replacing(here))), None
+        faults, heldout = (*done.comparison.faults, *self._displaced(plan, done.execution.tests, replacing(here))), None
         if faults:
             left_out = (path for path in self.plan.added if path not in plan.added)
             held_back = tuple(sorted((*self.plan.held_back, *left_out)))
@@ -273,7 +273,7 @@ class _Judging:
         comparison = replace(comparison, faults=(*comparison.faults, *self._rewritten(plan, tests.touched)))
         return _Tried(replace(execution, tests=tests), comparison, tries)
 
-    def _elsewhere(self, plan: Plan, tests: TestRun, built: Iterable[str]) -> list[Finding]:
+    def _displaced(self, plan: Plan, tests: TestRun, built: Iterable[str]) -> list[Finding]:
         """Return the files of the work in the place of other modules, and base files compiled from another text."""
         before, outside = self.tests.run, self.case.base.outside
         new = [*plan.added, *filter(None, map(outside, sorted({*built} - {*before.touched} - plan.files.keys())))]

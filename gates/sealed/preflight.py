@@ -30,7 +30,7 @@ from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
 from interlock.gates.sealed.listing import list_tree
-from interlock.gates.sealed.loaded_code import elsewhere, own_environment
+from interlock.gates.sealed.loaded_code import foreign_code, own_environment
 from interlock.gates.sealed.outcomes import TestRun, run_from_json
 from interlock.gates.sealed.store import write
 
@@ -158,7 +158,7 @@ def check_base(
     progress("the same tests run in the checkout itself, not sealed")
     unsealed = _bare(case, bytecode)
     faults = tuple(_faults(unsealed, tests, tail, _folders(case), partial(_is_unseen, case)))
-    faults = faults or _no_use(case, tests, tail)
+    faults = faults or _unusable(case, tests, tail)
     return _kept(path, BaseCheck(listed, unsealed, faults, case.runner.note, log, bytecode=bytecode))
 
 
@@ -240,9 +240,9 @@ def _faults(
     ]
 
 
-def _no_use(case: GateCase, tests: TestRun, tail: str) -> tuple[Finding, ...]:
+def _unusable(case: GateCase, tests: TestRun, tail: str) -> tuple[Finding, ...]:
     """Return why no work could ever pass: other code is tested, or no test can be collected at all."""
-    if found := elsewhere(case, case.base.files, tests.loaded):
+    if found := foreign_code(case, case.base.files, tests.loaded):
         message = f"Other code is tested: {found}."
         return (Finding("SEAL302", "error", "command", message, fix=own_environment(case)),)
     none = tests.parsed and not tests.cases and not tests.broken and not tests.problem

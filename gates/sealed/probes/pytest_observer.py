@@ -143,12 +143,12 @@ class Observer(Common):
         canaries = load("pytest_canaries")
         self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, comparisons.variants)
         self.watcher, self.seen, self.known = Watcher(seen, self.canaries), seen, []
-        self.strangers = canaries.strangers
+        self.foreign_plugins = canaries.foreign_plugins
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self):
         """Keep which plugins there are before any test is imported."""
-        self.known = self.strangers(self.config.pluginmanager)
+        self.known = self.foreign_plugins(self.config.pluginmanager)
 
     def pytest_deselected(self, items):
         """Report what an option leaves out."""

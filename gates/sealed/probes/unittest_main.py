@@ -29,7 +29,7 @@ def _load(name):
     return module
 
 
-class _Noting:
+class _Observed:
     """Calls one function before a method runs, and another one with what it raised, or None."""
 
     def __init__(self, check, note):
@@ -79,7 +79,7 @@ class _Watch:
             words = "" if error is None else "%s: %.300s" % (type(error).__name__, error)
             seen.setdefault(key, {})[when] = (kind, words)
 
-        noting = _Noting(check, note)
+        noting = _Observed(check, note)
         if inspect.iscoroutinefunction(method):
 
             @functools.wraps(method)

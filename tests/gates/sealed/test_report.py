@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from interlock.gates.sealed.execution import read_report, report_place
-from interlock.gates.sealed.loaded_code import elsewhere
+from interlock.gates.sealed.loaded_code import foreign_code
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import protection
 from interlock.gates.sealed.runners import Plan
@@ -60,9 +60,9 @@ def test_a_module_of_a_package_is_not_one_of_the_same_file_name_at_the_top(
     (tmp_path / "lib/utils.py").touch()
     case = SimpleNamespace(base=SimpleNamespace(top=Path("/project"), outside=str), kept=())
     loaded = [str(tmp_path / "lib/utils.py")]
-    assert elsewhere(cast("Any", case), ["utils.py"], loaded) == f"{loaded[0]} was loaded in place of utils.py"
+    assert foreign_code(cast("Any", case), ["utils.py"], loaded) == f"{loaded[0]} was loaded in place of utils.py"
     (tmp_path / "lib/__init__.py").touch()
-    assert elsewhere(cast("Any", case), ["utils.py"], loaded) == ""
+    assert foreign_code(cast("Any", case), ["utils.py"], loaded) == ""
 
 
 GO = b"""{"Action":"start","Package":"x/calc"}
