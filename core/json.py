@@ -1,6 +1,6 @@
 """JSON as Interlock writes it: one canonical form for what is hashed and chained, one compact form for what is sent.
 
-Older than both are three forms whose digests stand in runs and stores: a person's answer (`graph.task.questions`), the
+Older than both are three forms whose digests are in runs and stores: a person's answer (`graph.task.questions`), the
 listing of a tree (`graph.ticket.store`), and the arguments of a call (`reservations.leases.arguments`).
 """
 

@@ -28,7 +28,7 @@ COMMON_ENVIRONMENT: Final = (
     "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
     "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 )  # fmt: skip
-"""What every program of an agent is given of the environment; `*` at the end stands for any ending."""
+"""What every program of an agent gets from the environment; `*` at the end matches any ending."""
 
 _LOOK_SECONDS: Final = 0.05
 _READ_BYTES: Final = 64 * 1024
@@ -85,7 +85,7 @@ class Channel:
 
 
 def environment_of(names: Iterable[str]) -> dict[str, str]:
-    """Return the variables of this process that are named; `*` at the end of a name stands for any ending."""
+    """Return the variables of this process that are named; `*` at the end of a name matches any ending."""
     return {name: value for name, value in os.environ.items() if any(fnmatchcase(name, each) for each in names)}
 
 

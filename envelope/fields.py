@@ -8,7 +8,7 @@ from interlock.core.text import closest
 from interlock.envelope.blocks import BLANKS, Block, Gap, draft_at, indent, misplaced
 from interlock.envelope.characters import Line
 from interlock.envelope.draft import Delete, Draft, Join, Move, Op, Patch, snippet
-from interlock.envelope.lookalikes import folded, plain, strange
+from interlock.envelope.lookalikes import folded, non_ascii, plain
 from interlock.envelope.model import Item
 from interlock.envelope.protocol import EVIDENCE_KEYS
 
@@ -62,7 +62,7 @@ def read_reasons(block: Block) -> None:
     elif value and says_nothing(value):
         items = [] if under else [item_at(head, start)._replace(text="NONE")]
         if value != "NONE":
-            message = f"FAIL_REASONS says that there are no failures in words of its own.{strange(value)}"
+            message = f"FAIL_REASONS says that there are no failures in words of its own.{non_ascii(value)}"
             ops = (block.patch_value("" if under else "NONE"),)
             block.report_value("ENV222", message, "`FAIL_REASONS: NONE`", ops)
     elif value:
@@ -85,7 +85,7 @@ def _inline(block: Block) -> tuple[Item, ...]:
         return _split(head, start + 1, end - 1)
     expected = "`[]`, `[a, b]`, or one `- ` line for each item"
     if says_nothing(value):
-        message = f"{block.label} says that it is empty in words of its own.{strange(value)}"
+        message = f"{block.label} says that it is empty in words of its own.{non_ascii(value)}"
         block.report_value("ENV214", message, expected, (block.patch_value("[]"),))
         return ()
     opened, closed = value.startswith("["), value.endswith("]") and value.startswith("[")
@@ -422,7 +422,7 @@ def _report_misspelt(block: Block, key: str) -> None:
     correct = f"{key}:" if not follows or follows in BLANKS else f"{key}: "
     ops = (Patch(line.number, line.column(start), line.column(end), correct),)
     written = line.text[:end]
-    message = f"The key `{key}` is not written as the protocol has it.{strange(written)}"
+    message = f"The key `{key}` is not written as the protocol has it.{non_ascii(written)}"
     block.report(line, start, "ENV220", message, f"`{key}:`", ops, found=written.strip(BLANKS))
 
 

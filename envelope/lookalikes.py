@@ -158,7 +158,7 @@ def plain(text: str) -> str:
     return text if text.isascii() else fold(text).strip(" \t")
 
 
-def strange(text: str) -> str:
+def non_ascii(text: str) -> str:
     """Name the first character that is not ASCII, as a sentence with a blank before it; nothing when there is none."""
     char = next((char for char in text if not char.isascii()), "")
     if not char:

@@ -129,8 +129,8 @@ def _finding(path: str, finding: "Finding", lines: Sequence[str], paint: Paint) 
     head = f"{paint(place, 'bold')}: {paint(finding.level, finding.level)} {subject}: {shown(finding.message)}"
     rows = (("found", shown(finding.found)), ("expected", shown(finding.expected)))
     rows += (("fix", visible(finding.fix)), ("source", visible(finding.source)))
-    said = [f"  {name + ':':9} {value}" for name, value in rows if value]
-    return "\n".join((head, *_excerpt(finding, lines, paint), *said, ""))
+    details = [f"  {name + ':':9} {value}" for name, value in rows if value]
+    return "\n".join((head, *_excerpt(finding, lines, paint), *details, ""))
 
 
 def _excerpt(finding: "Finding", lines: Sequence[str], paint: Paint) -> list[str]:
@@ -145,10 +145,10 @@ def _summary(path: str, result: "FileResult", paint: Paint) -> str:
     counts = {
         level: sum(finding.level == level for finding in result.findings) for level in ("error", "warning", "note")
     }
-    said = ", ".join(f"{count} {level}{'' if count == 1 else 's'}" for level, count in counts.items() if count)
+    counted = ", ".join(f"{count} {level}{'' if count == 1 else 's'}" for level, count in counts.items() if count)
     verdict = paint("valid", "ok") if result.ok else paint("not valid", "error")
     status = f" (counts as {result.effective_status})" if result.effective_status and not result.ok else ""
-    return f"{path}: {verdict}{status}{': ' + said if said else ''}"
+    return f"{path}: {verdict}{status}{': ' + counted if counted else ''}"
 
 
 def source_line(line: str, column: int) -> tuple[str, int]:

@@ -14,7 +14,7 @@ GATE_ID: Final = re.compile(r"GATE-[A-Z0-9]+(-[A-Z0-9]+)*", re.ASCII)
 ROLE_NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", re.ASCII)
 
 MAX_NAME_CHARS: Final = 64
-"""No role name and no gate id is longer: they stand in file names and journal keys."""
+"""No role name and no gate id is longer: they are parts of file names and journal keys."""
 
 NEEDED_KEYS: Final[dict[ContentCheck, tuple[EvidenceKey, ...]]] = {
     "visual": ("screenshots", "console"),

@@ -34,9 +34,9 @@ class Output:
     def add(self, data: bytes) -> None:
         """Keep what fits."""
         self.total_bytes += len(data)
-        room = KEPT_BYTES - len(self.head)
-        self.head += data[:room]
-        self.tail += data[room:] if room < len(data) else b""
+        space_left = KEPT_BYTES - len(self.head)
+        self.head += data[:space_left]
+        self.tail += data[space_left:]
         if len(self.tail) > 2 * KEPT_BYTES:
             del self.tail[:-KEPT_BYTES]
 
@@ -141,5 +141,5 @@ def store_log(
         raise CollectorError(
             "COL203",
             f"The log of {gate.id} cannot be stored: {error.strerror}.",
-            "Make `artifacts/` a real folder that this user can write, with room on its disk.",
+            "Make `artifacts/` a real folder that this user can write, on a disk with free space.",
         ) from error

@@ -32,8 +32,8 @@ def list_tree(root: str | Path) -> dict[str, str]:
     """List what observation compares.
 
     In a git checkout that is what git lists, tracked or untracked and not ignored; elsewhere every file. Only
-    `.gitignore` files count: what else git can be told to overlook, in `.git` or in the user's settings, is listed.
-    What they ignore is named without a digest, so that `revealed` can tell what a changed one hides. Left out always:
+    `.gitignore` files count: what else makes git overlook a file, in `.git` or in the user's settings, is listed.
+    What they ignore is named without a digest, so that `revealed` can list what a changed one hides. Left out always:
     what `gates.tree` leaves out. A submodule or a repository inside is listed with every file in it.
 
     Returns:
@@ -191,8 +191,8 @@ def _ignores(top: Path, root: Path) -> bool:
     """Return whether the `.gitignore` files of a checkout ignore the root itself."""
     if top == root:
         return False
-    told = _git(top, root, "check-ignore", "-v", "-n", "-z", "--stdin", given=b".\0", good=(0, 1))
-    source, _, pattern, *_ = os.fsdecode(told).split("\0")
+    answer = _git(top, root, "check-ignore", "-v", "-n", "-z", "--stdin", given=b".\0", good=(0, 1))
+    source, _, pattern, *_ = os.fsdecode(answer).split("\0")
     return source.rpartition("/")[2] == _RULES and not pattern.startswith("!")
 
 

@@ -41,9 +41,9 @@ def run_grade(subject: Subject, history: Sequence[Collection], binding: Binding)
             return "written", _stale(subject, collection.binding, binding)
     parts = file.path.split("/")
     if len(parts) < 5 or parts[2] != binding.task_id:
-        return "written", _elsewhere(subject, "EVD563", f"the folder of task {binding.task_id}", binding)
+        return "written", _misplaced(subject, "EVD563", f"the folder of task {binding.task_id}", binding)
     if parts[3] != str(binding.attempt):
-        return "written", _elsewhere(subject, "EVD562", f"the folder of attempt {binding.attempt}", binding)
+        return "written", _misplaced(subject, "EVD562", f"the folder of attempt {binding.attempt}", binding)
     return "written", None
 
 
@@ -98,7 +98,7 @@ def _stale(subject: Subject, made_for: Binding, now: Binding) -> Finding:
     return subject.finding(code, "", message, found=found, expected=expected, fix=fix)
 
 
-def _elsewhere(subject: Subject, code: str, wanted: str, binding: Binding) -> Finding:
+def _misplaced(subject: Subject, code: str, wanted: str, binding: Binding) -> Finding:
     folder = binding.folder(subject.key)
     message, expected = f"{subject.shown} does not lie in {wanted}.", f"a file below `{folder}/`"
     fix = f"Write the file to `{folder}/` in this attempt and cite it there."

@@ -51,7 +51,7 @@ class EvidenceReport:
 
 
 @dataclass(slots=True)
-class _Shelf:
+class _FileCache:
     """The files read so far; each path is read once, and no more than the limits allow."""
 
     root: Path
@@ -77,7 +77,7 @@ class _Shelf:
 class _Case:
     """One answer under judgement: what was read, and what the run knows of it."""
 
-    shelf: _Shelf
+    cache: _FileCache
     subjects: list[Subject] = field(default_factory=list[Subject])
     grades: dict[str, Grade] = field(default_factory=dict[str, Grade])
     history: tuple[Collection, ...] = ()
@@ -132,12 +132,12 @@ def judge_evidence(
     """
     if (collected is None) != (binding is None):
         raise ValueError("a run is judged with both its collections and its binding, anything else with neither")
-    case = _Case(_Shelf(Path(root), shared_only=shared_only), history=tuple(collected or ()), binding=binding)
+    case = _Case(_FileCache(Path(root), shared_only=shared_only), history=tuple(collected or ()), binding=binding)
     findings: list[Finding] = []
     refused: set[EvidenceKey] = set()
     reported = {(row.line, row.column) for row in known if row.level == "error" and row.line}
     for key, path, (line, column) in _entries(envelope, places or {}):
-        file = case.shelf.get(path)
+        file = case.cache.get(path)
         if isinstance(file, Finding):
             if (line, column) not in reported:
                 findings.append(file._replace(field=f"EVIDENCE.{key}", line=line, column=column))
@@ -151,7 +151,7 @@ def judge_evidence(
                 findings.append(stale)
                 refused.add(key)
     if binding is None:
-        case.grades.update(claimed_grades(case.shelf.root, [subject.file for subject in case.subjects]))
+        case.grades.update(claimed_grades(case.cache.root, [subject.file for subject in case.subjects]))
     claimed = [replace(protocol.gate(gate), id=gate) for gate in dict.fromkeys(envelope.gates_passed)]
     findings.extend(_misnamed_images(case.subjects, claimed))
     verified: list[str] = []
@@ -163,7 +163,7 @@ def judge_evidence(
     if binding is None:
         findings.extend(_grade_note(claimed, case))
     files = [collected_file(subject.file, subject.key) for subject in case.subjects]
-    files.extend(row for row in case.current() if row.path in case.shelf.read)
+    files.extend(row for row in case.current() if row.path in case.cache.read)
     # Two gates that read one file find the same.
     distinct = tuple(dict.fromkeys(findings))
     return EvidenceReport(distinct, tuple(dict.fromkeys(files)), case.grades, tuple(verified))
@@ -181,7 +181,7 @@ def judge_collection(
     if collection.gate != gate_id:
         message = f"The collection for {collection.gate} was offered for {gate_id}."
         findings.append(rules.finding("EVD568", message, found=collection.gate, expected=gate_id))
-    case = _Case(_Shelf(Path(root)), history=(collection,), binding=binding)
+    case = _Case(_FileCache(Path(root)), history=(collection,), binding=binding)
     subjects, refusals = _taken(case, collection.files, binding)
     findings.extend(refusals)
     spec = replace(protocol.gate(gate_id), id=gate_id)
@@ -248,7 +248,7 @@ def _taken(case: _Case, rows: Iterable[CollectedFile], binding: Binding) -> tupl
     subjects: list[Subject] = []
     findings: list[Finding] = []
     for row in rows:
-        file = case.shelf.get(row.path)
+        file = case.cache.get(row.path)
         if isinstance(file, Finding):
             findings.append(file._replace(field=f"EVIDENCE.{row.key}"))
             continue

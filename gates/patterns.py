@@ -101,7 +101,7 @@ def _compile(patterns: Iterable[str]) -> tuple[tuple[Step, ...], ...]:
 
 
 def expand(pattern: str) -> list[str]:
-    """Return the patterns that one with braces stands for, in the order of writing; `TREE102` for none, or too many."""
+    """Return the patterns that one with braces expands to, in the order of writing; `TREE102` for none, or too many."""
     texts = expand_braces(pattern)
     if isinstance(texts, Finding):
         raise _refused(pattern, texts)

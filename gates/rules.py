@@ -21,7 +21,7 @@ _BLOCKS: Final = "Strict Envelope §5: Blocks progress on gate failure"
 _ONE_FILE: Final = "Interlock: one citation means one file, now and later, here and elsewhere"
 _BOUNDED: Final = "Interlock: reading costs what its size allows"
 _CONTENT: Final = "Interlock: evidence is judged by its content, for a file that exists proves nothing"
-_UNJUDGED: Final = "Interlock: what no machine judged is said to be so"
+_UNJUDGED: Final = "Interlock: what no machine judged is marked as such"
 _BOUND: Final = "Interlock: evidence is of one task, one attempt and one tree"
 _SEALED: Final = "Interlock: the agent that does the work does not choose what it is judged by"
 _HELD_OUT: Final = "Interlock: what an agent has seen, it can answer without doing the work"
@@ -269,7 +269,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("EVD592", "note", "A sealed command is recognised as a test runner", _UNJUDGED,
          "Give the gate the plain command of the test runner, or `tests = \"junit\"` and the path of its report.",
          "command = [\"pytest\", \"-q\"]", "command = [\"make\", \"test\"]"),
-    Rule("EVD593", "note", "Tests stand in files of their own", _UNJUDGED,
+    Rule("EVD593", "note", "Tests are in files of their own", _UNJUDGED,
          "Read what changed in the tests of these files; they cannot be kept apart from the code they test.",
          "tests/cart.rs", "#[cfg(test)] in src/cart.rs"),
     Rule("EVD594", "error", "A file that the command reads is judged, or as it was", _SEALED,

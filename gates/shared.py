@@ -38,8 +38,8 @@ def shared(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
     return frozenset(path for path in seen if path not in hidden)
 
 
-def untold(paths: Collection[str]) -> str:
-    """Return how many files there are that a caller may not know by name."""
+def hidden_count(paths: Collection[str]) -> str:
+    """Return in words how many files there are that a caller may not know by name."""
     return f"{len(paths)} file{'s' * (len(paths) != 1)} that are not shown to you"
 
 

@@ -58,7 +58,7 @@ RULES: Final = rules({
     ),
     "JRN731": (
         "A key of a run belongs to one event.",
-        "Give the new event a key of its own. A key stands for one event of its run, for ever.",
+        "Give the new event a key of its own. A key belongs to one event of its run, for ever.",
     ),
     "JRN732": (
         "An event has a name, a key and data that the journal can keep.",
@@ -95,8 +95,8 @@ class JournalError(InterlockError):
         return f"{self.code} {place}: {self.message}\n  fix: {self.fix}"
 
 
-class JournalConflict(JournalError):  # noqa: N818 - the name says what happened
-    """The key already stands for another event of this run."""
+class JournalConflict(JournalError):  # noqa: N818 - users see these names, as `kind` of an error
+    """The key already belongs to another event of this run."""
 
     exit_code = Exit.CONFLICT
 

@@ -23,7 +23,7 @@ MAX_INT_BITS: Final = 1024
 """How large an integer may be; Python itself refuses to print very large ones."""
 
 MAX_DEPTH: Final = 64
-"""How deep objects and arrays may stand in one another."""
+"""How deep objects and arrays may be nested."""
 
 _TYPES: Final[dict[str, type]] = {
     "at": str,
@@ -47,7 +47,7 @@ _PLAIN: Final = re.compile(
 )
 """A line as nearly all are: no string around `data` needs an escape.
 
-Between `"data":{` and `},"hash":` anything may stand. The quote of `,"hash"` follows a comma, so it can only open or
+Between `"data":{` and `},"hash":` anything may come. The quote of `,"hash"` follows a comma, so it can only open or
 close a string; in valid JSON it opens one, and what is matched from there to the end are whole members at one depth,
 the last of the object that ends the line. So text within `data` that looks like an end is never taken for it.
 """
@@ -82,7 +82,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One event as it stands in the journal.
+    """One event as the journal holds it.
 
     Args:
         run: The run that it belongs to.
@@ -122,7 +122,7 @@ def not_json(value: object, depth: int = 0) -> str:
     """Return what in `value` would not come back from JSON as it went in; empty when all of it would."""
     if depth > MAX_DEPTH:
         return f"it is nested deeper than {MAX_DEPTH} levels"
-    # The commonest kinds stand first: every event that is written goes through here, value by value.
+    # The commonest kinds come first: every event that is written goes through here, value by value.
     if isinstance(value, str):
         return ""
     if isinstance(value, dict):
@@ -195,12 +195,12 @@ def decode(raw: bytes) -> Entry | Finding:
 def skim(raw: bytes) -> Link | None:
     """Read what ties a line to the line before, and check its hash, without reading its data.
 
-    Everything around `data` is held to its canonical form, and the hash to the bytes as they stand. Of a line that
+    Everything around `data` is held to its canonical form, and the hash to the bytes as they are. Of a line that
     `decode` accepts too, both give the same. What `decode` alone sees is a line that was hashed anew after `data` was
     written in another form, or with more fields behind it: `JRN701` and `JRN702`.
 
     Returns:
-        None when the line is wrong, or only unusual, as with an escape in a name: `decode` can tell.
+        None when the line is wrong, or only unusual, as with an escape in a name: `decode` knows which.
     """
     if len(raw) > MAX_LINE_BYTES:
         return None

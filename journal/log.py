@@ -33,7 +33,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _told(wrong: Finding) -> str:
+def _described(wrong: Finding) -> str:
     return f"{wrong.message}; found {wrong.found}, expected {wrong.expected}"
 
 
@@ -46,7 +46,7 @@ class Journal:
 
     Every append takes the file's lock, reads what others wrote since, and adds lines that are on the disk when the call
     returns. What was read once is remembered, so the cost of an append does not grow with the file. A journal
-    that was cut, replaced or edited behind the back of this object is refused from then on.
+    that was cut, replaced or edited by anything but an append is refused from then on.
 
     The first use of a run searches the file for its lines and checks the hash of each, its place in the run and that
     its key is its own, but looks into the data of none; what other runs wrote before is passed over unread. A line of
@@ -87,7 +87,7 @@ class Journal:
                 environment are taken out of its texts.
 
         Raises:
-            JournalConflict: the key already stands for an event of another type or with other data.
+            JournalConflict: the key already belongs to an event of another type or with other data.
             JournalUnwritten: the disk is full or broken.
         """
         return self.extend(run, ((key, type, data),))[0]
@@ -95,12 +95,12 @@ class Journal:
     def extend(self, run: str, events: Sequence[tuple[str, str, Mapping[str, Any]]]) -> tuple[Entry, ...]:
         """Write several events of a run, each once, and return them when all are on the disk.
 
-        Every event keeps the promise of `append`: one that stands already is taken over where it stands. All are
+        Every event keeps the promise of `append`: one that is already there stays where it is. All are
         checked before the first is written, so that an error leaves the file as it was. A writer that is killed leaves
         a part of the new lines from the first on, and repeating the call completes it.
 
         Raises:
-            JournalConflict: a key already stands for another event, in the file or further up in `events`.
+            JournalConflict: a key already belongs to another event, in the file or further up in `events`.
             JournalUnwritten: the disk is full or broken.
         """
         clean = redactor_for(self.path).value
@@ -110,7 +110,7 @@ class Journal:
         if not wanted:
             return ()
         with self._mutex:
-            # Recreating a file that this object has read would forget its events without a word.
+            # Recreating a file that this object has read would silently lose its events.
             create = self._inode is None
             try:
                 with self._folder() as folder, files.open_for_append(self.path, folder, create=create) as fd:
@@ -162,12 +162,12 @@ class Journal:
     def find(self, run: str, key: str) -> Entry | None:
         """Return the event of a key, checked in full, or None when there is none."""
         with self._mutex, self._reading() as fd:
-            return None if fd is None or key not in self._places(fd, run) else self._known(fd, run, key)
+            return None if fd is None or key not in self._offsets(fd, run) else self._known(fd, run, key)
 
     def head(self, run: str) -> Head | None:
         """Return the end of a run, or None when it has no events. The data of its lines need not have been read."""
         with self._mutex, self._reading() as fd:
-            return self._chain.heads.get(run) if fd is not None and self._places(fd, run) else None
+            return self._chain.heads.get(run) if fd is not None and self._offsets(fd, run) else None
 
     def runs(self) -> tuple[str, ...]:
         """Name every run, in the order of their first events; reads the whole file, after which no run is searched."""
@@ -198,7 +198,7 @@ class Journal:
 
     def _entries_of(self, run: str) -> Iterator[Entry]:
         with self._mutex, self._reading() as fd:
-            lines = [] if fd is None else [self._line(fd, place) for place in self._places(fd, run).values()]
+            lines = [] if fd is None else [self._line(fd, offset) for offset in self._offsets(fd, run).values()]
             head = self._chain.heads.get(run, START)
         after = START
         for raw in lines:
@@ -237,7 +237,7 @@ class Journal:
                 self._chain.adopt(entry, self._offset)
                 self._offset += len(line)
                 self._last_line = line
-        elif all(self._chain.places[run][event.key] < self._durable for event in events):
+        elif all(self._chain.offsets[run][event.key] < self._durable for event in events):
             return entries
         else:
             # Another wrote them, and may have died before they were on the disk.
@@ -247,14 +247,14 @@ class Journal:
 
     def _stage(self, fd: int, run: str, events: Sequence[Event]) -> tuple[tuple[Entry, ...], list[tuple[Entry, bytes]]]:
         """Give the entry of each event, and those among them that are new with their lines; writes nothing."""
-        standing = self._places(fd, run)
+        offsets = self._offsets(fd, run)
         head = self._chain.heads.get(run, START)
         entries: dict[str, Entry] = {}
         lines: list[tuple[Entry, bytes]] = []
         at = ""
         for event in events:
             known = entries.get(event.key)
-            if known is None and event.key in standing:
+            if known is None and event.key in offsets:
                 known = self._known(fd, run, event.key)
             if known is None:
                 at = at or self._stamp()
@@ -264,7 +264,7 @@ class Journal:
                 head = Head(known.seq, known.hash)
                 lines.append((known, line))
             elif (known.type, canonical(known.data)) != (event.type, canonical(event.data)):
-                message = f"key {event.key!r} of run {run!r} already stands for another event (seq {known.seq})"
+                message = f"key {event.key!r} of run {run!r} already belongs to another event (seq {known.seq})"
                 raise JournalConflict("JRN731", message, path=self.path)
             entries[event.key] = known
         return tuple(entries[event.key] for event in events), lines
@@ -330,8 +330,8 @@ class Journal:
             self._offset = offset + len(raw)
             self._last_line = raw
 
-    def _places(self, fd: int, run: str) -> Mapping[str, int]:
-        """Return where the lines of a run stand, by key; they are searched for and checked at the first use of it."""
+    def _offsets(self, fd: int, run: str) -> Mapping[str, int]:
+        """Return where the lines of a run begin, by key; they are searched for and checked at the first use of it."""
         if not self._whole and run not in self._searched:
             found = Chain()
             for offset, raw in files.search(fd, self._offset, canonical(run)):
@@ -339,9 +339,9 @@ class Journal:
                 if line is not None and line.run == run:
                     self._adopt(fd, found, offset, raw, line)
             self._chain.heads.update(found.heads)
-            self._chain.places.update(found.places)
+            self._chain.offsets.update(found.offsets)
             self._searched.add(run)
-        return self._chain.places.get(run, {})
+        return self._chain.offsets.get(run, {})
 
     def _link(self, fd: int, offset: int, raw: bytes) -> Entry | Link | None:
         """Check a line by itself; None for the fragment at the end."""
@@ -361,7 +361,7 @@ class Journal:
     def _known(self, fd: int, run: str, key: str) -> Entry:
         """Read the line of an event that was written before."""
         place = f"the line of key {key!r} of run {run!r}"
-        entry = self._read(self._line(fd, self._chain.places[run][key]), place)
+        entry = self._read(self._line(fd, self._chain.offsets[run][key]), place)
         if (entry.run, entry.key) != (run, key):
             raise self._changed(place)
         return entry
@@ -374,13 +374,13 @@ class Journal:
         if skim(raw) is None:
             raise self._changed(place)
         # With a hash that is right it need not have changed since: only now is its form looked at.
-        raise JournalDamaged(entry.code, f"{place}: {_told(entry)}", path=self.path)
+        raise JournalDamaged(entry.code, f"{place}: {_described(entry)}", path=self.path)
 
-    def _line(self, fd: int, place: int) -> bytes:
-        return files.read_line(fd, place, self._offset)
+    def _line(self, fd: int, offset: int) -> bytes:
+        return files.read_line(fd, offset, self._offset)
 
     def _wrong(self, wrong: Finding, line: int) -> JournalDamaged:
-        return JournalDamaged(wrong.code, _told(wrong), path=self.path, line=line)
+        return JournalDamaged(wrong.code, _described(wrong), path=self.path, line=line)
 
     def _changed(self, place: str, line: int = 0) -> JournalDamaged:
         return self._damaged(f"the file was edited: {place} has changed", line=line)

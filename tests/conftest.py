@@ -122,7 +122,7 @@ def _short_looks() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
 def _no_search_of_the_distribution() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
     """Let sealed gates pass over what root may write in `/usr`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("interlock.gates.sealed.places.writable_system", not_searched)
+        patch.setattr("interlock.gates.sealed.dependencies.writable_system", not_searched)
         yield
 
 

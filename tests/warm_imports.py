@@ -14,4 +14,4 @@ for package in (interlock.cli, interlock.graph, interlock.server):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
 
-pytest.MonkeyPatch().setattr("interlock.gates.sealed.places.writable_system", not_searched)
+pytest.MonkeyPatch().setattr("interlock.gates.sealed.dependencies.writable_system", not_searched)

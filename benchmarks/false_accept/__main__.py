@@ -42,7 +42,7 @@ def chosen(programs: Sequence[Program], number: int | None) -> list[Program]:
 
 
 def memory_disk() -> str | None:
-    """Return a folder that is kept in memory, where there is one with room, unless TMPDIR names another."""
+    """Return a folder that is kept in memory, where there is one with space, unless TMPDIR names another."""
     disk = "/dev/shm"
     large = Path(disk).is_dir() and shutil.disk_usage(disk).free > MEMORY_DISK_BYTES
     return disk if large and "TMPDIR" not in os.environ and os.access(disk, os.W_OK) else None

@@ -1,4 +1,4 @@
-"""Cheats of Python projects by what stands beside the tests, and by results that lie in assertions other than `==`."""
+"""Cheats of Python projects by what is beside the tests, and by results that lie in assertions other than `==`."""
 
 from benchmarks.false_accept.behaviours import behaviour, put_after, put_before
 from benchmarks.false_accept.project import Project

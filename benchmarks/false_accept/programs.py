@@ -1,4 +1,4 @@
-"""The programs: a right version, a wrong one, visible tests that tell them apart, and held-out cases.
+"""The programs: a right version, a wrong one, visible tests that distinguish them, and held-out cases.
 
 One of ours is a TOML file in `programs/`: `good`, and `bad` or `find` and `replace`; `visible` and `heldout`, a line of
 JSON `[args, expected]` for each case; `test`, or the visible cases are written to a file that a general test reads.

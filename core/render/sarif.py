@@ -22,11 +22,11 @@ JsonObject = dict[str, Any]
 def render_sarif(files: "Sequence[Checked]", rules: "Iterable[Rule]", tool: str, version: str) -> str:
     """Return one SARIF log with one run (OASIS SARIF 2.1.0).
 
-    Columns count code points. The rules that speak in this run are described in the driver; edits become fixes.
+    Columns count code points. The rules with findings in this run are described in the driver; edits become fixes.
     """
     files = sorted(files, key=lambda file: not file.path)  # an index counts the named ones
-    spoken = {finding.code for file in files for finding in file.findings}
-    rows = [row for row in rules if row.code in spoken]
+    used = {finding.code for file in files for finding in file.findings}
+    rows = [row for row in rules if row.code in used]
     index = {row.code: number for number, row in enumerate(rows)}
     driver: JsonObject = {"name": tool, "rules": [_rule(row) for row in rows]} | (
         {"version": version} if version else {}
@@ -65,11 +65,11 @@ def _result(file: "Checked", at: int, finding: "Finding", index: dict[str, int])
         physical["region"] = {"startLine": finding.line} | ({"startColumn": finding.column} if finding.column else {})
     parts = {"Found": shown(finding.found), "Expected": shown(finding.expected)}
     parts |= {"Fix": visible(finding.fix), "Source": visible(finding.source)}
-    said = "\n".join((visible(finding.message), *(f"{name}: {text}" for name, text in parts.items() if text)))
+    message = "\n".join((visible(finding.message), *(f"{name}: {text}" for name, text in parts.items() if text)))
     row: JsonObject = {
         "ruleId": finding.code,
         "level": _LEVELS.get(finding.level, "error"),
-        "message": {"text": said},
+        "message": {"text": message},
         "locations": [{"physicalLocation": physical}] if file.path else [],
         "properties": {"field": finding.field},
     }

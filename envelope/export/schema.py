@@ -9,7 +9,7 @@ from interlock.envelope.protocol import DEFAULT_PROTOCOL, EVIDENCE_KEYS, LABELS,
 JsonObject = dict[str, Any]
 
 END: Final = r"(?![\s\S])"
-"""The end of the text, said so that ECMA 262 and Python agree: `$` also matches before a final newline in Python."""
+"""The end of the text, written so that ECMA 262 and Python agree: `$` also matches before a final newline in Python."""
 
 LF: Final = "\n"
 LAST: Final = 0x10FFFF

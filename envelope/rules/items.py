@@ -7,7 +7,7 @@ from typing import Final
 from interlock.core.rule import Rule, error_rule
 from interlock.envelope.case import GATE, Case, add, draft, drop, put
 from interlock.envelope.draft import Draft, Op, snippet
-from interlock.envelope.lookalikes import plain, strange
+from interlock.envelope.lookalikes import non_ascii, plain
 from interlock.envelope.model import FieldText, Item
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.envelope.repair import evidence_path
@@ -46,7 +46,7 @@ def _gate_form(case: Case) -> Iterator[Draft]:
                 op = put(gate.item, "<gate id, such as GATE-MSG-STRICT>")
             else:
                 op = drop(field, gate.item)
-            message = f"{snippet(gate.item.text)} is not a gate id.{strange(gate.item.text)}"
+            message = f"{snippet(gate.item.text)} is not a gate id.{non_ascii(gate.item.text)}"
             yield draft("ENV306", label, gate.item, message, "`GATE-` and capitals, digits and hyphens", [op])
 
 
@@ -93,7 +93,7 @@ def _entry_form(case: Case) -> Iterator[Draft]:
             else:
                 ops = [drop(field, item)]
             lacking = False
-            message = f"{snippet(item.text)} is not the path of an evidence file.{strange(item.text)}"
+            message = f"{snippet(item.text)} is not the path of an evidence file.{non_ascii(item.text)}"
             expected = "a relative path that begins with `artifacts/`, without `..`, blanks or remarks"
             yield draft("ENV309", field.label, item, message, expected, ops)
 
@@ -148,7 +148,7 @@ def _inputs_exist(case: Case) -> Iterator[Draft]:
         path = input_path(item.text)
         if not path or case.input_exists(path):
             continue
-        message = f"The input {snippet(path)} does not exist.{strange(path)}"
+        message = f"The input {snippet(path)} does not exist.{non_ascii(path)}"
         advice = "Cite only what you read, under the path that it has."
         strict = case.inputs == "must-exist"
         ops = [drop(field, item)] if strict else []

@@ -6,7 +6,7 @@ from typing import Final
 from interlock.core.rule import error_rule
 from interlock.envelope.case import Case, draft, drop, put
 from interlock.envelope.draft import Draft
-from interlock.envelope.lookalikes import fold, strange
+from interlock.envelope.lookalikes import fold, non_ascii
 
 _ENVELOPE: Final = "Strict Envelope §2 Required Envelope"
 
@@ -15,7 +15,7 @@ def _blank_value(case: Case) -> Iterator[Draft]:
     for label in ("TASK", "OUTPUT"):
         items = case.items(label)
         if items and not any(fold(item.text).strip() for item in items):
-            message = f"{label} holds nothing that can be read.{strange(items[0].text)}"
+            message = f"{label} holds nothing that can be read.{non_ascii(items[0].text)}"
             hole = "<what was attempted, in one line>" if label == "TASK" else "<what you deliver, such as a summary>"
             ops = [put(items[0], hole), *(put(item, "") for item in items[1:])]
             yield draft("ENV210", label, items[0], message, f"a value of {label}", ops)
@@ -26,7 +26,7 @@ def _blank_item(case: Case) -> Iterator[Draft]:
         field = case.fields.get(label)
         for item in field.items if field else ():
             if not fold(item.text).strip() and field is not None:
-                message = f"An item of {label} is empty.{strange(item.text)}"
+                message = f"An item of {label} is empty.{non_ascii(item.text)}"
                 ops = [put(item, "<next step>") if label == "NEXT_ACTIONS" else drop(field, item)]
                 yield draft("ENV215", label, item, message, "words that can be read", ops)
 

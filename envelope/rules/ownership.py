@@ -18,7 +18,7 @@ _BEYOND: Final = frozenset(STATUSES[STATUSES.index("READY_FOR_QA") + 1 :])
 
 
 def _verdict_on_status(case: Case) -> tuple[str, str] | None:
-    """Return the code and the reason why the stated status is refused; the first row that applies speaks."""
+    """Return the code and the reason why the stated status is refused; the first row that applies decides."""
     status, role = case.stated_status, case.role
     if status is None or role is None or status in case.legal:
         return None

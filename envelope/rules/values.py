@@ -12,7 +12,7 @@ from interlock.envelope.characters import name
 from interlock.envelope.draft import Delete, Draft, Patch, snippet
 from interlock.envelope.fields import says_nothing
 from interlock.envelope.labels import IN_OUTPUT, label_in_output
-from interlock.envelope.lookalikes import changes, fold, looks, plain, strange
+from interlock.envelope.lookalikes import changes, fold, looks, non_ascii, plain
 from interlock.envelope.model import Item
 from interlock.envelope.protocol import EVIDENCE_KEYS, STATUSES
 from interlock.envelope.repair import better_status, deny, open_gate, some_action, state
@@ -89,7 +89,7 @@ def _status(case: Case) -> Iterator[Draft]:
     if item is None or case.stated_status is not None:
         return
     better = better_status(case)
-    message = f"{snippet(item.text)} is not a status.{strange(item.text)}"
+    message = f"{snippet(item.text)} is not a status.{non_ascii(item.text)}"
     yield draft("ENV301", "STATUS", item, message, "one of " + ", ".join(STATUSES), state(case, better))
 
 
@@ -101,7 +101,7 @@ def _task_id(case: Case) -> Iterator[Draft]:
     # A hole of the template is no id that was written in another way.
     meant = TASK_ID.fullmatch(corrected) and not _HOLE.fullmatch(item.text)
     best = case.task_id or (corrected if meant else "<task id, such as HOME-IA-001>")
-    message = f"{snippet(item.text)} is not a task id.{strange(item.text)}"
+    message = f"{snippet(item.text)} is not a task id.{non_ascii(item.text)}"
     expected = "capitals, digits and hyphens in at least two parts, such as `HOME-IA-001`"
     advice = "" if case.task_id or meant else "The id is the one that the assignment names."
     yield draft(
@@ -129,14 +129,14 @@ def _agent(case: Case) -> Iterator[Draft]:
         )
     elif item is not None and item.text not in case.protocol.roles:
         best = case.agent_name or choice([name for name in case.protocol.roles if name != "orchestrator"], "your role")
-        message = f"{snippet(item.text)} is not an agent of the roster.{strange(item.text)}"
+        message = f"{snippet(item.text)} is not an agent of the roster.{non_ascii(item.text)}"
         yield draft("ENV303", "ASSIGNED_AGENT", item, message, f"one of {known}", [put(item, best)])
 
 
 def _reports_to(case: Case) -> Iterator[Draft]:
     item = case.value("REPORTS_TO")
     if item is not None and item.text != "orchestrator":
-        message = f"REPORTS_TO is {snippet(item.text)}.{strange(item.text)}"
+        message = f"REPORTS_TO is {snippet(item.text)}.{non_ascii(item.text)}"
         yield draft("ENV304", "REPORTS_TO", item, message, "`orchestrator`", [put(item, "orchestrator")])
 
 
@@ -144,7 +144,7 @@ def _reason_gate(case: Case) -> Iterator[Draft]:
     known = [*(case.required or ()), *case.protocol.gates]
     for item in () if case.reasons else case.items("FAIL_REASONS")[:1]:
         if item.text != "NONE":
-            message = f"FAIL_REASONS says that there are no failures in words of its own.{strange(item.text)}"
+            message = f"FAIL_REASONS says that there are no failures in words of its own.{non_ascii(item.text)}"
             yield draft("ENV311", "FAIL_REASONS", item, message, "`NONE`", [put(item, "NONE")])
     for item in case.reasons:
         if case.named_gates(item):

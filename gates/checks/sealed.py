@@ -34,7 +34,7 @@ FAULTS: Final[Mapping[str, tuple[str, str]]] = {
         "EVD594", "{test} changed and is what a command of the gate reads: the content of the base was judged instead."
     ),
 }  # fmt: skip
-"""What can be wrong with a sealed run, by the name that it has in the evidence: its rule, and how it is said."""
+"""What can be wrong with a sealed run, by the name that it has in the evidence: its rule, and its message."""
 
 _SHOWN: Final = 20
 _PATHS: Final = 10
@@ -48,9 +48,9 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
         held_back, outside = list(map(str, sealed["held_back"])), list(map(str, sealed["outside"]))
         parsed, inline = bool(sealed["parsed"]), list(map(str, sealed["inline"]))
         for code, row in rows[:_SHOWN]:
-            said = row["found"]
-            said = said if len(said) <= 600 else f"{said[:400]} […] {said[-190:]}"
-            yield subject.finding(code, gate, row["message"], found=said, expected=row["expected"], fix=row["fix"])
+            found = row["found"]
+            found = found if len(found) <= 600 else f"{found[:400]} […] {found[-190:]}"
+            yield subject.finding(code, gate, row["message"], found=found, expected=row["expected"], fix=row["fix"])
     except (KeyError, TypeError, AttributeError) as error:
         raise MalformedError(f'"sealed" is not what a sealed gate writes: {error}') from error
     if rows and held_back:
@@ -76,7 +76,7 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
         )  # fmt: skip
     if inline:
         yield subject.finding(
-            "EVD593", gate, f"tests that stand in the files they test cannot be sealed: {_named(inline)}.",
+            "EVD593", gate, f"tests inside the files that they test cannot be sealed: {_named(inline)}.",
             found=", ".join(inline[:_PATHS]), expected="tests in files of their own",
             fix="Read what changed in the tests of these files.",
         )  # fmt: skip
@@ -88,9 +88,9 @@ def fault_of(kind: str, test: str, found: str, message: str = "", fix: str = "")
     `test` is the id of the test, or the file; empty when the whole run is meant. `found` is what the run came to,
     bounded; message and fix, one sentence each, are by default those of the kind and of its rule.
     """
-    code, said = FAULTS[kind]
+    code, text = FAULTS[kind]
     rule = rules.BY_CODE[code]
-    return Finding(kind, "error", test, message or said.format(test=test), found, rule.title, fix or rule.remedy)
+    return Finding(kind, "error", test, message or text.format(test=test), found, rule.title, fix or rule.remedy)
 
 
 def _named(paths: Sequence[str]) -> str:

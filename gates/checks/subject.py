@@ -1,4 +1,4 @@
-"""What a content check looks at: one evidence file, where it was cited, and a way to speak about it."""
+"""What a content check looks at: one evidence file, where it was cited, and a way to report on it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

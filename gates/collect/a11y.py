@@ -23,7 +23,7 @@ _MAX_BOXES: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class AuditedFrame:
-    """What the engines said of one document, by the name of each: its four lists of rule results.
+    """What the engines found in one document, by the name of each: its four lists of rule results.
 
     No engine looked at one that is `hidden`, which nobody can perceive; `withheld` is the share of what people see that
     is kept from assistive technology, 0 to 1.
@@ -37,7 +37,7 @@ class AuditedFrame:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What the engines said of a page at one width, with or without reduced motion."""
+    """What the engines found in a page at one width, with or without reduced motion."""
 
     width: int
     motion: Motion

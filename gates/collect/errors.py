@@ -42,7 +42,7 @@ ERRORS: Final = rules({
     ),
     "COL311": (
         "Evidence not written.",
-        "Make sure that the disk has room and that artifacts/ and its folders are real folders that you may write to.",
+        "Make sure that the disk has space and that artifacts/ and its folders are real folders that you may write to.",
     ),
 })  # fmt: skip
 """Code, what it means, and what to do about it."""

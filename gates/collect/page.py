@@ -136,10 +136,10 @@ class Page:
             "Page.frameStoppedLoading": self._on_stopped,
             "Page.javascriptDialogOpening": self._on_dialog,
             "Page.lifecycleEvent": self._on_lifecycle,
-            "Runtime.bindingCalled": self._on_told,
+            "Runtime.bindingCalled": self._on_reported,
             "Runtime.consoleAPICalled": self._on_console,
-            "Runtime.exceptionThrown": lambda _, told: self.recorder.error(
-                *describe_exception(told["exceptionDetails"])
+            "Runtime.exceptionThrown": lambda _, params: self.recorder.error(
+                *describe_exception(params["exceptionDetails"])
             ),
             "Target.attachedToTarget": self._on_attached,
             "Target.detachedFromTarget": self._on_detached,
@@ -356,7 +356,7 @@ class Page:
             raise self._gone("closed itself")
 
     def _on_crash(self, session: str, _params: dict[str, Any]) -> None:
-        # A worker that ends is told in the same words.
+        # A worker that ends is reported in the same words.
         if session in self._sessions:
             raise self._gone("crashed" if session == self._session else "had a frame that crashed")
 
@@ -393,7 +393,7 @@ class Page:
         frames = params.get("stackTrace", {}).get("callFrames", [])
         self.recorder.console(params["type"], text, next((f["url"] for f in frames if f["url"]), ""))
 
-    def _on_told(self, session: str, params: dict[str, Any]) -> None:
+    def _on_reported(self, session: str, params: dict[str, Any]) -> None:
         if params["name"] != _BINDING:
             return
         url, _, text = params["payload"].partition("\n")
@@ -401,7 +401,7 @@ class Page:
         if session in self._shared:
             self.recorder.error(text, url)
         else:
-            self.recorder.told(text, url)
+            self.recorder.seen_first(text, url)
 
 
 def _flat(tree: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""What a page said and asked for: console records in the form that the content check reads.
+"""The console and the requests of a page: records in the form that the content check reads.
 
 An uncaught error comes in two ways. The browser reports it, unless a handler of the page prevents that; js/freeze.js
-reports it to the collector before any handler runs. What only the collector heard of was swallowed.
+reports it to the collector before any handler runs. What only the collector learned of was swallowed.
 """
 
 import re
@@ -37,24 +37,24 @@ class Recorder:
     width: int
     motion: str = "reduce"
     dropped: int = 0
-    _said: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    _console: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     _thrown: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    _told: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    _seen_first: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     _asked: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict[tuple[str, str], dict[str, Any]])
     _log: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def console(self, level: str, text: str, url: str = "") -> None:
         """Record a call of console, or a note of the collector's own (which begins `interlock:`)."""
-        self._keep(self._said, self._record("console", _LEVELS.get(level, "info"), text, url))
+        self._keep(self._console, self._record("console", _LEVELS.get(level, "info"), text, url))
 
     def error(self, text: str, url: str) -> None:
         """Record an uncaught exception or rejection."""
         self._keep(self._thrown, self._record("pageerror", "error", text, url))
 
-    def told(self, text: str, url: str) -> None:
+    def seen_first(self, text: str, url: str) -> None:
         """Take an uncaught exception or rejection that the page's handlers have not seen yet."""
         if not text.startswith(_LOOP_NOTICE):
-            self._keep(self._told, (text, url))
+            self._keep(self._seen_first, (text, url))
 
     def request(self, kind: Kind, level: str, text: str, url: str, status: int | None = None) -> None:
         """Record what became of a request, once for each kind and address."""
@@ -68,7 +68,7 @@ class Recorder:
         self._keep(self._log, entry)
 
     def records(self) -> list[dict[str, Any]]:
-        """Return all records: what was said, what was thrown or logged by the browser, then requests."""
+        """Return all records: those of console, what was thrown or logged by the browser, then requests."""
         known = {url for url, _ in self._asked}
         sockets = tuple(f"WebSocket connection to '{url}' failed" for url, kind in self._asked if kind == "blocked")
         log = [
@@ -81,7 +81,7 @@ class Recorder:
             [*self._thrown, *log, *self._swallowed()],
             key=lambda row: (row["kind"], row["url"], row["level"], row["text"]),
         )
-        rows = [*self._said, *unordered, *(self._asked[key] for key in sorted(self._asked))]
+        rows = [*self._console, *unordered, *(self._asked[key] for key in sorted(self._asked))]
         if self.dropped:
             rows.append(
                 self._record("console", "error", f"interlock: {self.dropped} further records were not kept", "")
@@ -96,11 +96,11 @@ class Recorder:
             if entry.get("source") == "worker" and entry.get("text", "").startswith(_UNCAUGHT)
         }
         # What a worker throws is reported by the worker and by each window above it.
-        told = {_first_line(text): (text, url) for text, url in self._told}
-        unmatched = [told[line] for line in told if line not in reported]
+        first = {_first_line(text): (text, url) for text, url in self._seen_first}
+        unmatched = [first[line] for line in first if line not in reported]
         # The two ways do not always word an error alike, as when what was thrown is no Error.
         rows: list[dict[str, Any]] = []
-        for text, url in unmatched[len(reported - told.keys()) :]:
+        for text, url in unmatched[len(reported - first.keys()) :]:
             named = text.replace(_REJECTED, "an unhandled rejection: ", 1) if text.startswith(_REJECTED) else text
             rows.append(self._record("console", "error", f"interlock: the page swallowed {named}", url))
         return rows

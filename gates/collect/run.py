@@ -127,10 +127,10 @@ def run_worker(job: dict[str, Any], folder: Path, timeout_seconds: float) -> dic
 
 
 def _tail(complaints: bytes) -> str:
-    """Return the last telling lines of what the processes printed, for a message."""
+    """Return the last lines of what the processes printed that say something, for a message."""
     lines = [line for line in complaints.decode(errors="replace").splitlines() if line.strip()]
-    telling = [line for line in lines if not any(noise in line for noise in _NOISE)]
-    return f" It printed: {' | '.join(telling[-5:])}"[:2000] if telling else ""
+    useful = [line for line in lines if not any(noise in line for noise in _NOISE)]
+    return f" It printed: {' | '.join(useful[-5:])}"[:2000] if useful else ""
 
 
 def staging_folder(place: Path, gate: str, binding: Binding, keys: Sequence[EvidenceKey]) -> Path:

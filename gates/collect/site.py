@@ -158,12 +158,12 @@ def _ignored_at(root: Path, path: PurePath) -> PurePath | None:
     # `./` since git takes a name that begins with a colon for a pattern here.
     given = b"".join(b"./" + os.fsencode(str(step)) + b"\0" for step in steps)
     try:
-        told = names(ask(str(root), ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"], data=given))
+        listed = names(ask(str(root), ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"], data=given))
     except GitError as error:
         if error.status == 1:
             return None  # none of them
         raise
-    ignored = {PurePath(name) for name in told}
+    ignored = {PurePath(name) for name in listed}
     return next((step for step in steps[1:] if step in ignored), path) if path in ignored else None
 
 

@@ -82,7 +82,7 @@ def folder_of(digest: str) -> str:
 
 
 def _sources(written: str) -> Iterator[tuple[str, int]]:
-    """Yield the sources that the names of bytecode stand for, each with the level of optimisation."""
+    """Yield the sources that bytecode of these names was compiled from, each with the level of optimisation."""
     for folder, _, names in os.walk(written):
         for name in names:
             if found := _NAME.fullmatch(name):

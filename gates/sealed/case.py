@@ -15,9 +15,9 @@ from pathlib import Path
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.sealed import keep, sandbox
 from interlock.gates.sealed.base import Base, load
+from interlock.gates.sealed.dependencies import searching
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.frozen import Frozen, deciding_above, named_files, path_folders, reader, unchanged
-from interlock.gates.sealed.places import searching
 from interlock.gates.sealed.protect import is_code
 from interlock.gates.sealed.runners import Runner, recognise
 from interlock.gates.sealed.runners.python import PythonRunner

@@ -105,7 +105,7 @@ def compare(
         now: The present run.
         may_change: Whether the task allows a test file to change.
         allow_failing: Ids of tests, or files, that may fail; the id of a parametrized test without its brackets
-            stands for all of them.
+            means all of them.
         changed: Whether a file differs from the base, or is missing.
         written: The tests that the base's text has, of files of which its run says nothing.
         more: New tests run afterwards, so that here none need be left where those of the base may go.
@@ -114,7 +114,7 @@ def compare(
         The faults, those that explain others first. A judge that was changed is the only fault: nothing else that the
         run says is evidence.
     """
-    comparing = _Comparing(base, now, may_change, frozenset(allow_failing), changed, written, more)
+    comparing = _Comparator(base, now, may_change, frozenset(allow_failing), changed, written, more)
     return comparing.unread() or comparing.result()
 
 
@@ -125,12 +125,12 @@ def compare_added(base: BaseList, now: TestRun, *, allow_failing: Sequence[str] 
     nothing here: it passed where nothing new was beside it.
     """
     never = frozenset[str]().__contains__
-    comparing = _Comparing(base, now, never, frozenset(allow_failing), never, _NO_TESTS)
+    comparing = _Comparator(base, now, never, frozenset(allow_failing), never, _NO_TESTS)
     return comparing.unread() or comparing.added()
 
 
 @dataclass(slots=True)
-class _Comparing:
+class _Comparator:
     base: BaseList
     now: TestRun
     may_change: Callable[[str], bool]
@@ -307,7 +307,7 @@ class _Comparing:
                 assert_never(case.outcome)
 
     def _proofs(self, was: TestCase | None, case: TestCase) -> list[Finding]:
-        """Return what speaks against a test that is said to have passed."""
+        """Return what is wrong with a test that is reported as passed."""
         if was is not None and case.skips > was.skips and not self._free(case.file):
             return [fault_of("skipped", case.id, f"{case.skips} of its subtests skipped; {case.message}")]
         if case.apart and not (was and was.apart == case.apart) and (not case.mover or self.changed(case.mover)):

@@ -17,18 +17,18 @@ from typing import Final
 from interlock.core.process import Channel, Ended
 from interlock.gates.command import Output, unstartable
 from interlock.gates.sealed import bytecode, home, keep, runners, sandbox
+from interlock.gates.sealed.added_files import displacing, loadable, top_level
 from interlock.gates.sealed.base import LINK, read_entry
-from interlock.gates.sealed.beside import displacing, loadable, top_level
 from interlock.gates.sealed.case import GateCase, not_sealed
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.export import Plan, bring, folders_of, forget, remove_tree, touched, unplanned
-from interlock.gates.sealed.heldout import places_of
+from interlock.gates.sealed.export import Plan, folders_of, forget, remove_tree, touched, unplanned, write_export
+from interlock.gates.sealed.heldout import paths_of
+from interlock.gates.sealed.inotify import Seen, watched
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.programs import unreadable
 from interlock.gates.sealed.protect import kind_of
 from interlock.gates.sealed.sandbox import Bind, Enclosure, Level, Pipes
 from interlock.gates.sealed.store import state_folder
-from interlock.gates.sealed.watching import Seen, watched
 
 _INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the enclosure
 _CASE: Final = b'{"e": "case"'
@@ -142,7 +142,7 @@ class Workspace:
         ]  # fmt: skip
         seen = [*sandbox.SYSTEM, *(bind.target for bind in binds[1:])]
         binds += [Bind(copy, path) for path, copy in self.programs.items() if sandbox.is_below(path, seen)]
-        heldout = places_of(case.root / case.seal.heldout) if case.seal.heldout else ()
+        heldout = paths_of(case.root / case.seal.heldout) if case.seal.heldout else ()
         hidden = (os.fspath(state_folder()), *heldout, *case.unrecorded)
         return Enclosure(tuple(binds), hidden, case.seal.network, case.frozen.links)
 
@@ -179,7 +179,7 @@ def fresh_export(here: Workspace, plan: Plan) -> None:
         if os.path.lexists(f"{here.private}/{name}"):
             remove_tree(f"{here.private}/{name}")
         os.mkdir(f"{here.private}/{name}")
-    bring(plan, here.export)
+    write_export(plan, here.export)
     if os.path.lexists(here.case.base.top / ".git"):
         os.mkdir(here.export / ".git")  # by that tests find the top
     if sandbox.level() == "none":

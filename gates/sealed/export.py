@@ -1,7 +1,7 @@
 """The export: a folder that holds exactly the base with the files in scope laid over it.
 
-A plan says what the folder has to hold; `bring` makes it so. Every file is hashed when it is written, and files that
-are there already are read and hashed again, unless this process wrote them and their stamps are the same as then:
+A plan says what the folder has to hold; `write_export` makes it so. Every file is hashed when it is written, and files
+that are there already are read and hashed again, unless this process wrote them and their stamps are the same as then:
 what the tested code leaves behind in an export never reaches the next gate.
 """
 
@@ -18,10 +18,10 @@ from typing import Final
 from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, Entry, is_entry, read_entry
 from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.inotify import mmap_sets_ctime
 from interlock.gates.sealed.listing import Stamp, stamp_of
 from interlock.gates.sealed.protect import Protection, above
 from interlock.gates.sealed.store import Store
-from interlock.gates.sealed.watching import tells_of_writes
 from interlock.gates.tree import left_out
 
 BASE_TIME_NS: Final = 1_600_000_000 * 10**9
@@ -102,7 +102,7 @@ _written: dict[str, dict[str, tuple[Stamp, Entry]]] = {}
 """By folder, what this process wrote or verified there: path to stamp and entry."""
 
 
-def bring(plan: Plan, folder: Path) -> None:
+def write_export(plan: Plan, folder: Path) -> None:
     """Make a folder hold exactly what a plan says, and nothing else.
 
     Raises:
@@ -125,10 +125,10 @@ def bring(plan: Plan, folder: Path) -> None:
                 known[path] = (_write(plan, store, top, path, entry), entry)
     except OSError as error:
         message = f"The export {folder} cannot be written: {error.strerror}."
-        raise SealError("SEAL122", message, "Make room on the disk, and let nothing else write there.") from error
+        raise SealError("SEAL122", message, "Free some disk space, and let nothing else write there.") from error
 
 
-def put(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Plan:
+def add_to_export(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Plan:
     """Write more files into an export, in the place of whatever is in their way, and return the plan with them.
 
     `files`: path relative to the top, to content and whether it is a program.
@@ -136,7 +136,7 @@ def put(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Pl
     entries = dict(plan.files)
     for path, (content, executable) in files.items():
         target = folder / path
-        _make_room(target)
+        _clear_way(target)
         target.write_bytes(content)
         target.chmod(0o755 if executable else 0o644)
         entries[path] = Entry(PROGRAM if executable else FILE, sha256(content).hexdigest())
@@ -144,7 +144,7 @@ def put(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, bool]]) -> Pl
     return replace(plan, files=entries)
 
 
-def _make_room(path: Path) -> None:
+def _clear_way(path: Path) -> None:
     for parent in reversed(path.parents):
         if parent.is_symlink() or parent.is_file():
             parent.unlink()
@@ -163,27 +163,27 @@ def folders_of(plan: Plan) -> set[str]:
 
 
 def touched(plan: Plan, folder: Path, written: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the files of a plan that are not those that `bring` put into a folder, also where the content is the same.
+    """Return the files of a plan that are not those that `write_export` wrote, also where the content is the same.
 
     What a process inside wrote has another time of change, which only the clock of the machine sets. Of `written` files
     the time says nothing: they are read, where the file system sets a time for most writes.
     """
     known, found = _written.get(os.fspath(folder), {}), list[str]()
-    tells = tells_of_writes(os.fspath(folder)) if written else True
+    timed = mmap_sets_ctime(os.fspath(folder)) if written else True
     for path, entry in plan.files.items():
         stamp: Stamp | None = None
         with suppress(OSError):
             stamp = stamp_of(os.lstat(folder / path))
         same = path in known and known[path][0] == stamp
         if same and path in written:
-            same = tells and is_entry(folder, path, entry)
+            same = timed and is_entry(folder, path, entry)
         if not same:
             found.append(path)
     return tuple(found)
 
 
 def forget(folder: Path, paths: Collection[str] | None = None) -> None:
-    """Let files of a folder, or all in it, be read again before they count as what `bring` wrote."""
+    """Let files of a folder, or all in it, be read again before they count as what `write_export` wrote."""
     known = _written.get(os.fspath(folder), {})
     for path in [*known] if paths is None else paths:
         known.pop(path, None)

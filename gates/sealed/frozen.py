@@ -13,12 +13,12 @@ from typing import Final
 
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.sealed import base as bases
-from interlock.gates.sealed import keep, places
+from interlock.gates.sealed import dependencies, keep
 from interlock.gates.sealed.base import Base
+from interlock.gates.sealed.dependencies import ABSOLUTE, Dependencies, interpreter_of
 from interlock.gates.sealed.heldout import load_held_out
 from interlock.gates.sealed.keep import Place
 from interlock.gates.sealed.listing import list_tree
-from interlock.gates.sealed.places import ABSOLUTE, Reach, interpreter_of
 from interlock.gates.sealed.protect import decides_above
 from interlock.gates.sealed.runners import recognise
 from interlock.gates.sealed.runners.python import PythonRunner
@@ -96,57 +96,57 @@ def freeze(
     programs: dict[str, str] = {}
     caches: dict[str, str] = {}
     folders = list[str]()
-    reach = places.Reach(top, real, note)
+    needs = Dependencies(top, real, note)
     for gate, seal in gates:
         where = seal.env.get("PATH", path)
-        programs |= _programs(gate, seal, found, reach, where)
+        programs |= _programs(gate, seal, found, needs, where)
         folders += keep.kept_folders(top, relative, listing, seal.keep)
-        _reach(reach, found, seal)
-        caches |= places.caches(reach, found, seal.env)
+        _add_needs(needs, found, seal)
+        caches |= dependencies.caches(needs, found, seal.env)
         for argv in (gate.command, *seal.prepare):
             for name in named_files(argv, real, where):
                 if found.files.get(os.path.relpath(name, top)) is None:
                     words[name] = _digest(name)
-                    reach.add(name)
+                    needs.add(name)
             for name in argv[1:]:
                 if os.path.isdir(real / name):
-                    reach.project(os.path.normpath(real / name))
+                    needs.project(os.path.normpath(real / name))
     given = os.pathsep.join((path, *(seal.env.get("PATH", "") for _, seal in gates)))
     names = [name for name in dict.fromkeys(given.split(os.pathsep)) if os.path.isabs(name)]
     own = path_folders(names, top)
     for name in (*names, *own):
-        reach.path_folder(name)
-    kept = reach.records(folders)
+        needs.path_folder(name)
+    kept = needs.records(folders)
     return Frozen(
         found.digest,
         kept,
         path,
-        {folder: reach.record(Place(folder, deep=False)) for folder in own},
+        {folder: needs.record(Place(folder, deep=False)) for folder in own},
         programs,
         words,
         os.fspath(top),
         deciding_above(top),
         {gate.id: load_held_out(real / seal.heldout, checkout=top).digest for gate, seal in gates if seal.heldout},
-        reach.links,
+        needs.links,
         caches,
-        places.writable_system(reach.imported) if gates else (),
+        dependencies.writable_system(needs.imported) if gates else (),
         began_ns,
     )
 
 
-def _reach(reach: Reach, base: Base, seal: Seal) -> None:
-    """Take what a gate needs outside of the checkout, beside its programs."""
-    reach.tree(base)
+def _add_needs(needs: Dependencies, base: Base, seal: Seal) -> None:
+    """Add what a gate needs outside of the checkout, beside its programs."""
+    needs.tree(base)
     for name in seal.keep:
         if name.startswith(("/", "~/")):
-            reach.add(os.path.normpath(os.path.expanduser(name)))
+            needs.add(os.path.normpath(os.path.expanduser(name)))
     for variable in _PATHS:
         for name in seal.env.get(variable, "").split(os.pathsep):
             if name:
-                reach.project(os.path.normpath(reach.root / name))
+                needs.project(os.path.normpath(needs.root / name))
     if base.inside("package.json") in base.files:
         for above in base.top.parents:
-            reach.add(f"{above}/node_modules")
+            needs.add(f"{above}/node_modules")
 
 
 def path_folders(names: Iterable[str], top: Path) -> list[str]:
@@ -176,17 +176,17 @@ def deciding_above(top: Path) -> dict[str, str]:
     return found
 
 
-def _programs(gate: GateSpec, seal: Seal, base: Base, reach: Reach, path: str) -> dict[str, str]:
-    """Return what the names of programs mean now, and take what they need.
+def _programs(gate: GateSpec, seal: Seal, base: Base, needs: Dependencies, path: str) -> dict[str, str]:
+    """Return what the names of programs mean now, and add what they need.
 
     They are those of the commands, those that the runner asks for, and those that run held-out checks.
     """
     found: dict[str, str] = {}
 
     def which(name: str) -> str | None:
-        found[name] = program_of((name,), reach.root, path)
+        found[name] = program_of((name,), needs.root, path)
         if os.path.basename(os.path.dirname(found[name])) == "shims" and interpreter_of(found[name]):
-            found[name] = reach.asked(found[name])["executable"]
+            found[name] = needs.asked(found[name])["executable"]
         return found[name] or None
 
     for argv in (gate.command, *seal.prepare):
@@ -202,7 +202,7 @@ def _programs(gate: GateSpec, seal: Seal, base: Base, reach: Reach, path: str) -
         which(name)
     for name in dict.fromkeys((*found.values(), python, *_called(base))):
         if name:
-            reach.program(name)
+            needs.program(name)
     return found
 
 

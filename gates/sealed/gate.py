@@ -17,7 +17,7 @@ from interlock.core.process import Ended
 from interlock.gates.checks.sealed import fault_of
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
-from interlock.gates.sealed import beside
+from interlock.gates.sealed import added_files
 from interlock.gates.sealed.base import LINK
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, Comparison, compare, compare_added
@@ -25,10 +25,10 @@ from interlock.gates.sealed.configured import configured_files
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import Execution, Workspace, execute, fresh_export, prepare, replacing, workspace
 from interlock.gates.sealed.export import Plan, plan_of
+from interlock.gates.sealed.gitignore import base_ignores
 from interlock.gates.sealed.heldout_run import run_held_out
-from interlock.gates.sealed.ignoring import base_ignores
 from interlock.gates.sealed.listing import list_tree
-from interlock.gates.sealed.loaded import altered, check_loaded
+from interlock.gates.sealed.loaded_code import altered, check_loaded
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import Protection, above, is_code, kind_of, protection
 from interlock.gates.sealed.static_tests import static_tests
@@ -107,7 +107,7 @@ def run_sealed_gate(
 
 def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = lambda _line: None) -> SealedRun:
     """Run a sealed gate on the present work."""
-    judging = _Judging(case, work, tests, progress)
+    judging = _Judgement(case, work, tests, progress)
     with case.unchanged(), workspace(case, judging.first) as here:
         if failed := prepare(here):
             return judging.unprepared(here, failed)
@@ -115,7 +115,7 @@ def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = l
 
 
 @dataclass(frozen=True)
-class _Judging:
+class _Judgement:
     case: GateCase
     work: Work
     tests: BaseList
@@ -123,7 +123,7 @@ class _Judging:
 
     @cached_property
     def inline(self) -> tuple[str, ...]:
-        """Files in scope whose tests stand beside the code that they test."""
+        """Files in scope that hold tests beside the code that they test."""
         return tuple(sorted(_inline(self.case, self.tests) & self.present.keys()))
 
     @cached_property
@@ -157,13 +157,13 @@ class _Judging:
         files = self.base_files
         env = {**self.case.seal.env, **self.case.runner.env}
         configured = configured_files(self.case.gate.command, self.read, files, env)
-        named = {*self.case.named, *beside.defining_files(self.tests), *configured}
+        named = {*self.case.named, *added_files.defining_files(self.tests), *configured}
         named -= _inline(self.case, self.tests)
-        own = beside.tests_of_packages(files) | beside.data_of_tests(files)
+        own = added_files.tests_of_packages(files) | added_files.data_of_tests(files)
         named |= {path for path in files if not own.isdisjoint(above(path))}
-        folders = own | beside.test_folders(self.tests.run, files)
+        folders = own | added_files.test_folders(self.tests.run, files)
         made = protection(self.case.seal.protect, self.work.may_change, named, folders)
-        led, places = beside.linked(self.base_links, files, lambda path: made.holds(path, in_base=True))
+        led, places = added_files.linked(self.base_links, files, lambda path: made.holds(path, in_base=True))
         return replace(made, named=named | led, folders=folders | places)
 
     @property
@@ -211,14 +211,14 @@ class _Judging:
         here.progress = lambda number: self.progress(f"{number} of {known} tests" if known else f"{number} tests")
         plan, done = self.first, self._tried(here, self.first, self._compare)
         tests = done.execution.tests
-        new = beside.new_test_files(self.tests, tests, plan.added)
+        new = added_files.new_test_files(self.tests, tests, plan.added)
         if new and not done.comparison.faults:
             # Only its tests say that a file is one of tests: what it did to the others is not known.
             plan = plan.without(new)
             if failed := self._export(here, plan):
                 return self.unprepared(here, failed)
             done = self._tried(here, plan, self._compare)
-        faults, heldout = (*done.comparison.faults, *self._elsewhere(plan, done.execution.tests, replacing(here))), None
+        faults, heldout = (*done.comparison.faults, *self._displaced(plan, done.execution.tests, replacing(here))), None
         if faults:
             left_out = (path for path in self.plan.added if path not in plan.added)
             held_back = tuple(sorted((*self.plan.held_back, *left_out)))
@@ -240,7 +240,7 @@ class _Judging:
     def _unjudged(self) -> tuple[Finding, ...]:
         """Return the changed files that keep their base content for no other reason than that a command reads them."""
         files, patterns = self.base_files, self.protection.patterns
-        others = {*beside.defining_files(self.tests), *configured_files(self.case.gate.command, self.read, files)}
+        others = {*added_files.defining_files(self.tests), *configured_files(self.case.gate.command, self.read, files)}
         others |= {os.path.normpath(word) for argv in self.case.commands for word in _run_by(argv)}
         only = (path for path in self.plan.held_back if path in self.case.named and path not in others)
         return tuple(
@@ -273,13 +273,13 @@ class _Judging:
         comparison = replace(comparison, faults=(*comparison.faults, *self._rewritten(plan, tests.touched)))
         return _Tried(replace(execution, tests=tests), comparison, tries)
 
-    def _elsewhere(self, plan: Plan, tests: TestRun, built: Iterable[str]) -> list[Finding]:
+    def _displaced(self, plan: Plan, tests: TestRun, built: Iterable[str]) -> list[Finding]:
         """Return the files of the work in the place of other modules, and base files compiled from another text."""
         before, outside = self.tests.run, self.case.base.outside
-        made = map(outside, sorted({*built} - {*before.touched} - plan.files.keys()))
-        new = [*plan.added, *filter(None, made)]
-        found = [*beside.shadowed(plan, before, tests), *beside.hiding(plan, before, self.case.python_path, new)]
-        for path, others in sorted(beside.displacing(new, self.base_files).items()):
+        new = [*plan.added, *filter(None, map(outside, sorted({*built} - {*before.touched} - plan.files.keys())))]
+        found = [*added_files.shadowed(plan, before, tests)]
+        found += added_files.hiding(plan, before, self.case.python_path, new)
+        for path, others in sorted(added_files.displacing(new, self.base_files).items()):
             if kept := sorted(other for other in others if self._keeps(other)):
                 found.append(fault_of("shadowed", path, f"it is loaded in place of {kept[0]}"))
         return [*found, *altered(plan, before, tests)]

@@ -132,7 +132,7 @@ def long_integers() -> Generator[None]:
             sys.set_int_max_str_digits(before)
 
 
-def places_of(path: Path) -> tuple[str, ...]:
+def paths_of(path: Path) -> tuple[str, ...]:
     """Return the folder or file of held-out checks, without links, and for a table the folder with it and its cases."""
     where = os.path.realpath(path)
     return (where,) if os.path.isdir(where) else (os.path.dirname(where), where)

@@ -12,14 +12,14 @@ from interlock.core.finding import Finding
 from interlock.core.text import closest
 from interlock.gates.checks.sealed import fault_of
 from interlock.gates.command import Output
-from interlock.gates.sealed.beside import shadowed
+from interlock.gates.sealed.added_files import shadowed
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, Comparison, compare, file_of
 from interlock.gates.sealed.execution import Workspace, execute, fresh_export, prepare
-from interlock.gates.sealed.export import Plan, folders_of, forget, put
+from interlock.gates.sealed.export import Plan, add_to_export, folders_of, forget
 from interlock.gates.sealed.heldout import HeldOutError, HeldOutFolder, HeldOutTable, Language, load_held_out
 from interlock.gates.sealed.heldout_judge import judge_cases
-from interlock.gates.sealed.loaded import altered
+from interlock.gates.sealed.loaded_code import altered
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import kind_of
 from interlock.gates.sealed.sandbox import Pipes
@@ -108,7 +108,7 @@ def _table(case: GateCase, here: Workspace, table: HeldOutTable) -> HeldOut:
 def _folder(case: GateCase, here: Workspace, folder: HeldOutFolder, before: TestRun) -> HeldOut:
     files = {case.base.inside(file.path): (file.content, file.executable) for file in folder.files}
     plan = here.plan
-    here.plan = put(plan, here.export, files)
+    here.plan = add_to_export(plan, here.export, files)
     own = files.keys() | folders_of(here.plan) - folders_of(plan)
     tests = execute(here).tests
     touched = tuple(path for path in tests.touched if path not in own)

@@ -1,4 +1,4 @@
-"""The base of a gate before anything is spent: its tests run bare and sealed, and what the seal breaks is said.
+"""The base of a gate before anything is spent: its tests run bare and sealed, and what the seal breaks is reported.
 
 A test that passes bare and fails sealed is a fault of the seal, never of the work: a dependency that is not kept, a
 variable, a network. It is named with the key of `[gates.X]` that helps. What the tests of a base came to is kept by
@@ -24,14 +24,14 @@ from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.bytecode import folder_of
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseList, compare, make_base_list
+from interlock.gates.sealed.dependencies import ABSOLUTE
 from interlock.gates.sealed.execution import Workspace, compile_dependencies, execute, prepare, replacing, workspace
 from interlock.gates.sealed.export import Plan
 from interlock.gates.sealed.gate import Progress
 from interlock.gates.sealed.heldout_run import load_for
 from interlock.gates.sealed.listing import list_tree
-from interlock.gates.sealed.loaded import elsewhere, own_environment
+from interlock.gates.sealed.loaded_code import foreign_code, own_environment
 from interlock.gates.sealed.outcomes import TestRun, run_from_json
-from interlock.gates.sealed.places import ABSOLUTE
 from interlock.gates.sealed.store import write
 
 _VERSION: Final = 5
@@ -146,8 +146,8 @@ def check_base(
     write(log, output)
     tail = output[-_TAIL_BYTES:].decode("utf-8", "replace")
     if failed:
-        said = tail.strip().rpartition("\n")[2]
-        message = f"A command of `prepare` failed on the base: {failed}; {said[:_MAX_WORDS] or 'no output'}."
+        last = tail.strip().rpartition("\n")[2]
+        message = f"A command of `prepare` failed on the base: {failed}; {last[:_MAX_WORDS] or 'no output'}."
         fix = (
             "Correct it; it runs in an export, as the tests do, and finds the kept folders and the variables of `env`."
         )
@@ -158,7 +158,7 @@ def check_base(
     progress("the same tests run in the checkout itself, not sealed")
     unsealed = _bare(case, bytecode)
     faults = tuple(_faults(unsealed, tests, tail, _folders(case), partial(_is_unseen, case)))
-    faults = faults or _no_use(case, tests, tail)
+    faults = faults or _unusable(case, tests, tail)
     return _kept(path, BaseCheck(listed, unsealed, faults, case.runner.note, log, bytecode=bytecode))
 
 
@@ -213,7 +213,7 @@ def _faults(
 ) -> list[Finding]:
     """Return what passes bare and not sealed.
 
-    `tail` is the end of the sealed run's output, `folders` are words of TOML for `keep`, and `unseen` says whether a
+    `tail` is the end of the sealed run's output, `folders` are words of TOML for `keep`, and `unseen` returns whether a
     path of the machine is there, and not seen in a sealed gate.
     """
     if bare.problem or bare.judge:
@@ -240,16 +240,16 @@ def _faults(
     ]
 
 
-def _no_use(case: GateCase, tests: TestRun, tail: str) -> tuple[Finding, ...]:
+def _unusable(case: GateCase, tests: TestRun, tail: str) -> tuple[Finding, ...]:
     """Return why no work could ever pass: other code is tested, or no test can be collected at all."""
-    if found := elsewhere(case, case.base.files, tests.loaded):
+    if found := foreign_code(case, case.base.files, tests.loaded):
         message = f"Other code is tested: {found}."
         return (Finding("SEAL302", "error", "command", message, fix=own_environment(case)),)
     none = tests.parsed and not tests.cases and not tests.broken and not tests.problem
     if not none or tests.exit_status in (None, _NO_TESTS) or (tests.complete and tests.exit_status == 0):
         return ()
-    said = [line.strip() for line in tail.splitlines() if line.strip()]
-    why = next((line for line in reversed(said) if _CAUSE.search(line)), said[-1] if said else "no output")
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+    why = next((line for line in reversed(lines) if _CAUSE.search(line)), lines[-1] if lines else "no output")
     message = f"No test can run, in the checkout or sealed: exit status {tests.exit_status}; {why[:_MAX_WORDS]}."
     return (Finding("SEAL408", "error", "command", message, fix=_ANOTHER_COMMAND),)
 
@@ -262,8 +262,8 @@ def _sealing_fault(test: str, found: str, message: str, folders: str, unseen: Ca
     if missing := _outside(text, unseen):
         key, fix = "keep", f"keep = [{folders}, {json.dumps(missing, ensure_ascii=False)}], or a folder around it"
     last = found.strip().rpartition("\n")[2][:200] or "no message"
-    said = f"{test or 'the command'} passes in the checkout and fails sealed: {last}."
-    return Finding("SEAL401", "error", key, said, fix=fix)
+    message = f"{test or 'the command'} passes in the checkout and fails sealed: {last}."
+    return Finding("SEAL401", "error", key, message, fix=fix)
 
 
 def _outside(text: str, unseen: Callable[[str], bool]) -> str:

@@ -36,7 +36,7 @@ def unreadable(programs: Iterable[str], which: str, folder: Path) -> Generator[d
             os.chmod(found[name], 0o111)  # noqa: S103 - it may be run, and not read
     except OSError as error:
         message = f"The programs of the gate cannot be copied to {folder}: {error.strerror}."
-        raise SealError("SEAL122", message, "Make room on the disk, and let them be readable.") from error
+        raise SealError("SEAL122", message, "Free some disk space, and make them readable.") from error
     try:
         yield found
     finally:

@@ -3,7 +3,7 @@
 git is asked for a commit's name and for objects alone, with no configuration of the user, no replaced objects, no
 grafts and no filters. It fetches nothing, since the configuration of a checkout names the programs for that; and each
 object is hashed. Submodules are read from their own repositories. The base has the bytes of the commit, but for two
-conversions of git: what a pointer of git-lfs stands for is taken from the checkout, when it has the digest that the
+conversions of git: what a pointer of git-lfs refers to is taken from the checkout, when it has the digest that the
 pointer names, and lines end in CRLF where the `.gitattributes` files of the commit say `eol=crlf`.
 `core.autocrlf`, `.git/info/attributes` and the `.gitattributes` files of the checkout have no say: an agent can write
 them.

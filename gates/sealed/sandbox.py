@@ -187,7 +187,7 @@ def private_folder() -> Generator[str]:
     try:
         folder = tempfile.mkdtemp(prefix="interlock-")
     except OSError as error:
-        raise SealError("SEAL122", f"No temporary folder can be made: {error.strerror}.", "Make room.") from error
+        raise SealError("SEAL122", f"No temporary folder can be made: {error.strerror}.", "Free disk space.") from error
     try:
         yield folder
     finally:

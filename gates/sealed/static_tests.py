@@ -1,7 +1,7 @@
 """The tests that a file of the base defines, by its text alone: what a run of the base cannot say of a broken file.
 
 A file that the base cannot import has no list of tests, and keeps its base content. So each test function that is
-plainly in it has to run in the end. Left out is what only running it could tell: names below a condition, names that
+plainly in it has to run in the end. Left out is what only running it could show: names below a condition, names that
 are assigned or deleted again, classes that are no test classes by their name or base, functions that are fixtures.
 """
 
@@ -28,7 +28,7 @@ _GO_PLATFORM: Final = re.compile(
 _GO_CONSTRAINT: Final = re.compile(rb"^//\s*(?:go:build|\+build)\b", re.MULTILINE)
 
 ANY_TEST: Final = "*"
-"""The name that stands for every test of a file."""
+"""The name that means every test of a file."""
 
 
 @dataclass(frozen=True, slots=True)

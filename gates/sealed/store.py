@@ -95,7 +95,7 @@ def write(path: str | Path, data: bytes) -> None:
         raise SealError(
             "SEAL112",
             f"{path} cannot be written: {error.strerror}.",
-            f"Make room, or name a folder that can be written with the variable {STATE}.",
+            f"Free some disk space, or name a writable folder with the variable {STATE}.",
         ) from error
 
 

@@ -8,7 +8,7 @@ from interlock.core.finding import Finding
 from interlock.gates.errors import TreeError
 from interlock.gates.git_files import revealed
 from interlock.gates.patterns import compile_scope, expand
-from interlock.gates.shared import shared, untold
+from interlock.gates.shared import hidden_count, shared
 from interlock.gates.stages.case import Case, texts_at
 from interlock.gates.stages.rules import MAX_NAMED, copied, issue, listed, shown
 from interlock.gates.stages.stage import Observed
@@ -98,14 +98,14 @@ def _unattributed(
     named = [shown(path, _MAX_ENTRY_CHARS) for path in paths if known is None or path in known]
     found = [f"author unknown: {listed(named, _MAX_ENTRIES_NAMED)}"] if named else []
     found += [f"changed by others: {theirs}"] if (theirs := _theirs(authors, known)) else []
-    found += [untold(hidden)] if known is not None and (hidden := {*paths, *authors.others}.difference(known)) else []
-    found += [f"what the reservations tell cannot be read: {shown(authors.problem)}"] if authors.problem else []
+    found += [hidden_count(rest)] if known is not None and (rest := {*paths, *authors.others}.difference(known)) else []
+    found += [f"the reservations cannot be read: {shown(authors.problem)}"] if authors.problem else []
     message = "Files outside the plan changed while you acted, and nothing shows that you changed them."
     if not (paths and seen.unattributed == "error"):
         return issue("STG605", "", message, "; ".join(found), "none of yours; others may work here")
     fix = (
-        "Tell the user: this checkout is set to be yours alone (`[tickets] unattributed`), so a person has to say "
-        "what becomes of these files."
+        "Tell the user about them: this checkout is set to be yours alone (`[tickets] unattributed`), so a person has "
+        "to decide what becomes of these files."
     )
     return issue("STG607", "", message, "; ".join(found), f"changes in {scope}", fix)
 

@@ -70,8 +70,8 @@ def artifact_records(around: Surroundings, payload: Mapping[str, Any]) -> list[d
 def unchanged_said(case: Case) -> Iterator[Finding]:
     """Yield a success after acting that changed no file, where the summary does not say so."""
     summary = fit_text(case.payload.get("final_summary"))
-    said = UNCHANGED.casefold() in " ".join(summary.split()).casefold()
-    if case.surroundings.unchanged and case.payload.get("outcome") == "success" and not said:
+    stated = UNCHANGED.casefold() in " ".join(summary.split()).casefold()
+    if case.surroundings.unchanged and case.payload.get("outcome") == "success" and not stated:
         message = "The outcome says success, no file changed while acting, and the summary does not say so."
         expected = f"a summary with the words `{UNCHANGED}`, or another outcome"
         fix = f"Write `{UNCHANGED}` into `final_summary` and why that is a success; otherwise write `blocked`."

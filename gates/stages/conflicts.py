@@ -6,7 +6,7 @@ from typing import Any
 
 from interlock.core.finding import Finding
 from interlock.gates.stages.case import Case, fit_text, items_at
-from interlock.gates.stages.grounding import REPO, stands
+from interlock.gates.stages.grounding import REPO, claimed_line
 from interlock.gates.stages.rules import issue, shown
 from interlock.gates.stages.snippet import snippet_lines
 from interlock.gates.stages.sources import Source, parse_locator
@@ -82,7 +82,7 @@ def _claim(case: Case, at: int, item: Mapping[str, Any]) -> _Claim:
     in_place = (
         isinstance(source, Source)
         and locator is not None
-        and stands(case, locator, source, snippet_lines(snippet)) is not None
+        and claimed_line(case, locator, source, snippet_lines(snippet)) is not None
     )
     return _Claim(at, text, snippet, in_place)
 

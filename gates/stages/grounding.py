@@ -13,7 +13,7 @@ from interlock.gates.shared import is_shared
 from interlock.gates.stages.acting import Allowed
 from interlock.gates.stages.case import Case, blank, fit_text, items_at, texts_at
 from interlock.gates.stages.rules import copied, issue, shown
-from interlock.gates.stages.snippet import closest_line, find_snippet, snippet_lines, strangers
+from interlock.gates.stages.snippet import closest_line, find_snippet, snippet_lines, unmatched_lines
 from interlock.gates.stages.sources import Locator, Source, line_range, locator_issue, parse_locator
 from interlock.gates.stages.stage import Surroundings
 
@@ -21,7 +21,7 @@ _MAX_HELPED: Final = 10
 """For so many snippets of a payload the closest line is looked for."""
 
 _LEAST_CHARS: Final = 8
-"""A shorter snippet stands in any file by chance, unless it is whole lines."""
+"""A shorter snippet is in any file by chance, unless it is whole lines."""
 
 REPO: Final = "repo"
 _KIND: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -84,7 +84,7 @@ def _targets(earlier: Mapping[str, Any]) -> list[str]:
 
 
 def source_refusal(earlier: Mapping[str, Any], around: Surroundings) -> Callable[[str], bool]:
-    """Return what says whether a path is no source: git ignores it, or it is none for a caller with a token."""
+    """Return a function that says whether a path is no source: ignored by git, or hidden from a caller with a token."""
     covers = Allowed(_targets(earlier)).covers
 
     def refused(path: str) -> bool:
@@ -101,7 +101,7 @@ def _edited(begin: Mapping[str, str], source: Source, place: str) -> Iterator[Fi
     value = begin.get(source.path)
     what, found = "was changed after the run began", "another content than at the beginning of the run"
     if ignored_in(begin, source.path):
-        what, found = "is one that git ignored, so nobody can tell when it was written", "a file that git ignored"
+        what, found = "is one that git ignored, so nobody knows when it was written", "a file that git ignored"
     elif value is None:
         what, found = "was not there when the run began", "a new file"
     elif value.endswith(f" {source.sha256}"):
@@ -116,7 +116,7 @@ def _placed(
 
     `help_out`: the closest line is looked for; `quotes`: a finding may hold lines of the file.
     """
-    claimed = stands(case, locator, source, snippet)
+    claimed = claimed_line(case, locator, source, snippet)
     size = len(source.lines)
     last = locator.end or locator.start
     somewhere = None if claimed else find_snippet(snippet, source, effort=case.effort, whole=case.surroundings.remote)
@@ -140,18 +140,18 @@ def _placed(
         expected = f"whole lines that {shown(source.path)} contains"
         yield issue("STG308", f"evidence_items[{at}].snippet", message, shown("\n".join(snippet)), expected, fix)
     elif begin is None:
-        yield _stranger(locator, source, snippet, at, help_out)
-    elif slight := _slight(snippet, source, begin, at, quotes):
-        yield slight
+        yield _not_found(locator, source, snippet, at, help_out)
+    elif short := _too_short(snippet, source, begin, at, quotes):
+        yield short
 
 
-def stands(case: Case, locator: Locator, source: Source, snippet: list[str]) -> int | None:
+def claimed_line(case: Case, locator: Locator, source: Source, snippet: list[str]) -> int | None:
     """Return the line on which a snippet begins within the claimed ones; a single line is where it begins."""
     last = locator.end or locator.start + len(snippet) - 1
     return find_snippet(snippet, source, locator.start, last, case.effort, whole=case.surroundings.remote)
 
 
-def _slight(snippet: list[str], source: Source, begin: int, at: int, quotes: bool) -> Finding | None:
+def _too_short(snippet: list[str], source: Source, begin: int, at: int, quotes: bool) -> Finding | None:
     """Return the finding of a snippet that is a few characters of a line, or None."""
     text = "\n".join(line.strip() for line in snippet)
     if len("".join(text.split())) >= _LEAST_CHARS or f"\n{text}\n" in f"\n{source.flat}\n":
@@ -164,19 +164,19 @@ def _slight(snippet: list[str], source: Source, begin: int, at: int, quotes: boo
     return issue("STG311", f"evidence_items[{at}].snippet", message, shown(text), expected, fix)
 
 
-def _stranger(locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool) -> Finding:
+def _not_found(locator: Locator, source: Source, snippet: list[str], at: int, help_out: bool) -> Finding:
     """Make the finding of a snippet that the file does not hold, with the line that comes closest."""
-    strange = strangers(snippet, source)
-    first = snippet[strange[0]].strip() if strange else None
+    unmatched = unmatched_lines(snippet, source)
+    first = snippet[unmatched[0]].strip() if unmatched else None
     near = closest_line(first, source, locator.start) if first is not None and help_out else None
     fix = "Copy the text exactly from the file, without leaving anything out, or cite the file that it is from."
     if near is not None:
         line = f"line {near}: {copied(source.lines[near - 1].strip())}"
         fix = f"Write it exactly as {line}."
-        if len(strange) > 1:
-            begin = max(1, near - strange[0])
+        if len(unmatched) > 1:
+            begin = max(1, near - unmatched[0])
             end = min(len(source.lines), begin + len(snippet) - 1)
-            fix = f"Copy lines {begin} to {end} of the file as they stand, such as {line}."
+            fix = f"Copy lines {begin} to {end} of the file as they are, such as {line}."
     elif first is None:
         fix = "Copy the lines as they follow each other in the file, with their indentation; leave none out."
     name = shown(source.path)

@@ -18,7 +18,7 @@ _STORED: Final = "Governance Design §3. FSM Engine: Store artifacts, post summa
 _BOUNDED: Final = "Interlock: what is kept and judged stays bounded"
 _OBSERVED: Final = "Interlock: acting is observed, for a report of it proves nothing"
 _EDITED: Final = "Interlock: what an agent writes itself proves nothing"
-_WORTH: Final = "Interlock: what stands in every file proves nothing"
+_WORTH: Final = "Interlock: a text that is in every file proves nothing"
 _TARGETS: Final = "Interlock: targets say which files may be changed"
 _IDS: Final = "Interlock: what others refer to has one short name"
 
@@ -50,7 +50,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("STG305", "retry", "A cited file is a readable text file", _SNIPPETS, "Cite a text file in UTF-8."),
     Rule("STG306", "retry", "Cited files have a bounded size", _BOUNDED, "Cite a smaller file."),
     Rule("STG307", "retry", "Cited lines exist", _SNIPPETS, "Cite lines that the file has."),
-    Rule("STG308", "retry", "A snippet is in the cited file", _ENFORCED, "Copy the text exactly as it stands."),
+    Rule("STG308", "retry", "A snippet is in the cited file", _ENFORCED, "Copy the text exactly as it is."),
     Rule("STG309", "warn", "A snippet is in the cited lines", _ENFORCED, "Correct the line numbers."),
     Rule("STG310", "warn", "A cited file is the one of the run's beginning", _EDITED,
          "Tell the user who wrote the file, and when."),

@@ -53,25 +53,25 @@ def _object(fields: Sequence[Field]) -> dict[str, Any]:
 
 
 def _property(field: Field) -> dict[str, Any]:
-    said: dict[str, Any] = {"description": field.meaning} if field.meaning else {}
+    schema: dict[str, Any] = {"description": field.meaning} if field.meaning else {}
     text: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARS, "pattern": "\\S"}
     match field.kind:
         case "text":
-            return said | text
+            return schema | text
         case "choice":
-            return said | {"type": "string", "enum": list(field.choices)}
+            return schema | {"type": "string", "enum": list(field.choices)}
         case "item":
-            return said | _object(field.fields)
+            return schema | _object(field.fields)
         case "texts" | "items":
             entry = text if field.kind == "texts" else _object(field.fields)
             least = 0 if field.may_be_empty else 1
-            return said | {"type": "array", "items": entry, "minItems": least, "maxItems": MAX_ENTRIES}
+            return schema | {"type": "array", "items": entry, "minItems": least, "maxItems": MAX_ENTRIES}
         case _:
             assert_never(field.kind)
 
 
 def _meant(unknown: Sequence[str], absent: Sequence[str]) -> dict[str, str]:
-    """Match unknown keys with the missing fields that they probably stand for, each field once.
+    """Match unknown keys with the missing fields that were probably meant, each field once.
 
     A key that is the last word of one field alone, as `id` is of `source_id`, comes before one that is spelled like it.
     """
@@ -115,7 +115,7 @@ def _missing(field: Field, at: str, key: str | None, value: str = "") -> Finding
 
 def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None, at: str) -> Finding:
     names = [field.name for field in fields]
-    said = describe(value)
+    found = describe(value)
     fix = f"Remove {shown(key, 60)}; the fields here are {listed([f'`{name}`' for name in names])}."
     if meant is not None:
         fix = f"Rename {shown(key, 60)} to `{meant}`."
@@ -124,7 +124,7 @@ def _unknown(key: str, value: object, fields: Sequence[Field], meant: str | None
     place = key if re.fullmatch(r"[A-Za-z0-9_]{1,60}", key) else shown(key, 60)
     message = f"The field {shown(key, 60)} is not one of this {'item' if at else 'stage'}."
     expected = "no such field" if meant is None else f"the field `{meant}`"
-    return issue("STG104", at + place, message, said, expected, fix)
+    return issue("STG104", at + place, message, found, expected, fix)
 
 
 def _value_issues(field: Field, value: object, at: str) -> Iterator[Finding]:

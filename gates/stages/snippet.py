@@ -86,7 +86,7 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def strangers(lines: Sequence[str], source: Source) -> list[int]:
+def unmatched_lines(lines: Sequence[str], source: Source) -> list[int]:
     """Return the positions of the snippet's lines that no line of the file contains, of the first thousand."""
     return [at for at, line in enumerate(lines[:_MAX_STRANGERS]) if line.strip() not in source.flat]
 

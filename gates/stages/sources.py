@@ -94,7 +94,7 @@ def locator_issue(text: str, place: str) -> Finding:
 class Sources:
     """The files below a root, which may be a link, each read once for one payload.
 
-    `refused` says whether a path is no source; where it is `quiet`, a refusal names no other file.
+    `refused` returns whether a path is no source; where it is `quiet`, a refusal names no other file.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ def _check_spelling(root: Path, path: str, place: str) -> None:
 
 
 def _not_opened(at: int, step: str, path: str, place: str, error: OSError | ValueError, *, quiet: bool) -> FindingError:
-    """Make the refusal that fits what stands at one step."""
+    """Make the refusal that fits what is at one step."""
     try:
         mode = os.stat(step, dir_fd=at, follow_symlinks=False).st_mode
     except (FileNotFoundError, ValueError):

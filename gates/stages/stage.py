@@ -51,16 +51,16 @@ class Field:
         """What the field holds, such as `list of texts, may be empty` or `list of {step_id: text, …}`."""
         match self.kind:
             case "text":
-                said = "text"
+                words = "text"
             case "choice":
-                said = f"one of {', '.join(self.choices)}"
+                words = f"one of {', '.join(self.choices)}"
             case "texts":
-                said = "list of texts"
+                words = "list of texts"
             case "item" | "items":
-                said = f"{{{', '.join(f'{part.name}: {part.words}' for part in self.fields)}}}"
-                said = said if self.kind == "item" else f"list of {said}"
-        said = f"{said}, may be empty" if self.may_be_empty else said
-        return f"{said}, may be left out" if self.optional else said
+                words = f"{{{', '.join(f'{part.name}: {part.words}' for part in self.fields)}}}"
+                words = words if self.kind == "item" else f"list of {words}"
+        words = f"{words}, may be empty" if self.may_be_empty else words
+        return f"{words}, may be left out" if self.optional else words
 
 
 @dataclass(frozen=True, slots=True)

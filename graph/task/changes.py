@@ -28,7 +28,7 @@ from interlock.gates.git_files import ignored_paths
 from interlock.gates.manifest import from_json
 from interlock.gates.patterns import Scope, compile_scope
 from interlock.gates.sealed import EVIDENCE, Base, SealError, Stamp, list_tree, read_entry
-from interlock.gates.shared import shared, untold
+from interlock.gates.shared import hidden_count, shared
 from interlock.gates.tree import left_out, tree_diff
 from interlock.graph.task.context import TaskContext
 from interlock.graph.task.sealing import base_of, place_in
@@ -252,7 +252,7 @@ def visible_changes(root: Path, files: Sequence[ChangedFile]) -> list[ChangedFil
     visible = shared(root, [file.path for file in files])
     hidden = [file.path for file in files if file.path not in visible]
     shown = [file for file in files if file.path in visible]
-    return [*shown, ChangedFile(untold(hidden), "changed", in_scope=False)] if hidden else shown
+    return [*shown, ChangedFile(hidden_count(hidden), "changed", in_scope=False)] if hidden else shown
 
 
 def _listing_path(store: RunStore) -> Path:

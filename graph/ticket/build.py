@@ -16,7 +16,7 @@ from langgraph.types import interrupt
 from interlock.agents.ask import agent_of_run
 from interlock.core.errors import InterlockError
 from interlock.gates.git_files import list_tree, revealed
-from interlock.gates.shared import shared, untold
+from interlock.gates.shared import hidden_count, shared
 from interlock.gates.stages import Issue, Observed, Stage, Surroundings, artifact_records, judge_stage
 from interlock.gates.tree import tree_diff
 from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, restore, snapshots_path
@@ -366,7 +366,7 @@ def _early(root: Path, before: Mapping[str, str], now: Mapping[str, str], *, rem
     visible = shared(root, paths) if remote else frozenset(paths)
     rows = [shown(path)[:_MAX_PATH_CHARS] for path in paths if path in visible]
     more = [f"{len(rows) - _MAX_NAMED} more"] if len(rows) > _MAX_NAMED else []
-    more += [untold(hidden)] if (hidden := [path for path in paths if path not in visible]) else []
+    more += [hidden_count(hidden)] if (hidden := [path for path in paths if path not in visible]) else []
     named = " and ".join([part for part in (", ".join(rows[:_MAX_NAMED]), *more) if part])
     return (
         issue(

@@ -1,4 +1,4 @@
-"""The exported grammars under their real readers, and the words that they stand for."""
+"""The exported grammars under their real readers, and the words that they describe."""
 
 import json
 import re

@@ -21,7 +21,7 @@ def test_other_encodings_are_named(encoding: str) -> None:
         assert "UTF-16" in finding.found
 
 
-def test_an_invalid_byte_is_told_with_its_offset() -> None:
+def test_an_invalid_byte_is_reported_with_its_offset() -> None:
     data = change(BUILD, TASK="TASK: Build the caf").encode().replace(b"caf", b"caf\xe9")
     finding = _only(data)
     assert (finding.code, finding.line, finding.column) == ("ENV103", 3, 20)
@@ -78,7 +78,7 @@ def test_a_refused_character_is_named_by_its_code_point(char: str, code: str, wo
 @each_row(
     "text", ["\U0001f469\u200d\U0001f4bb", "\u0645\u06cc\u200c\u062e", "so\u00adft", "\u2764\ufe0f", "a\u200eb", "a\tb"]
 )
-def test_joiners_marks_and_tabs_may_stand_in_free_text(text: str) -> None:
+def test_joiners_marks_and_tabs_are_allowed_in_free_text(text: str) -> None:
     full = change(BUILD, TASK=f"TASK: {text}", OUTPUT=f"OUTPUT: {text}", NEXT_ACTIONS=f"NEXT_ACTIONS:\n1. {text}")
     report = validate(full, **IN_PROGRESS)
     assert report.findings == ()

@@ -1,4 +1,4 @@
-"""Every rule can be looked up, cites a clause that stands, and says what right and wrong look like."""
+"""Every rule can be looked up, cites a clause that exists, and says what right and wrong look like."""
 
 import re
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_a_page_reads_as_reviewed(snapshot: SnapshotAssertion):
 SECTION = re.compile(r"^## §([1-6]) (.*)$", re.MULTILINE)
 
 
-def test_every_clause_that_a_rule_cites_stands_under_its_section(root: Path) -> None:
+def test_every_clause_that_a_rule_cites_is_under_its_section(root: Path) -> None:
     _, *parts = SECTION.split((root / "docs" / "strict-envelope.md").read_text("utf-8"))
     text = {
         number: " ".join(f"{title} {body}".partition("\n## ")[0].replace("*", "").split())

@@ -1,4 +1,4 @@
-"""Extraction: one envelope out of a message, each thing left out told, two candidates refused."""
+"""Extraction: one envelope out of a message, what was left out reported, two candidates refused."""
 
 from pathlib import Path
 from typing import Final
@@ -34,7 +34,7 @@ def test_a_strict_response_is_extracted_as_itself(text: str) -> None:
         (f"```\n{HEAD}OUTPUT:\n\n```\nOne line.\n```yaml\n{STEPS}```\n\nBye.", "One line."),
     ],
 )
-def test_what_wraps_an_envelope_is_left_out_and_told(text: str, output: str | None) -> None:
+def test_what_wraps_an_envelope_is_left_out_and_reported(text: str, output: str | None) -> None:
     reading = parse(text, extract=True)
     plain = parse(BUILD).envelope
     assert reading.envelope is not None
@@ -53,7 +53,7 @@ def test_lines_are_those_of_the_message_as_given() -> None:
     assert message.split("\n")[steps.line - 1] == "NEXT_ACTIONS:"
 
 
-def test_what_was_left_out_is_told_by_line() -> None:
+def test_what_was_left_out_is_reported_by_line() -> None:
     assert parse(TWO_FENCES, extract=True).normalised == (
         "lines 1-2: left out text before the envelope",
         "line 3: left out a code fence",
@@ -73,7 +73,7 @@ def test_two_candidates_are_refused() -> None:
 
 @each_row("between", ["\n\n\n", "\n" * 40, "\n\n```\n\nnote\n\n# Heading\n\n", "\n" + "some words\n" * 12])
 @each_row("first", [QA.replace("QA_IN_PROGRESS", "BLOCKED"), QA])
-def test_two_candidates_are_refused_whatever_stands_behind_their_status(between: str, first: str) -> None:
+def test_two_candidates_are_refused_whatever_follows_their_status(between: str, first: str) -> None:
     """A FAIL with blank lines after STATUS, then a PASS: neither may be taken for the one answer."""
     apart = first.replace("\nTASK_ID:", f"{between}TASK_ID:", 1)
     for text in (f"{apart}\n{QA}", f"{QA}\n{apart}", f"{apart}\n{apart}"):
@@ -169,7 +169,7 @@ def test_prose_without_an_envelope_is_not_extracted() -> None:
     assert [finding.code for finding in report.findings] == ["ENV223"]
 
 
-def test_faults_inside_a_wrapped_envelope_are_all_told() -> None:
+def test_faults_inside_a_wrapped_envelope_are_all_reported() -> None:
     message = TWO_FENCES.replace("STATUS: READY_FOR_QA", "STATUS: COMPLETED").replace("  a11y: []\n", "")
     assert codes(validate(message, extract=True, **IN_PROGRESS)) == {"ENV301", "ENV216"}
 
@@ -177,7 +177,7 @@ def test_faults_inside_a_wrapped_envelope_are_all_told() -> None:
 def test_every_real_response_is_extracted_with_all_its_fields(corpus: Path) -> None:
     files = sorted(path for path in corpus.glob("*.md") if path.name != "README.md")
     assert len(files) == 13
-    told: dict[str, set[str]] = {}
+    errors: dict[str, set[str]] = {}
     for path in files:
         report = validate(path.read_bytes(), extract=True)
         labels = {label for label in report.reading.fields if "." not in label}
@@ -187,11 +187,11 @@ def test_every_real_response_is_extracted_with_all_its_fields(corpus: Path) -> N
         assert not validate(path.read_bytes()).ok
         errors = [finding for finding in report.findings if finding.level == "error"]
         assert all(finding.fix and finding.source and finding.line for finding in errors), path
-        told[path.stem] = {finding.code for finding in report.findings if finding.level == "error"}
-    assert told["SYSTEM-FRONTEND-SCAFFOLD-001"] == set()
-    assert "ENV403" in told["TOURS-UI-001"]
-    assert {"ENV203", "ENV207", "ENV217", "ENV307", "ENV413"} <= told["TOURS-UI-001"]
-    assert {"ENV301", "ENV216", "ENV217", "ENV307"} <= told["OPERATOR-PROFILE-UI-001-CODE-REVIEW"]
-    assert {"ENV301", "ENV216"} <= told["TOURS-UI-001-VISUAL-QA"]
-    assert sum(1 for found in told.values() if found) == 12
-    assert sum("ENV203" in found for found in told.values()) == 1
+        errors[path.stem] = {finding.code for finding in report.findings if finding.level == "error"}
+    assert errors["SYSTEM-FRONTEND-SCAFFOLD-001"] == set()
+    assert "ENV403" in errors["TOURS-UI-001"]
+    assert {"ENV203", "ENV207", "ENV217", "ENV307", "ENV413"} <= errors["TOURS-UI-001"]
+    assert {"ENV301", "ENV216", "ENV217", "ENV307"} <= errors["OPERATOR-PROFILE-UI-001-CODE-REVIEW"]
+    assert {"ENV301", "ENV216"} <= errors["TOURS-UI-001-VISUAL-QA"]
+    assert sum(1 for found in errors.values() if found) == 12
+    assert sum("ENV203" in found for found in errors.values()) == 1

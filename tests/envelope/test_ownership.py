@@ -13,7 +13,7 @@ JUDGES: dict[str, tuple[str, Status]] = {
     "code-reviewer": ("GATE-CODE-REVIEW", "READY_FOR_REVIEW"),
 }
 LETTERS: dict[str, Status] = dict(zip("BIFQRA", STATUSES, strict=True))
-# What each role may state when the current status is not told, then under each of the six, by the letters above.
+# What each role may state when the current status is not given, then under each of the six, by the letters above.
 MAY_STATE = {
     "orchestrator": ("BQRA", "B", "B", "BQ", "BR", "BA", ""),
     "web-design-lead": ("BI", "BI", "BI", "B", "B", "B", ""),

@@ -131,7 +131,7 @@ def test_both_readings_agree_on_each_broken_envelope(case: Broken) -> None:
 
 @settings(max_examples=examples(400), suppress_health_check=[HealthCheck.too_slow])
 @given(changed(), st.sampled_from([None, "IN_PROGRESS", "QA_IN_PROGRESS", "READY_FOR_REVIEW"]))
-def test_validation_and_the_re_ask_stand_any_text(text: str, status: Any) -> None:
+def test_validation_and_the_re_ask_accept_any_text(text: str, status: Any) -> None:
     for extract in (False, True):
         report = validate(text, current_status=status, extract=extract)
         reask = report.as_reask()

@@ -68,7 +68,7 @@ def test_no_renderer_lets_a_file_drive_the_terminal(hostile: str):
         ("abc", 4, "abc", 3), ("abc", 99, "abc", 3), ("", 1, "", 0),
     ],
 )  # fmt: skip
-def test_the_caret_stands_under_the_character(line: str, column: int, shown: str, before: int):
+def test_the_caret_is_under_the_character(line: str, column: int, shown: str, before: int):
     assert source_line(line, column) == (shown, before)
 
 

@@ -25,9 +25,9 @@ CONTEXT: dict[str, dict[str, Any]] = {
     "ENV418": {},
     "ENV423": {},
 }
-# Examples that are told in words: a size, an encoding, an absence.
+# Examples that are described in words: a size, an encoding, an absence.
 IN_WORDS = {"ENV101", "ENV102", "ENV103", "ENV104", "ENV111", "ENV203", "ENV223", "ENV299"}
-# Examples whose lines all stand in the place of these fields.
+# Examples whose lines all take the place of these fields.
 INSTEAD_OF = {"ENV205": ["TASK_ID", "TASK"], "ENV206": ["GATES_PASSED"], "ENV208": ["OUTPUT"], "ENV209": ["OUTPUT"]}
 
 
@@ -66,7 +66,7 @@ def _code(rule: Rule) -> str:
     return rule.code
 
 
-def test_codes_are_unique_and_stand_in_order() -> None:
+def test_codes_are_unique_and_in_order() -> None:
     codes = [rule.code for rule in RULES]
     assert (codes, list(RULES_BY_CODE)) == (sorted(set(codes)), codes)
     assert all(re.fullmatch(r"ENV[1-4][0-9]{2}", code) for code in codes)
@@ -107,7 +107,7 @@ BY_HAND: dict[str, Callable[[], Report]] = {
 
 
 @each_row("code", BY_HAND)
-def test_what_an_example_tells_in_words_is_refused(code: str) -> None:
+def test_what_an_example_describes_in_words_is_refused(code: str) -> None:
     assert codes(BY_HAND[code]()) == {code}
 
 
@@ -241,7 +241,7 @@ def test_findings_of_other_checks_are_kept_in_the_order_of_the_text() -> None:
     assert (joined.effective_status, joined.status) == ("BLOCKED", "READY_FOR_QA")
 
 
-def test_the_fields_tell_where_each_evidence_entry_stands() -> None:
+def test_the_fields_say_where_each_evidence_entry_is() -> None:
     fields = validate(QA, **IN_QA).reading.fields
     entries = [(item.text, item.line, item.column) for item in fields["EVIDENCE.screenshots"].items]
     assert entries == [("artifacts/screenshots/home-375.png", 10, 15), ("artifacts/screenshots/home-1280.png", 10, 51)]

@@ -1,4 +1,4 @@
-"""Small makers of evidence and answers for the tests of this room."""
+"""Small makers of evidence and answers for the tests of this package."""
 
 import json
 import struct

@@ -169,7 +169,7 @@ def test_a_console_log_passes_only_when_whole_and_clean(log: str | bytes, expect
     assert codes(check_console(GATE, [subject(log, "console")], in_run=in_run)) == expected
 
 
-def test_the_first_errors_are_told_and_the_rest_are_counted() -> None:
+def test_the_first_errors_are_listed_and_the_rest_are_counted() -> None:
     log = console(*(record("pageerror", "error", f"boom {i}") for i in range(9)))
     (finding,) = check_console(GATE, [subject(log, "console")], in_run=True)
     assert "boom 0" in finding.found
@@ -277,7 +277,7 @@ def test_raw_axe_results_and_prose_are_accepted_outside_a_run_only() -> None:
     assert codes(check_a11y(GATE, [raw, pages, prose], in_run=True)) == ["EVD541"] * 3
 
 
-def test_a_violation_is_told_with_rule_impact_element_and_help() -> None:
+def test_a_violation_is_reported_with_rule_impact_element_and_help() -> None:
     violations = [rule(f"rule-{i}", "critical", f"#el-{i}", "#more") for i in range(7)]
     nested = rule("nested", "serious") | {"nodes": [{"target": [["iframe", "#shadow"], "input"]}], "frame": 1}
     (finding,) = check_a11y(GATE, [subject(axe(nested, *violations), "a11y")], in_run=True)

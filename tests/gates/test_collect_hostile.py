@@ -70,7 +70,7 @@ FAULTS_BEHIND: dict[str, str] = {
         " @keyframes show { from, to { visibility: visible } }")),
     "a paused animation": page_of(FAINT, head=STYLE.format("animation: hide 1s forwards paused", "")),
     "a slow animation": page_of(FAINT, head=STYLE.format("animation: hide 90s forwards steps(1)", "")),
-    "an animation that stands still": page_of(
+    "an animation that does not move": page_of(
         FAINT,
         "const p = document.querySelector('.faint'); p.style.visibility = 'hidden';"
         "p.animate({ visibility: ['visible', 'visible'] }, { duration: 1e3, iterations: 1 / 0 }).playbackRate = 0",
@@ -173,7 +173,7 @@ def test_what_only_those_see_who_want_motion_is_judged(tmp_path: Path) -> None:
     assert {tuple(rule["motion"]) for rule in report(tmp_path, collection)["violations"]} == {("no-preference",)}
 
 
-def told(tmp_path: Path, collection: Collection, width: int = 375) -> list[str]:
+def logged(tmp_path: Path, collection: Collection, width: int = 375) -> list[str]:
     """Return the texts of the errors in the console log of one width."""
     return [row["text"] for row in records(tmp_path, collection, width) if row["level"] == "error"]
 
@@ -237,11 +237,11 @@ SAID = {
 @pytest.mark.alternate
 @pytest.mark.sample("in a worker of a worker")
 @pytest.mark.parametrize("way", SWALLOWED)
-def test_a_swallowed_error_is_told(way: str, tmp_path: Path) -> None:
+def test_a_swallowed_error_is_reported(way: str, tmp_path: Path) -> None:
     collection = written(tmp_path, page_of("", SWALLOWED[way]), "console")
     assert errors(collection) == ["EVD533"]
     expected = SAID.get(way, ["Uncaught ReferenceError: fails is not defined"])
-    assert told(tmp_path, collection) == [f"interlock: the page swallowed {text}" for text in expected]
+    assert logged(tmp_path, collection) == [f"interlock: the page swallowed {text}" for text in expected]
 
 
 WORKER_ERRORS = {
@@ -258,18 +258,18 @@ WORKER_ERRORS = {
 @pytest.mark.alternate
 @pytest.mark.sample("shared worker")
 @pytest.mark.parametrize("kind", WORKER_ERRORS)
-def test_an_error_of_a_worker_is_told_once(kind: str, tmp_path: Path) -> None:
+def test_an_error_of_a_worker_is_reported_once(kind: str, tmp_path: Path) -> None:
     (tmp_path / "outer.js").write_text("new Worker('inner.js')")
     (tmp_path / "inner.js").write_text("throw new Error(1)")
     collection = written(tmp_path, page_of("", WORKER_ERRORS[kind]), "console")
     assert errors(collection) == ["EVD533"]
     on_disk = "Worker of a worker: it cannot be served from disk"
     expected = on_disk if "outer.js" in WORKER_ERRORS[kind] else "Uncaught Error: 1"
-    assert [text.startswith(expected) for text in {*told(tmp_path, collection)}] == [True]
+    assert [text.startswith(expected) for text in {*logged(tmp_path, collection)}] == [True]
 
 
 @pytest.mark.long
-def test_code_that_waits_for_use_or_for_time_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_code_that_waits_for_use_or_time_are_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERLOCK_LOOK_SECONDS", "1")
     script = "".join(
         f"addEventListener('{name}', () => console.error('{name}'), {{ capture: true, once: true }});"
@@ -278,7 +278,7 @@ def test_code_that_waits_for_use_or_for_time_is_heard(tmp_path: Path, monkeypatc
     late = "onload = () => setTimeout(() => console.error('late'), 900);"
     honest = "new ResizeObserver(() => { m.style.height = `${m.offsetHeight + 1}px` }).observe(m)"
     collection = written(tmp_path, page_of('<p id="m" style="height: 3000px">x', script + late + honest), "console")
-    assert sorted(told(tmp_path, collection)) == ["late", "resize", "scroll", "visibilitychange"]
+    assert sorted(logged(tmp_path, collection)) == ["late", "resize", "scroll", "visibilitychange"]
 
 
 @pytest.mark.long
@@ -287,7 +287,7 @@ def test_a_blocked_address_hides_no_other_error(tmp_path: Path) -> None:
     script = f'<script src="app.js" integrity="sha256-{"A" * 43}="></script>'
     collection = written(tmp_path, page_of('<img alt="" src="s:">', head=script), "console")
     assert errors(collection) == ["EVD533"]
-    assert ["integrity" in text for text in told(tmp_path, collection)] == [True]
+    assert ["integrity" in text for text in logged(tmp_path, collection)] == [True]
 
 
 CONSOLE_FAULTS = {
@@ -308,7 +308,7 @@ def test_an_error_reaches_the_log_whatever_the_page_does_to_its_console(page: st
     collection = look(tmp_path, page, "console")
     assert errors(collection) == ["EVD533"]
     for width in (375, 768, 1280):
-        assert sorted(told(tmp_path, collection, width)) == CONSOLE_FAULTS[page]
+        assert sorted(logged(tmp_path, collection, width)) == CONSOLE_FAULTS[page]
 
 
 def test_errors_of_every_kind_are_logged(tmp_path: Path) -> None:
@@ -392,18 +392,18 @@ TOLD = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("page", TOLD)
-def test_dialogs_windows_and_workers_are_answered_listened_to_or_told(page: str, tmp_path: Path) -> None:
+def test_dialogs_windows_and_workers_are_answered_listened_to_or_reported(page: str, tmp_path: Path) -> None:
     collection = look(tmp_path, page, "console")
     assert errors(collection) == (["EVD533"] if page == "workers.html" else [])
     assert [row["text"] for row in records(tmp_path, collection)] == TOLD[page]
 
 
 @pytest.mark.long
-def test_a_page_wider_than_its_window_is_told(tmp_path: Path) -> None:
+def test_a_page_wider_than_its_window_is_reported(tmp_path: Path) -> None:
     collection = look(tmp_path, "wide.html", "screenshots", "console")
     assert collection.ok
-    told = {width: [row["text"] for row in records(tmp_path, collection, width)] for width in (375, 768, 1280)}
-    assert told == {
+    texts = {width: [row["text"] for row in records(tmp_path, collection, width)] for width in (375, 768, 1280)}
+    assert texts == {
         375: ["interlock: the page is 908 px wide in a window of 375 px"],
         768: ["interlock: the page is 908 px wide in a window of 768 px"],
         1280: [],

@@ -216,7 +216,7 @@ def test_evidence_is_named_after_its_page() -> None:
     assert {url: resolve_target(url, Path("/")).slug for url in SLUGS} == SLUGS
 
 
-def test_a_flood_of_records_is_cut_and_told() -> None:
+def test_a_flood_of_records_is_cut_and_reported() -> None:
     recorder = Recorder(375)
     for number in range(MAX_RECORDS + 5):
         recorder.console("log", f"line {number}")

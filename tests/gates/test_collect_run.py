@@ -179,7 +179,7 @@ def test_a_killed_parent_takes_worker_and_browser_with_it(tmp_path: Path, server
 
 
 @pytest.mark.long
-def test_a_crashed_page_is_told(tmp_path: Path, server: Server) -> None:
+def test_a_crashed_page_is_reported(tmp_path: Path, server: Server) -> None:
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(look, tmp_path, f"{server.url}/frame-hangs.html", "a11y")
         assert server.reached.wait(30)
@@ -205,7 +205,7 @@ def test_a_server_that_answers_otherwise_leaves_no_evidence(
         look(tmp_path, f"{server.url}{path}", "console")
 
 
-def test_a_server_that_does_not_run_is_told(tmp_path: Path) -> None:
+def test_a_server_that_does_not_run_is_reported(tmp_path: Path) -> None:
     with Server() as closed:
         url = closed.url
     with raises_code(CollectorError, "COL305"):
@@ -232,10 +232,10 @@ def test_nothing_reaches_another_origin(tmp_path: Path, server: Server) -> None:
     assert errors(collection) in ([], ["EVD533"])
 
 
-def test_a_browser_that_fails_is_told_with_its_own_words_and_gets_nothing_of_the_users_environment(
+def test_a_browser_that_fails_is_reported_with_its_own_message_and_gets_nothing_of_the_users_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SECRET_TOKEN", "do not tell")
+    monkeypatch.setenv("SECRET_TOKEN", "do not show")
     program = tmp_path / "browser"
     program.write_text(f"#!/bin/sh\nenv > {tmp_path}/seen\necho no display today >&2\nexit 3\n")
     program.chmod(0o755)

@@ -59,7 +59,7 @@ def test_a_command_that_ends_with_nought_passes_and_leaves_log_and_manifest(tmp_
     ],
     ids=["fails", "is ended by a signal", "closes its output before"],
 )
-def test_a_command_that_fails_does_not_pass_and_its_last_words_are_told(
+def test_a_command_that_fails_does_not_pass_and_its_last_lines_are_reported(
     tmp_path: Path, program: str, status: int, words: str
 ) -> None:
     made = run(tmp_path, gate(program))

@@ -196,7 +196,7 @@ def test_a_missing_key_is_named_in_the_fix_and_a_price_for_cached_tokens_is_no_s
     assert load_config(tmp_path).prices["openai:m"].cached_input is None
 
 
-def test_every_fault_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+def test_every_fault_of_a_file_is_reported_at_once(tmp_path: Path) -> None:
     put(tmp_path, "interlock.toml", '[run]\nmax_reask = 1\nmax_rework = "x"\n[roles.x]\nkind = "boss"\n')
     assert sorted(problem.code for problem in refused(tmp_path).problems) == ["CFG103", "CFG104", "CFG104"]
 

@@ -87,7 +87,7 @@ def test_changes_are_seen_whether_or_not_they_are_staged_or_committed(root: Path
     assert tree_diff(before, list_tree(root)) == changed
 
 
-def test_a_change_that_git_was_told_to_overlook_is_seen(root: Path) -> None:
+def test_a_change_that_git_is_configured_to_overlook_is_seen(root: Path) -> None:
     before = list_tree(root)
     git(root, "update-index", "--assume-unchanged", "src/a.py")
     put(root, "src/a.py", "hidden\n")
@@ -208,7 +208,7 @@ HIDING: dict[str, tuple[dict[str, str], dict[str, str], TreeDiff]] = {
         {"lib/.gitignore": "/*.tmp\n.gitignore\n", "lib/x.tmp": "x"},
         {"lib/.gitignore": "/*.py\n/*.tmp\n.gitignore\n", "lib/new.py": "x"}, TreeDiff(("lib/new.py",), (), ()),
     ),
-    "files that stood there": (
+    "files that were there": (
         {"lib/a.py": "a", "lib/b.py": "b"}, {".gitignore": f"{RULES}lib/\n", "lib/b.py": "other"},
         TreeDiff((), (), (".gitignore", "lib/b.py")),
     ),

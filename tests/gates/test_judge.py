@@ -198,7 +198,7 @@ def test_a_manifest_under_another_key_of_the_same_attempt_is_found(tmp_path: Pat
     assert set(alone(tmp_path, [VISUAL], cite(made)).grades.values()) == {"runner"}
 
 
-def test_each_refused_entry_is_told_at_its_place(tmp_path: Path) -> None:
+def test_each_refused_entry_is_reported_at_its_place(tmp_path: Path) -> None:
     good = put(tmp_path, f"{BINDING.folder('reports')}/a.md", "x")
     answer = envelope([REVIEW], {"reports": [good, "artifacts/none.md"], "a11y": ["/etc/passwd"]})
     items = (Item(good, 20, 5, 30), Item("artifacts/none.md", 21, 5, 30))
@@ -212,7 +212,7 @@ def test_each_refused_entry_is_told_at_its_place(tmp_path: Path) -> None:
     assert report.verified == ()
 
 
-def test_an_entry_that_the_envelope_refused_is_not_told_twice_and_not_verified(tmp_path: Path) -> None:
+def test_an_entry_that_the_envelope_refused_is_not_reported_twice_and_not_verified(tmp_path: Path) -> None:
     answer = envelope([REVIEW], {"reports": ["/etc/passwd", "artifacts/none.md"]})
     places = {"EVIDENCE.reports[0]": (9, 11), "EVIDENCE.reports[1]": (9, 24)}
     known = [Finding("ENV309", "error", "EVIDENCE.reports", "m", "f", "e", "x", 9, 11, "s")]

@@ -154,7 +154,7 @@ TASKS = {
 
 
 @each_row(("required", "page", "expected"), TASKS.values(), ids=TASKS.keys())
-def test_a_task_that_could_never_be_approved_is_told_at_its_start(
+def test_a_task_that_could_never_be_approved_is_reported_at_its_start(
     required: tuple[str, ...], page: str | None, expected: list[str]
 ) -> None:
     found = roster_problems(DEFAULT_PROTOCOL, required, page)

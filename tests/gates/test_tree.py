@@ -205,7 +205,7 @@ def test_a_tree_of_any_depth_is_walked_and_one_that_is_gone_is_an_error(tmp_path
         tree_files(tmp_path / "gone", ["*"])
 
 
-def test_a_diff_tells_added_removed_and_changed(tmp_path: Path) -> None:
+def test_a_diff_distinguishes_added_removed_and_changed(tmp_path: Path) -> None:
     root = small(tmp_path)
     old = tree_files(root, ["**"])
     assert not tree_diff(old, old)

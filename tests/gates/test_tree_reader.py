@@ -98,7 +98,7 @@ def test_only_what_changed_is_read_again(tmp_path: Path, reads: list[str]) -> No
     assert len(reader.look(contents=True).files) == len(reads) == 6
 
 
-def test_a_change_that_no_stamp_tells_is_found_where_contents_are_asked_for(
+def test_a_change_that_no_stamp_shows_is_found_where_contents_are_asked_for(
     tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(tmp_path, "src/a.py", "a = 1\n")

@@ -11,7 +11,7 @@ from interlock.journal import Journal
 
 @pytest.fixture
 def clock() -> Callable[[], datetime]:
-    """Give a clock that stands at noon of the first day of 2026 and goes on by a second at each look."""
+    """Give a clock that begins at noon of the first day of 2026 and advances by a second at each reading."""
     seconds = iter(range(10**9))
 
     def now() -> datetime:

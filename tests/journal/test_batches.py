@@ -44,10 +44,10 @@ for number in range(count):
 KILLED = """
 import os, signal, sys
 from interlock.journal import Journal
-path, room = sys.argv[1], int(sys.argv[2])
+path, space = sys.argv[1], int(sys.argv[2])
 write = os.write
 def killed(fd, data):
-    write(fd, data[:room])
+    write(fd, data[:space])
     os.kill(os.getpid(), signal.SIGKILL)
 journal = Journal(path)
 journal.append("R", "first", "t", {})
@@ -109,7 +109,7 @@ def test_an_empty_batch_makes_nothing(journal: Journal) -> None:
     assert not journal.path.parent.exists()
 
 
-def test_a_key_may_stand_twice_in_a_batch_for_one_event_only(journal: Journal) -> None:
+def test_a_key_may_occur_twice_in_a_batch_for_one_event_only(journal: Journal) -> None:
     one, two, again = journal.extend("R", (BATCH[0], BATCH[1], BATCH[0]))
     assert (one, one.seq, two.seq) == (again, 1, 2)
     before = journal.path.read_bytes()
@@ -187,9 +187,9 @@ def test_a_writer_killed_inside_a_batch_leaves_a_part_of_it_from_its_beginning(t
     sample = Journal(tmp_path / "sample.jsonl")
     sample.extend("R", events)
     length = sample.path.stat().st_size // 4
-    for room, whole in ((0, 0), (10, 0), (length - 1, 0), (length, 1), (2 * length + 300, 2), (4 * length - 1, 3)):
+    for space, whole in ((0, 0), (10, 0), (length - 1, 0), (length, 1), (2 * length + 300, 2), (4 * length - 1, 3)):
         path.unlink(missing_ok=True)
-        writer = python(KILLED, path, room)
+        writer = python(KILLED, path, space)
         writer.communicate()
         assert writer.returncode == -signal.SIGKILL
         assert [entry.key for entry in Journal(path).entries()] == ["first", *(key for key, *_ in events[:whole])]
@@ -217,7 +217,7 @@ def test_eight_processes_batch_at_once_and_no_batch_is_parted(tmp_path: Path) ->
     assert not path.with_name("events.jsonl.torn").exists()
 
 
-def test_a_batch_for_which_the_disk_has_no_room_is_taken_back_whole(journal: Journal) -> None:
+def test_a_batch_for_which_the_disk_has_no_space_is_taken_back_whole(journal: Journal) -> None:
     """A real limit of the operating system: the process may not make a file larger than this."""
     journal.append("R", "1", "t", {})
     before = journal.path.read_bytes()
@@ -231,8 +231,8 @@ try:
 except JournalUnwritten as error:
     print(error.code)
 """
-    for room in (0, 500, 2500):
-        writer = python(program, journal.path, len(before) + room)
+    for space in (0, 500, 2500):
+        writer = python(program, journal.path, len(before) + space)
         assert writer.communicate()[0].split() == ["JRN733"]
         assert journal.path.read_bytes() == before
 

@@ -83,7 +83,7 @@ def _link(entry: Entry) -> Link:
 
 
 def _hashed(raw: bytes, number: int = -1) -> bytes:
-    """Make one `hash` member of a line, the last one unless told, fit the bytes around it."""
+    """Make one `hash` member of a line, by default the last one, fit the bytes around it."""
     members = list(MEMBER.finditer(raw))
     if not members:
         return raw
@@ -224,11 +224,11 @@ AROUND: list[tuple[str, Callable[[bytes], bytes], str]] = [
     ("run of its own", lambda x: x.replace(b'"run":"A"', b'"run":"B"'), "JRN704"),
     ("form and number", lambda x: x.replace(b'{"a":', b'{"a": ').replace(b'"seq":3', b'"seq":5'), "JRN701"),
 ]
-"""What stands around the data of a line, and its place, are checked at first use, even when it is hashed anew."""
+"""What is around the data of a line, and its place, are checked at first use, even when it is hashed anew."""
 
 
 @pytest.mark.parametrize(("harm", "code"), [case[1:] for case in AROUND], ids=[case[0] for case in AROUND])
-def test_what_stands_around_the_data_is_refused_at_first_use(
+def test_a_fault_around_the_data_is_refused_at_first_use(
     journal: Journal, harm: Callable[[bytes], bytes], code: str
 ) -> None:
     _with(journal, harm)
@@ -350,6 +350,6 @@ def test_a_name_that_needs_an_escape_is_found_at_first_use_like_any_other(tmp_pa
 
 
 def test_a_line_as_long_as_the_limit_is_skimmed_and_a_longer_one_is_not() -> None:
-    room = MAX_LINE_BYTES - len(make(Event("R", "k", "t", {"text": ""}), after=START, at=AT)[1])
-    lines = [make(Event("R", "k", "t", {"text": "x" * size}), after=START, at=AT) for size in (room, room + 1)]
+    space = MAX_LINE_BYTES - len(make(Event("R", "k", "t", {"text": ""}), after=START, at=AT)[1])
+    lines = [make(Event("R", "k", "t", {"text": "x" * size}), after=START, at=AT) for size in (space, space + 1)]
     assert [skim(raw) for _, raw in lines] == [_link(lines[0][0]), None]

@@ -17,8 +17,8 @@ TEXTS = ("plain", "a\r\nb\rc", "\u2028\u2029\x85\x0b\x0c", "\U0001f600", '"}\n{"
 def written(journal: Journal) -> list[Entry]:
     """Write a few lines of two runs, with every kind of line break in their texts and one as long as a line may be."""
     rows = [journal.append("AB"[number % 2], str(number), "t", {"text": text}) for number, text in enumerate(TEXTS)]
-    room = MAX_LINE_BYTES - len(make(Event("A", "k", "t", {"text": ""}), after=Head(3, "0" * 64), at=AT)[1])
-    return [*rows, journal.append("A", "k", "t", {"text": "x" * room})]
+    space = MAX_LINE_BYTES - len(make(Event("A", "k", "t", {"text": ""}), after=Head(3, "0" * 64), at=AT)[1])
+    return [*rows, journal.append("A", "k", "t", {"text": "x" * space})]
 
 
 def test_every_line_is_given_with_the_position_behind_it_and_any_position_goes_on_with_the_next(
@@ -101,7 +101,7 @@ HARMS: list[tuple[str, Callable[[bytes], bytes], str]] = [
 
 
 @pytest.mark.parametrize(("harm", "code"), [row[1:] for row in HARMS], ids=[row[0] for row in HARMS])
-def test_a_line_that_is_not_what_was_written_ends_the_following_where_it_stands(
+def test_a_line_that_is_not_what_was_written_ends_the_following_where_it_is(
     journal: Journal, harm: Callable[[bytes], bytes], code: str
 ) -> None:
     journal.append("B", "0", "t", {})

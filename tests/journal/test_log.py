@@ -70,7 +70,7 @@ def test_a_repeated_append_gives_the_first_entry_and_writes_nothing(journal: Jou
     [("t", {"n": 2}), ("t", {"n": 1.0}), ("t", {"n": True}), ("t", {}), ("other", {"n": 1})],
     ids=["value", "float for int", "bool for int", "missing", "type"],
 )
-def test_a_key_stands_for_one_event_only(journal: Journal, kind: str, data: dict[str, Any]) -> None:
+def test_a_key_belongs_to_one_event_only(journal: Journal, kind: str, data: dict[str, Any]) -> None:
     journal.append("A", "k", "t", {"n": 1})
     with raises_code(JournalConflict, "JRN731"):
         journal.append("A", "k", kind, data)
@@ -125,11 +125,11 @@ def test_a_line_may_be_as_long_as_the_limit_and_no_longer(journal: Journal) -> N
     empty = len(json.dumps({"text": ""}, separators=(",", ":")))
     probe = Journal(journal.path.with_name("probe.jsonl"))
     probe.append("A", "k", "t", {"text": ""})
-    room = MAX_LINE_BYTES - probe.path.stat().st_size
-    assert room > empty
+    space = MAX_LINE_BYTES - probe.path.stat().st_size
+    assert space > empty
     with raises_code(JournalRefused, "JRN732"):
-        journal.append("A", "k", "t", {"text": "x" * (room + 1)})
-    entry = journal.append("A", "k", "t", {"text": "x" * room})
+        journal.append("A", "k", "t", {"text": "x" * (space + 1)})
+    entry = journal.append("A", "k", "t", {"text": "x" * space})
     assert journal.path.stat().st_size == MAX_LINE_BYTES
     journal.append("A", "l", "t", {})
     assert next(Journal(journal.path).entries("A")) == entry
@@ -230,7 +230,7 @@ def test_the_events_of_a_run_are_not_read_as_another_history_that_holds_together
         list(journal.entries("A"))
 
 
-def test_a_line_is_not_taken_for_the_one_that_stood_in_its_place(journal: Journal) -> None:
+def test_a_line_is_not_taken_for_the_one_that_was_in_its_place(journal: Journal) -> None:
     for number in range(3):
         journal.append("A", str(number), "t", {"n": number})
     one, two, last = journal.path.read_bytes().splitlines(keepends=True)
@@ -286,7 +286,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_a_file_changed_behind_its_back_is_refused_from_then_on(journal: Journal, harm: str) -> None:
+def test_a_file_changed_by_anything_but_an_append_is_refused_from_then_on(journal: Journal, harm: str) -> None:
     for number in range(3):
         journal.append("A", str(number), "t", {"n": number})
     HARMS[harm](journal.path)

@@ -257,7 +257,7 @@ def test_a_run_that_goes_on_is_held_to_its_head_when_exactness_is_not_asked_for(
     assert [problem.code for problem in verify(journal.path, {RUN: Head(2, heads[0].hash)}, exact=False)] == ["JRN713"]
 
 
-def test_harm_to_one_run_is_not_laid_on_another(journal: Journal) -> None:
+def test_harm_to_one_run_is_not_reported_of_another(journal: Journal) -> None:
     for number in range(3):
         for run in ("A", "B"):
             journal.append(run, str(number), "t", {"n": number})

@@ -1,8 +1,8 @@
 // Runs before any code of the page, in every frame and worker: console keeps its own methods, and each uncaught error
-// is told to the collector before any handler of the page can swallow it. The page sees setters that do nothing, so
+// is reported to the collector before any handler of the page can swallow it. The page sees setters that do nothing, so
 // honest wrappers of console do not throw.
 //
-// The collector is told through a binding that this closure alone holds, at once: a timer or a port could be cleared,
+// The collector is notified through a binding that this closure alone holds, at once: a timer or a port could be cleared,
 // and a frame be removed, before it fires. What stays on the window is `arm`, which adds the two listeners again and
 // can do no more; the page may call it and cannot replace it. `document.open` removes every listener, so it arms anew.
 //
@@ -20,19 +20,19 @@
     before.value();
     return;
   }
-  const tell = scope[NAME];
+  const notify = scope[NAME];
   const native = scope.console;
   const warn = native.warn;
   const text = String;
 
-  let told = false;
+  let warned = false;
   const hold = (owner, key, value) => {
     if (getOwnPropertyDescriptor(owner, key)?.configurable === false) return;
     defineProperty(owner, key, {
       get: () => value,
       set: () => {
-        if (!told) warn(`interlock: the page tried to replace ${owner === scope ? "" : "console."}${text(key)}`);
-        told = true;
+        if (!warned) warn(`interlock: the page tried to replace ${owner === scope ? "" : "console."}${text(key)}`);
+        warned = true;
       },
       enumerable: true,
       configurable: false,
@@ -59,7 +59,7 @@
   const prevent = Event.prototype.preventDefault;
   const listen = EventTarget.prototype.addEventListener;
   const report = (event, what, url) => {
-    tell(`${url}\n${what}`);
+    notify(`${url}\n${what}`);
     if (alone) apply(prevent, event, []);
   };
   const onError = (event) => {

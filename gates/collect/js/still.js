@@ -1,6 +1,6 @@
 // Isolated world, every frame and every shadow root: hold each animation, and hide the caret. One that ends soon is
 // brought to its end; another stays as people see it now, and one without end at a fixed share of its round. What the
-// page has paused, and what moves by scrolling, stands still already.
+// page has paused, and what moves by scrolling, does not move anyway.
 ((soon, share) => {
   const roots = [document];
   for (let i = 0; i < roots.length; i++) {

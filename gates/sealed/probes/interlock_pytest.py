@@ -27,7 +27,7 @@ def _load(name):
     return module
 
 
-_apart = _load("apart").Apart()
+_integrity = _load("code_integrity").CodeIntegrity()
 
 
 def prepare(emit, spec, front):
@@ -51,12 +51,12 @@ def pytest_configure(config):
     sys.modules.pop("interlock_pytest", None)
     if not spec:
         return
-    _apart.root = spec["root"]
+    _integrity.root = spec["root"]
     lane = worker["workerid"] if worker else ""
     if lane and spec["pythonpath"]:
         os.environ["PYTHONPATH"] = os.pathsep.join(spec["pythonpath"])
     observer = _load("pytest_observer").make_observer(
-        config, spec, lane, _given.get("emit"), _load, tuple(_front), _apart
+        config, spec, lane, _given.get("emit"), _load, tuple(_front), _integrity
     )
     _given.clear()
     config.pluginmanager.register(observer)

@@ -1,4 +1,4 @@
-// The reporter of `node --test`: it seals what it is told, in a process that loads no test, and shows the rest of it to
+// The reporter of `node --test`: it seals what is reported to it, in a process that loads no test, and shows the rest of it to
 // the user without the canaries.
 import { createHmac } from 'node:crypto'
 import { createRequire } from 'node:module'

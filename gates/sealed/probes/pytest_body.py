@@ -4,7 +4,7 @@ The runner's word for a test is a report, which tested code can forge. These sta
 one at its beginning, one after each assertion and simple statement that it cannot end without passing, one before each
 assertion that is nested. A comparison that held is asked whether it would have held for another value too, and so
 are differences and absolute values that are compared.
-Inserted statements have the line of a neighbour, so that measured coverage stays as it is.
+Inserted statements have the line number of a neighbour, so that measured coverage stays as it is.
 """
 # pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
 # pyright: reportArgumentType=false
@@ -20,7 +20,7 @@ _KNOWN = ("pytest", "mark", "mock", "unittest", "patch", "given", "settings", "e
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-class _Hand:
+class _Callbacks:
     """The object that the inserted statements call; it replaces a constant of the code."""
 
     __slots__ = ("begin", "differ", "same", "size", "soft", "step")
@@ -54,9 +54,9 @@ def make_body(asked, differences, equal):
         if needed[token[0]] == 0:
             running[token[0]] = "ended"
 
-    hand = _Hand()
-    hand.begin, hand.step, hand.soft = begin, step, soft
-    _give_questions(hand, asked, differences, equal)
+    callbacks = _Callbacks()
+    callbacks.begin, callbacks.step, callbacks.soft = begin, step, soft
+    _add_checks(callbacks, asked, differences, equal)
 
     def instrument(tree, path, patterns):
         """Put the statements into a module, and remember its bodies by qualified name."""
@@ -89,7 +89,7 @@ def make_body(asked, differences, equal):
         constants = tuple(
             fill(each)
             if isinstance(each, types.CodeType)
-            else hand
+            else callbacks
             if isinstance(each, str) and each == _PLACE
             else each
             for each in code.co_consts
@@ -99,8 +99,8 @@ def make_body(asked, differences, equal):
     return types.SimpleNamespace(instrument=instrument, forget=forget, proof=proof, fill=fill, expected=expected.get)
 
 
-def _give_questions(hand, asked, differences, equal):
-    """Give the hand what asks comparisons, differences and absolute values in assertions."""
+def _add_checks(callbacks, asked, differences, equal):
+    """Add the callbacks that check comparisons, differences and absolute values in assertions."""
     same_difference, other_size = differences
 
     def same(name, held, left, right, line):
@@ -108,19 +108,19 @@ def _give_questions(hand, asked, differences, equal):
             found = bool(held) and asked(name, left, right)
         except BaseException:
             found = ""
-        tell(found, line)
+        report(found, line)
 
     def differ(left, right, result, line):
-        tell(same_difference(left, right, result), line)
+        report(same_difference(left, right, result), line)
 
     def size(value, result, line):
-        tell(other_size(value, result), line)
+        report(other_size(value, result), line)
 
-    def tell(found, line):
+    def report(found, line):
         if found:
             equal("line %d: %s" % (line, found))
 
-    hand.same, hand.differ, hand.size = same, differ, size
+    callbacks.same, callbacks.differ, callbacks.size = same, differ, size
 
 
 def install(rewrite, body, patterns, read_text):
@@ -317,7 +317,7 @@ def _root(node):
 
 
 def _at(node, neighbour):
-    """Give a new statement the line of a neighbour."""
+    """Give a new statement the line number of a neighbour."""
     for each in ast.walk(node):
         each.lineno = each.end_lineno = neighbour.lineno
         each.col_offset = each.end_col_offset = neighbour.col_offset

@@ -76,7 +76,7 @@ class _Hooks:
         return self.manager.subset_hook_caller(name, self.left_out)
 
 
-def strangers(manager):
+def foreign_plugins(manager):
     """Return the plugins that are not pytest's own."""
     found = []
     for plugin in manager.get_plugins():

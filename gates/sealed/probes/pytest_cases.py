@@ -23,8 +23,8 @@ def file_of(item):
 class Cases:
     """The record of the test that runs, and the event when it has ended."""
 
-    def __init__(self, root, apart):
-        self.root, self.apart = root, apart
+    def __init__(self, root, integrity):
+        self.root, self.integrity = root, integrity
         self.body, self.current, self.passed = None, None, {}
         self.skips, self.xfail = (pytest.skip.Exception, unittest.SkipTest), pytest.xfail.Exception
         self.reset("")
@@ -45,7 +45,7 @@ class Cases:
         """Begin a test, perhaps not for the first time."""
         self.reset(item.nodeid)
         self.current = item
-        self.place = self.apart.where()
+        self.place = self.integrity.where()
         if self.body:
             self.body.forget(*self.key(item))
 
@@ -65,7 +65,7 @@ class Cases:
 
     def check_code(self, item):
         """Keep whether the module of a test has the code that it had when it was collected."""
-        self.code = self.code or self.apart.changed(getattr(getattr(item, "module", None), "__file__", None))
+        self.code = self.code or self.integrity.changed(getattr(getattr(item, "module", None), "__file__", None))
 
     def accepts(self, words):
         self.flag = self.flag or words

@@ -15,17 +15,17 @@ import pytest
 _FIELD = "_interlock"
 
 
-def make_observer(config, spec, lane, emit, load, front, apart):
+def make_observer(config, spec, lane, emit, load, front, integrity):
     """Return the plugin for this process.
 
     `lane` is the name of this worker, empty in the process that was started, whose channel is `emit`; `front` are the
-    folders that are first on the path, for workers; `apart` has kept texts, code and the working directory since before
+    folders that are first on the path, for workers; `integrity` has kept texts, code and working directory since before
     any test was imported.
     """
     option = config.option
     # So xdist decides, in a hook that comes later.
     if not lane and getattr(option, "dist", "no") != "no" and not getattr(option, "collectonly", False):
-        return Controller(config, spec, emit, load, front, apart)
+        return Controller(config, spec, emit, load, front, integrity)
     queue = []
     if lane:
         seal = load("channel").sealer(bytes.fromhex(spec["key"]), lane)
@@ -33,18 +33,18 @@ def make_observer(config, spec, lane, emit, load, front, apart):
         def emit(event):
             queue.append(seal(event).decode())
 
-    return Observer(config, spec, emit, load, queue if lane else None, apart)
+    return Observer(config, spec, emit, load, queue if lane else None, integrity)
 
 
 class Common:
     """What the process that was started sees, whether it runs the tests or xdist's workers do."""
 
-    def __init__(self, config, spec, emit, load, apart):
+    def __init__(self, config, spec, emit, load, integrity):
         self.config, self.spec, self.emit = config, spec, emit
         self.cases = load("pytest_cases")
         self.base = str(getattr(config, "rootpath", None) or config.rootdir)
-        self.said, self.modules, self.proves = set(), load("shadows"), False
-        self.apart = apart
+        self.reported, self.modules, self.proves = set(), load("shadows"), False
+        self.integrity = integrity
 
     def send_ids(self, ids):
         """Report what was found, in lines of bounded length."""
@@ -54,14 +54,14 @@ class Common:
     def send_session(self, status):
         """Report that the session is over, and the code that was loaded."""
         event = {"e": "session", "status": int(status), "loaded": self.modules.loaded(), "proves": self.proves}
-        self.emit(dict(event, shadows=self.modules.shadows(self.spec["root"]), sources=self.apart.sources()))
+        self.emit(dict(event, shadows=self.modules.shadows(self.spec["root"]), sources=self.integrity.sources()))
 
     def pytest_collectreport(self, report):
         """Report a file that cannot be collected, or is skipped as a whole."""
         where = report.nodeid.split("::")[0]
-        if report.outcome == "passed" or (where, report.outcome) in self.said or not where:
+        if report.outcome == "passed" or (where, report.outcome) in self.reported or not where:
             return
-        self.said.add((where, report.outcome))
+        self.reported.add((where, report.outcome))
         if report.outcome == "failed" or report.nodeid == where:
             path = self.cases.relative(os.path.join(self.base, where), self.spec["root"])
             kind = "broken" if report.outcome == "failed" else "file_skipped"
@@ -71,8 +71,8 @@ class Common:
 class Controller(Common):
     """The process that gives tests to workers: it passes on what they sealed."""
 
-    def __init__(self, config, spec, emit, load, front, apart):
-        super().__init__(config, spec, emit, load, apart)
+    def __init__(self, config, spec, emit, load, front, integrity):
+        super().__init__(config, spec, emit, load, integrity)
         self.front = front
 
     @pytest.hookimpl(optionalhook=True)
@@ -91,8 +91,8 @@ class Controller(Common):
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids):
         """Report what the first worker found; the others find the same, or xdist stops."""
-        if "ids" not in self.said:
-            self.said.add("ids")
+        if "ids" not in self.reported:
+            self.reported.add("ids")
             self.send_ids(list(ids))
 
     @pytest.hookimpl(optionalhook=True)
@@ -126,29 +126,29 @@ class Controller(Common):
 class Observer(Common):
     """The process that runs tests."""
 
-    def __init__(self, config, spec, emit, load, queue, apart):
-        super().__init__(config, spec, emit, load, apart)
+    def __init__(self, config, spec, emit, load, queue, integrity):
+        super().__init__(config, spec, emit, load, integrity)
         from _pytest.assertion import rewrite
 
         self.queue, self.reports = queue, {}
-        seen = self.cases.Cases(spec["root"], apart)
+        seen = self.cases.Cases(spec["root"], integrity)
         comparisons, bodies = load("comparisons"), load("pytest_body")
         asked, differences = comparisons.make_asked(), comparisons.make_differences()
         comparisons.watch_assertions(asked, differences[0], seen.accepts)
         rewriting = config.getoption("assertmode", "rewrite") == "rewrite"
         body = bodies.make_body(asked, differences, seen.accepts)
         patterns = [*config.getini("python_functions"), "test"]
-        seen.body = body if rewriting and bodies.install(rewrite, body, patterns, self.apart.read) else None
+        seen.body = body if rewriting and bodies.install(rewrite, body, patterns, self.integrity.read) else None
         self.proves = seen.body is not None
         canaries = load("pytest_canaries")
         self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, comparisons.variants)
         self.watcher, self.seen, self.known = Watcher(seen, self.canaries), seen, []
-        self.strangers = canaries.strangers
+        self.foreign_plugins = canaries.foreign_plugins
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self):
         """Keep which plugins there are before any test is imported."""
-        self.known = self.strangers(self.config.pluginmanager)
+        self.known = self.foreign_plugins(self.config.pluginmanager)
 
     def pytest_deselected(self, items):
         """Report what an option leaves out."""
@@ -158,7 +158,7 @@ class Observer(Common):
     def pytest_collection_finish(self, session):
         """Report what was found, keep what was asked for, and place the canaries, after all plugins chose."""
         items = session.items
-        self.apart.keep({id(each): each for each in (getattr(item, "module", None) for item in items)}.values())
+        self.integrity.keep({id(each): each for each in (getattr(item, "module", None) for item in items)}.values())
         if self.queue is None:
             self.send_ids([item.nodeid for item in items])
         if self.spec["only"]:

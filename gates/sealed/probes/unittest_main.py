@@ -29,7 +29,7 @@ def _load(name):
     return module
 
 
-class _Noting:
+class _Observed:
     """Calls one function before a method runs, and another one with what it raised, or None."""
 
     def __init__(self, check, note):
@@ -43,10 +43,10 @@ class _Noting:
 
 
 class _Watch:
-    """What was seen of each test, apart from what the result object was told."""
+    """What was seen of each test, apart from what was reported to the result object."""
 
-    def __init__(self, emit, root, apart):
-        self.emit, self.root, self.apart = emit, root, apart
+    def __init__(self, emit, root, integrity):
+        self.emit, self.root, self.integrity = emit, root, integrity
         self.code, self.place = "", ("", "")
         self.canaries, self.seen, self.flag, self.current = {}, {}, "", None
         self.ids, self.kept, self.own = [], [], set()
@@ -62,7 +62,7 @@ class _Watch:
             method = getattr(test, name, None)
             if callable(method) and hasattr(test, "__dict__"):
                 when = name if name in ("setUp", "tearDown") else "call"
-                if when == "call" and self.apart.has(_home(test, name) or file, method):
+                if when == "call" and self.integrity.has(_home(test, name) or file, method):
                     self.own.add(id(test))
                 setattr(test, name, self._watched(method, id(test), when, file))
 
@@ -71,7 +71,7 @@ class _Watch:
 
         def check():
             if when == "call":
-                self.code = self.code or self.apart.changed(file)
+                self.code = self.code or self.integrity.changed(file)
 
         def note(error):
             check()
@@ -79,7 +79,7 @@ class _Watch:
             words = "" if error is None else "%s: %.300s" % (type(error).__name__, error)
             seen.setdefault(key, {})[when] = (kind, words)
 
-        noting = _Noting(check, note)
+        noting = _Observed(check, note)
         if inspect.iscoroutinefunction(method):
 
             @functools.wraps(method)
@@ -112,7 +112,7 @@ def _result_class(base, watch, clock):
     class Result(base):
         def startTest(self, test):  # noqa: N802
             watch.current, watch.flag = {"outcome": "passed", "message": "", "from": clock(), "skips": 0}, ""
-            watch.code, watch.place = "", watch.apart.where()
+            watch.code, watch.place = "", watch.integrity.where()
             if id(test) not in watch.canaries:
                 watch.emit({"e": "start", "id": test.id()})
                 super().startTest(test)
@@ -134,7 +134,7 @@ def _result_class(base, watch, clock):
             event.update(apart=watch.code or watch.place[0], mover="" if watch.code else watch.place[1])
             watch.emit(event)
 
-    def told(name, outcome, words):
+    def reported(name, outcome, words):
         original = getattr(base, name)
 
         @functools.wraps(original)
@@ -153,15 +153,15 @@ def _result_class(base, watch, clock):
 
         setattr(Result, name, add)
 
-    told("addError", "error", _error)
-    told("addFailure", "failed", _error)
-    told("addSubTest", "failed", _error)
-    told("addSkip", "skipped", lambda args: str(args[-1]))
-    told("addExpectedFailure", "xfailed", _error)
-    told("addUnexpectedSuccess", "failed", lambda args: "unexpected success")
-    told("addSuccess", None, _error)
+    reported("addError", "error", _error)
+    reported("addFailure", "failed", _error)
+    reported("addSubTest", "failed", _error)
+    reported("addSkip", "skipped", lambda args: str(args[-1]))
+    reported("addExpectedFailure", "xfailed", _error)
+    reported("addUnexpectedSuccess", "failed", lambda args: "unexpected success")
+    reported("addSuccess", None, _error)
     if hasattr(base, "addDuration"):
-        told("addDuration", None, _error)
+        reported("addDuration", None, _error)
     return Result
 
 
@@ -234,7 +234,7 @@ def _prepare(suite, spec, watch):
             ids.append(test.id())
             watch.wrap(test)
     watch.ids = ids
-    watch.apart.keep(sys.modules.get(name) for name in {type(test).__module__ for test in _tests(suite)})
+    watch.integrity.keep(sys.modules.get(name) for name in {type(test).__module__ for test in _tests(suite)})
     for start in range(0, len(ids), 500):
         watch.emit({"e": "collected", "ids": ids[start : start + 500]})
     if spec["only"]:
@@ -279,9 +279,9 @@ def _begin():
     spec, emit = _load("channel").opened(int(sys.argv[1]), int(sys.argv[2]))
     import time
 
-    modules, apart = _load("shadows"), _load("apart").Apart()
-    apart.root = spec["root"]
-    watch, comparisons = _Watch(emit, spec["root"], apart), _load("comparisons")
+    modules, integrity = _load("shadows"), _load("code_integrity").CodeIntegrity()
+    integrity.root = spec["root"]
+    watch, comparisons = _Watch(emit, spec["root"], integrity), _load("comparisons")
     same_difference, _ = comparisons.make_differences()
     comparisons.watch_assertions(comparisons.make_asked(), same_difference, watch.accepts)
     result = _result_class(unittest.TextTestResult, watch, time.perf_counter)
@@ -296,7 +296,7 @@ def _begin():
                 test = type(test)()
             outcome = super().run(test)
             event = {"e": "session", "status": int(not outcome.wasSuccessful()), "loaded": modules.loaded()}
-            emit(dict(event, shadows=modules.shadows(spec["root"]), sources=apart.sources(), proves=True))
+            emit(dict(event, shadows=modules.shadows(spec["root"]), sources=integrity.sources(), proves=True))
             return outcome
 
     sys.path[:0] = [os.getcwd(), *spec["pythonpath"]]

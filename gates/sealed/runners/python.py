@@ -26,7 +26,7 @@ class PythonRunner:
     """pytest or unittest, observed from within.
 
     Args:
-        interpreter: Absolute path, and the options that stand before the module.
+        interpreter: Absolute path, and the options before the module.
         argv: The arguments of pytest, or of `python -m unittest`.
         add_cwd: The working directory is the first folder on the path, as with `python -m`.
         env: Variables that the command itself sets.

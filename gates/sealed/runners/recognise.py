@@ -80,7 +80,7 @@ def recognise(
 
 
 def _follow(command: _Command) -> Runner:
-    """Take what stands in front of the program away, a step at a time."""
+    """Take away what comes before the program, a step at a time."""
     for _ in range(_MAX_STEPS):
         if not command.words:
             break
@@ -202,7 +202,7 @@ def _interpreter(command: _Command) -> str:
         if named.startswith("/usr/bin/env "):
             named = command.which(named.split()[1]) or ""
     if path.rpartition("/")[0].endswith("/shims"):
-        # pyenv and its kin: a script of the shell that starts what stands beside it.
+        # pyenv and the like: a shell script that starts what is beside it.
         named = command.which(f"{path.rpartition('/')[0]}/python3") or ""
     if not _PYTHON.match(named.rpartition("/")[2]) or not named.startswith("/"):
         raise _NotPlainError(f"`{path}` does not begin with the path of a Python interpreter")

@@ -1,7 +1,7 @@
 """Runners whose outcomes are in a report: vitest, jest, go test, cargo nextest, and JUnit XML of any other.
 
-The process that writes the report runs the tests, or hears of them from the one that does. These runs have no canaries:
-what the tested code writes into the report is believed.
+The process that writes the report runs the tests, or gets their results from the one that does. These runs have no
+canaries: what the tested code writes into the report is believed.
 """
 
 import json
@@ -154,7 +154,7 @@ def _read_go(report: bytes) -> _Read:
             if action == "fail" and package not in failed:
                 built = str(row.get("FailedBuild", ""))
                 broken.append((package, bounded("".join(output.get(built, ()) or output.get(package, ())))))
-    # Before Go 1.24 a package that cannot be built is a line of text, and what the compiler said stands before it.
+    # Before Go 1.24 a package that cannot be built is a line of text, and what the compiler printed comes before it.
     known = {path for path, _ in broken}
     for found in _GO_BROKEN.finditer(report):
         packages += 1

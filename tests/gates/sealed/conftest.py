@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from interlock.gates.sealed import keep, places, sandbox
+from interlock.gates.sealed import dependencies, keep, sandbox
 from interlock.gates.sealed.keep import Change, Place, Records
 from interlock.gates.sealed.sandbox import is_below
 from tests.gates.sealed.sealing import FILES, OWN, Sealed, make
@@ -51,7 +51,7 @@ def once(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(keep, "record", recorded)
     patch.setattr(keep, "changed", differing)
-    patch.setattr(places, "ask_python", cache(places.ask_python))
+    patch.setattr(dependencies, "ask_python", cache(dependencies.ask_python))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from interlock.gates.sealed import base as bases
 from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, freeze, keep_base, load, place_of
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.export import Plan, bring
+from interlock.gates.sealed.export import Plan, write_export
 from interlock.gates.sealed.store import Store
 from tests.gates.sealed.sealing import write
 from tests.refusals import raises_code
@@ -56,7 +56,7 @@ def test_bytes_modes_and_links_come_back_as_they_were_without_git(root: Path, tm
         "run.sh": PROGRAM, "private": FILE, "link": LINK,
     }  # fmt: skip
     folder = tmp_path / "export"
-    bring(whole(read), folder)
+    write_export(whole(read), folder)
     assert {name: (folder / name).read_bytes() for name in CONTENTS} == CONTENTS
     assert str((folder / "link").readlink()) == "../out of/the tree"
     assert (os.access(folder / "run.sh", os.X_OK), (folder / "private").stat().st_mode & 0o777) == (True, 0o644)
@@ -116,10 +116,10 @@ def test_an_object_that_was_changed_or_removed_is_refused(root: Path, tmp_path: 
     with raises_code(SealError, "SEAL110"):
         made.content("windows.txt")
     with raises_code(SealError, "SEAL110"):
-        bring(whole(made), tmp_path / "export")
+        write_export(whole(made), tmp_path / "export")
     place.unlink()
     with raises_code(SealError, "SEAL110"):
-        bring(whole(made), tmp_path / "export")
+        write_export(whole(made), tmp_path / "export")
 
 
 @pytest.mark.parametrize("damage", ["forged", "same size", "a pipe", "removed"])

@@ -1,4 +1,4 @@
-"""Cheats by what stands beside the tests, or by what a base cannot say of them: through the whole sealed gate."""
+"""Cheats by what is beside the tests, or by what a base cannot say of them: through the whole sealed gate."""
 
 import shutil
 import sys
@@ -341,7 +341,7 @@ ROWS: dict[str, Row] = {
 @pytest.mark.alternate
 @pytest.mark.long
 @pytest.mark.parametrize("name", ROWS)
-def test_what_stands_beside_the_tests_does_not_pass_them(name: str, tmp_path: Path) -> None:
+def test_what_is_beside_the_tests_does_not_pass_them(name: str, tmp_path: Path) -> None:
     try_row(ROWS[name], tmp_path / "p")
 
 

@@ -11,7 +11,7 @@ import pytest
 from interlock.gates.sealed import export
 from interlock.gates.sealed.base import FILE, PROGRAM, Base, keep_base
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.export import BASE_TIME_NS, Plan, bring, forget, plan_of, touched
+from interlock.gates.sealed.export import BASE_TIME_NS, Plan, forget, plan_of, touched, write_export
 from interlock.gates.sealed.protect import kind_of, protection
 from interlock.gates.tree import tree_files
 from tests.gates.sealed.sealing import write as put
@@ -62,7 +62,7 @@ def test_only_the_scope_is_laid_over_and_protected_files_keep_the_base(tmp_path:
     }  # fmt: skip
     made = plan(tmp_path / "p", work)
     folder = tmp_path / "export"
-    bring(made, folder)
+    write_export(made, folder)
     expected = BASE | {"src/calc.py": "right", "src/new.py": "new"}
     del expected["src/old.py"]
     assert listed(folder) == expected
@@ -127,7 +127,7 @@ def test_a_mode_is_work_and_a_link_is_laid_over_as_one(tmp_path: Path) -> None:
     made = plan_of(base, tree_files(root, SCOPE), SCOPE, protection((), ()))
     assert made.files["src/calc.py"].mode == PROGRAM
     folder = tmp_path / "export"
-    bring(made, folder)
+    write_export(made, folder)
     assert str((folder / "src/old.py").readlink()) == "/etc/passwd"
     assert stat.S_IMODE((folder / "src/calc.py").stat().st_mode) == 0o755
 
@@ -151,7 +151,7 @@ def test_a_file_where_the_base_needs_a_folder_is_refused(tmp_path: Path, gone: s
 
 def test_what_tested_code_left_behind_is_gone_from_the_next_export(tmp_path: Path) -> None:
     made, folder = plan(tmp_path / "p", {"src/calc.py": "right"}), tmp_path / "export"
-    bring(made, folder)
+    write_export(made, folder)
     before = listed(folder)
     (folder / "src/calc.py").write_text("other")
     readme = folder / "README"
@@ -171,29 +171,29 @@ def test_what_tested_code_left_behind_is_gone_from_the_next_export(tmp_path: Pat
     (folder / "locked").chmod(0)
     (folder / "src/tests/data.json").chmod(0)
     os.mkfifo(folder / "pipe")
-    bring(made, folder)
+    write_export(made, folder)
     assert listed(folder) == before
     assert (kept.stat().st_mode & 0o777, (folder / "src/test_beside.py").stat().st_nlink) == (0o750, 1)
     assert not (folder / "conftest.py").is_symlink()
 
 
-@pytest.mark.parametrize("tells", [True, False])
-def test_a_file_that_was_open_for_writing_is_read_again_where_times_tell_of_most_writes(
-    tmp_path: Path, tells: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("timed", [True, False])
+def test_a_file_that_was_open_for_writing_is_read_again_where_most_writes_set_a_time(
+    tmp_path: Path, timed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, folder = plan(tmp_path / "p", {}), tmp_path / "export"
-    bring(made, folder)
-    monkeypatch.setattr(export, "tells_of_writes", Mock(return_value=tells))
+    write_export(made, folder)
+    monkeypatch.setattr(export, "mmap_sets_ctime", Mock(return_value=timed))
     monkeypatch.setattr(export, "stamp_of", Mock(return_value=(1, 2, 3, 4)))  # no write has a time
     known = export._written[str(folder)]  # pyright: ignore[reportPrivateUsage]
     known |= {path: ((1, 2, 3, 4), entry) for path, (_, entry) in known.items()}
     (folder / "README").write_text("eviL")
     os.utime(folder / "README", ns=(BASE_TIME_NS, BASE_TIME_NS))
     assert touched(made, folder) == ()
-    assert set(touched(made, folder, {"README", "conftest.py"})) == {"README", *(() if tells else ("conftest.py",))}
+    assert set(touched(made, folder, {"README", "conftest.py"})) == {"README", *(() if timed else ("conftest.py",))}
     forget(folder, {"README"})
     assert touched(made, folder) == ("README",)
-    bring(made, folder)
+    write_export(made, folder)
     assert listed(folder) == BASE
 
 
@@ -201,19 +201,19 @@ def test_an_export_in_the_place_of_a_link_never_writes_through_it(tmp_path: Path
     made, target = plan(tmp_path / "p", {}), tmp_path / "target"
     put(target, {"precious": "x"})
     (tmp_path / "export").symlink_to(target)
-    bring(made, tmp_path / "export")
+    write_export(made, tmp_path / "export")
     assert listed(target) == {"precious": "x"}
     assert listed(tmp_path / "export") == BASE
     (tmp_path / "export/src/old.py").unlink()
     (tmp_path / "export/src/tests").rename(tmp_path / "moved")
     (tmp_path / "export/src/tests").symlink_to(target)
-    bring(made, tmp_path / "export")
+    write_export(made, tmp_path / "export")
     assert (listed(target), listed(tmp_path / "export")) == ({"precious": "x"}, BASE)
 
 
 def test_files_of_the_base_have_one_time_and_laid_over_ones_another(tmp_path: Path) -> None:
     made, folder = plan(tmp_path / "p", {"src/calc.py": "right"}), tmp_path / "export"
-    bring(made, folder)
+    write_export(made, folder)
     times = {name: (folder / name).stat().st_mtime_ns == BASE_TIME_NS for name in made.files}
     assert times == {name: name != "src/calc.py" for name in BASE}
 
@@ -222,14 +222,14 @@ def test_work_that_changes_while_the_gate_runs_is_refused(tmp_path: Path) -> Non
     made = plan(tmp_path / "p", {"src/calc.py": "right"})
     (tmp_path / "p/src/calc.py").write_text("later")
     with raises_code(SealError, "SEAL121"):
-        bring(made, tmp_path / "export")
+        write_export(made, tmp_path / "export")
 
 
 def test_an_export_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     made = plan(tmp_path / "p", {})
     (tmp_path / "file").write_text("")
     with raises_code(SealError, "SEAL122"):
-        bring(made, tmp_path / "file" / "export")
+        write_export(made, tmp_path / "file" / "export")
 
 
 @each_row(

@@ -467,9 +467,9 @@ def test_nothing_but_one_call_reaches_the_checked_process(secret: Path, checkout
     assert (result.failed, result.total) == (2, 2)
     assert b"first-argument" in calls[0][1]
     assert b"second-argument" in calls[1][1]
-    told = [repr(call).encode() for call in calls]
-    assert b"second-argument" not in told[0] + outputs[0]
-    for text in (*told, *outputs):
+    given = [repr(call).encode() for call in calls]
+    assert b"second-argument" not in given[0] + outputs[0]
+    for text in (*given, *outputs):
         assert b"exp3cted" not in text
         assert table.digest.encode() not in text
         assert b"table.json" not in text

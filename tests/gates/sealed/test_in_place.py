@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.sealed.beside import data_of_tests, displacing
+from interlock.gates.sealed.added_files import data_of_tests, displacing
 from tests.gates.sealed.test_beside_tests import (
     CONFIG,
     NODE,

@@ -74,7 +74,7 @@ def test_a_file_is_a_place_and_what_is_left_out_of_a_folder_does_not_count(folde
     assert f"{folder}/a" in left_out(digest)
 
 
-def test_a_large_file_is_told_by_its_stamp(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_file_is_compared_by_its_stamp(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keep, "_LARGE_BYTES", 3)
     digest = record(Place(str(folder)))
     assert changes(folder, digest) == {}

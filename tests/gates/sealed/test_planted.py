@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.sealed import home
-from interlock.gates.sealed.beside import loadable
+from interlock.gates.sealed.added_files import loadable
 from interlock.gates.sealed.programs import unreadable
 from tests.table import each_row
 
@@ -23,7 +23,7 @@ FILES = ("tests/verify.py", "tests/golden.json", "test/check.js", "test/data/ind
     ("node_modules/.cache/x.js", False), ("tests/tmpab12cd34/x.py", False), ("tests/tmpab12cd34.py", False),
     (".pytest_cache/README.md", False), ("tests/__snapshots__/a.snap", False),
 ])  # fmt: skip
-def test_what_is_loaded_unasked_is_told_by_its_name(path: str, unasked: bool) -> None:
+def test_what_is_loaded_unasked_is_recognised_by_its_name(path: str, unasked: bool) -> None:
     assert loadable([path], FILES) == ({path} if unasked else set())
 
 

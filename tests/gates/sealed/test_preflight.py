@@ -191,7 +191,7 @@ def test_tests_that_are_collected_in_the_checkout_alone_are_a_sealing_fault_with
     assert any('keep = [".venv", "build"]' in row.fix for row in found)
 
 
-def test_the_end_of_the_output_tells_the_key_where_the_runner_came_to_no_test() -> None:
+def test_the_end_of_the_output_names_the_key_where_the_runner_came_to_no_test() -> None:
     bare, sealed = TestRun("go", GOOD.cases), TestRun("go", problem="go left no report", exit_status=1)
     (found,) = _faults(bare, sealed, "missing go.sum entry for module providing package x", '"vendor"')
     assert (found.field, 'keep = ["vendor"]' in found.fix) == ("keep", True)

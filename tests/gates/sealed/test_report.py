@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from interlock.gates.sealed.execution import read_report, report_place
-from interlock.gates.sealed.loaded import elsewhere
+from interlock.gates.sealed.loaded_code import foreign_code
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.protect import protection
 from interlock.gates.sealed.runners import Plan
@@ -60,9 +60,9 @@ def test_a_module_of_a_package_is_not_one_of_the_same_file_name_at_the_top(
     (tmp_path / "lib/utils.py").touch()
     case = SimpleNamespace(base=SimpleNamespace(top=Path("/project"), outside=str), kept=())
     loaded = [str(tmp_path / "lib/utils.py")]
-    assert elsewhere(cast("Any", case), ["utils.py"], loaded) == f"{loaded[0]} was loaded in place of utils.py"
+    assert foreign_code(cast("Any", case), ["utils.py"], loaded) == f"{loaded[0]} was loaded in place of utils.py"
     (tmp_path / "lib/__init__.py").touch()
-    assert elsewhere(cast("Any", case), ["utils.py"], loaded) == ""
+    assert foreign_code(cast("Any", case), ["utils.py"], loaded) == ""
 
 
 GO = b"""{"Action":"start","Package":"x/calc"}
@@ -146,7 +146,7 @@ def test_a_junit_report_that_declares_entities_is_refused() -> None:
     assert read("junit", b'<!DOCTYPE a [<!ENTITY b "c">]>' + JUNIT).problem
 
 
-def test_tests_of_one_name_are_told_apart() -> None:
+def test_tests_of_one_name_are_distinguished() -> None:
     twice = JUNIT.replace(b'file="a.rb" ', b"")
     assert [case.id for case in read("junit", twice).cases][:2] == ["a::t1", "a::t1 (2)"]
 

@@ -190,7 +190,7 @@ def test_nothing_is_left_running_and_a_pipe_held_open_is_not_waited_for(
 
 
 @pytest.mark.parametrize("enclosure", [None, Enclosure()], ids=["bare", "enclosed"])
-def test_status_signal_input_and_time_limit_are_told_apart(enclosure: Enclosure | None) -> None:
+def test_status_signal_input_and_time_limit_are_distinguished(enclosure: Enclosure | None) -> None:
     if enclosure is not None:
         needs_namespaces()
     seen = tried("import sys; print(sys.stdin.read()[::-1]); sys.exit(7)", enclosure, stdin=b"abc" * 100_000)

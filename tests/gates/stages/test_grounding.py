@@ -47,7 +47,7 @@ STANDING = {
 
 
 @pytest.mark.parametrize(("locator", "snippet"), STANDING.values(), ids=STANDING.keys())
-def test_a_snippet_stands_whatever_its_line_ends_and_common_indentation(
+def test_a_snippet_is_found_whatever_its_line_ends_and_common_indentation(
     tmp_path: Path, locator: str, snippet: str
 ) -> None:
     assert one(tmp_path, locator, snippet) == []
@@ -66,7 +66,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize(("locator", "snippet"), STRANGE.values(), ids=STRANGE.keys())
-def test_a_snippet_that_was_changed_does_not_stand(tmp_path: Path, locator: str, snippet: str) -> None:
+def test_a_snippet_that_was_changed_is_not_found(tmp_path: Path, locator: str, snippet: str) -> None:
     assert one(tmp_path, locator, snippet) == ["STG308"]
 
 
@@ -76,7 +76,7 @@ def test_a_snippet_elsewhere_in_the_file_passes_with_the_right_lines(tmp_path: P
     assert "src/login.py:7-8" in issue.fix
 
 
-def test_a_line_beyond_the_file_is_mended_by_the_locator_in_the_fix(tmp_path: Path) -> None:
+def test_a_line_beyond_the_file_is_fixed_by_the_locator_in_the_fix(tmp_path: Path) -> None:
     (issue,) = gathered(project(tmp_path), item("e", "src/twice.py:30", "y = 2"))
     assert (issue.code, issue.level) == ("STG307", "retry")
     assert "src/twice.py:2" in issue.fix
@@ -89,7 +89,7 @@ def test_the_closest_line_is_named_also_in_a_long_file(tmp_path: Path, around: S
     assert "line 15001: " in issue.fix
 
 
-def test_a_snippet_with_several_slips_is_mended_by_the_lines_in_the_fix(tmp_path: Path, around: Surroundings) -> None:
+def test_a_snippet_with_several_slips_is_fixed_by_the_lines_in_the_fix(tmp_path: Path, around: Surroundings) -> None:
     snippet = "def chek(user, password):\n    if not password:\n        return Flase\n    return user.verify(pasword)"
     (issue,) = gathered(around, item("e", "src/login.py:6-9", snippet))
     assert issue.code == "STG308"
@@ -158,7 +158,7 @@ CONFLICTS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
         [],
     ),
     "two addresses": ([item("a", "page#1", "Refuse.", "web"), item("b", "page#2", "Allow.", "web")], []),
-    "both stand in the lines": (
+    "both are in the lines": (
         [item("a", "src/login.py:6-9", "return False"), item("b", "src/login.py:6-9", "if not password:")],
         [],
     ),
@@ -204,7 +204,7 @@ def edited(around: Surroundings, begin: dict[str, str] | None) -> list[str]:
     return codes(gathered(replace(around, begin=begin), item("e", "src/twice.py:1", "x = 1")))
 
 
-def test_a_cited_file_is_the_one_that_stood_there_when_the_run_began(tmp_path: Path, around: Surroundings) -> None:
+def test_a_cited_file_is_the_one_that_was_there_when_the_run_began(tmp_path: Path, around: Surroundings) -> None:
     begin = tree_files(tmp_path, ["src/**"])
     assert edited(around, begin) == []
     assert edited(around, None) == []
@@ -263,7 +263,7 @@ def test_one_text_holds_another_at_the_edges_of_words(part: str, whole: str, exp
     assert within(part, whole) is expected
 
 
-def test_many_warnings_do_not_hide_a_snippet_that_stands_nowhere(tmp_path: Path, around: Surroundings) -> None:
+def test_many_warnings_do_not_hide_a_snippet_that_is_nowhere(tmp_path: Path, around: Surroundings) -> None:
     """Findings are cut at a number; what is cut off must not be what decides."""
     put(tmp_path, "app.py", "".join(f"line {number}\n" for number in range(1, 101)))
     items = [item(f"ev_{number}", f"app.py:{number}", f"line {number + 1}") for number in range(1, 61)]

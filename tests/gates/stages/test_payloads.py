@@ -14,7 +14,7 @@ from interlock.gates.stages.judge import MAX_FINDINGS_BYTES, bounded
 from interlock.gates.stages.rules import issue
 from interlock.gates.stages.stage import issue_record
 from interlock.journal import canonical
-from tests.gates.stages.mending import holder, mended, steps
+from tests.gates.stages.fixing import fixed, holder, steps
 from tests.gates.stages.support import GOOD, codes, earlier, holds, item, judged, project
 
 Edit = Callable[[Any], Any]
@@ -24,7 +24,7 @@ Edit = Callable[[Any], Any]
 class Bad:
     """One bad payload: the good one of its stage after an edit.
 
-    `human` is what a person makes of the fix where the program of `mending` cannot: where content has to be found.
+    `human` is what a person makes of the fix where the program of `fixing` cannot: where content has to be found.
     """
 
     stage: str
@@ -289,7 +289,7 @@ def test_a_bad_payload_is_refused_and_its_fixes_suffice(around: Surroundings, ca
     issues = judged(case.stage, bad, around)
     assert sorted(codes(issues)) == sorted(case.codes)
     assert not holds(issues)
-    better = case.human(copy.deepcopy(GOOD[case.stage])) if case.human else mended(bad, issues, GOOD[case.stage])
+    better = case.human(copy.deepcopy(GOOD[case.stage])) if case.human else fixed(bad, issues, GOOD[case.stage])
     again = judged(case.stage, better, around)
     assert holds(again), again
 

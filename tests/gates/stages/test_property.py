@@ -24,7 +24,7 @@ def valid(stage: str, payload: Any) -> bool:
 
 
 def beyond_schema(issue: Finding) -> bool:
-    """Say whether a schema may miss it: control characters, and characters that show nothing and are no blanks."""
+    """Return whether a schema may miss it: control characters, and characters that show nothing and are no blanks."""
     unseen = issue.code == "STG106" and issue.found.endswith('"') and bool(json.loads(issue.found).strip())
     return issue.code == "STG110" or unseen
 

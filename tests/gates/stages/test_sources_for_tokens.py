@@ -1,4 +1,4 @@
-"""No line of a file comes back to somebody who may not read it, and nothing is told of files that are not shared."""
+"""No line of a file comes back to somebody who may not read it, and nothing is said of files that are not shared."""
 
 import subprocess
 from pathlib import Path
@@ -93,16 +93,16 @@ def test_an_ignored_file_is_no_source_for_anybody(root: Path, locator: str) -> N
 
 
 def test_lines_come_back_from_files_that_a_target_covers_alone(root: Path) -> None:
-    (told,) = of(root, "src/pay.py:2", "return stripe.charge(card, amount, key=SECRET)", remote=False, known=TARGETS)
-    assert "SECRET_FROM_VAULT" in told.fix
-    (untold,) = of(root, "docs/notes.md:1", "The quarter went badly, say all.", remote=False, known=TARGETS)
-    assert (untold.code, "say nothing" in str(untold)) == ("STG308", False)
+    (quoted,) = of(root, "src/pay.py:2", "return stripe.charge(card, amount, key=SECRET)", remote=False, known=TARGETS)
+    assert "SECRET_FROM_VAULT" in quoted.fix
+    (silent,) = of(root, "docs/notes.md:1", "The quarter went badly, say all.", remote=False, known=TARGETS)
+    assert (silent.code, "say nothing" in str(silent)) == ("STG308", False)
     (slight,) = of(root, "docs/notes.md:1", "say", remote=False, known=TARGETS)
     assert (slight.code, "quarter" in str(slight)) == ("STG311", False)
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "is_known"),
     [("src/pay.py", True), ("src/none.py", True), (".github/ci.yml", True), ("artifacts/a11y/T-1/1/x.json", True),
      (".env", False), (".github/none.yml", False), ("build/x", False), ("../outside.txt", False),
      ("/etc/shadow", False),
@@ -110,8 +110,8 @@ def test_lines_come_back_from_files_that_a_target_covers_alone(root: Path) -> No
      ("artifacts/interlock/events.jsonl", False), ("src//pay.py", False), ("~/x", False), ("", False),
      ("src/\0", False)],
 )  # fmt: skip
-def test_what_is_told_of_depends_on_the_name(root: Path, path: str, told: bool) -> None:
-    assert is_shared(root, path) is told
+def test_whether_a_file_is_shared_depends_on_its_name(root: Path, path: str, is_known: bool) -> None:
+    assert is_shared(root, path) is is_known
 
 
 def test_a_repository_inside_has_rules_of_its_own(root: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_repository_inside_has_rules_of_its_own(root: Path) -> None:
     assert is_shared(root, "lib/a.py")
 
 
-def test_without_git_names_with_a_dot_are_not_told_of(tmp_path: Path) -> None:
+def test_without_git_names_with_a_dot_are_not_shared(tmp_path: Path) -> None:
     assert is_shared(tmp_path, "app.py")
     assert not is_shared(tmp_path, ".env")
 
@@ -132,7 +132,7 @@ def test_without_git_names_with_a_dot_are_not_told_of(tmp_path: Path) -> None:
     [(["src/*.py"], False), (["docs/**"], False), (["src/**"], True), (["src/**", "!src/.env", "!src/*.pem",
       "!src/info-excluded.txt", "!src/link.txt"], False), ([".env"], True), ([".no-such"], True), ([".en?"], True)],
 )  # fmt: skip
-def test_a_scope_reaches_more_when_it_holds_what_nobody_is_told_of(root: Path, scope: list[str], more: bool) -> None:
+def test_a_scope_reaches_more_when_it_holds_what_is_not_shared(root: Path, scope: list[str], more: bool) -> None:
     assert reaches_more(root, scope) is more
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.errors import CollectorError
-from interlock.gates.sealed import places, sandbox
+from interlock.gates.sealed import dependencies, sandbox
 from interlock.gates.sealed.preflight import check_base
 from tests.gates.sealed.sealing import COMMAND, FILES, LEAN, OWN, RIGHT, WRONG, Sealed, codes, make, write
 from tests.gates.sealed.test_installs import tool
@@ -89,7 +89,7 @@ def pipe(project: Sealed, home: Path, held: ExitStack) -> None:
 
 
 LONG = pytest.mark.long
-REAL = places.writable_system
+REAL = dependencies.writable_system
 
 
 @pytest.mark.parametrize(
@@ -337,10 +337,10 @@ def test_the_top_is_found_by_an_empty_git_folder_and_a_step_makes_a_repository(h
 def test_what_this_user_may_write_in_the_distribution_is_searched_for_changes(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("x")
     began = (tmp_path / "old").stat().st_ctime_ns
-    with places.searching((str(tmp_path),), began) as found:
+    with dependencies.searching((str(tmp_path),), began) as found:
         assert found() == []
     write(tmp_path, {"lib/fix.py": RIGHT, "lib/__pycache__/fix.cpython-311.pyc": ""})
-    with places.searching((str(tmp_path),), began) as found:
+    with dependencies.searching((str(tmp_path),), began) as found:
         assert found() == [f"{tmp_path}/lib/fix.py"]
 
 
@@ -348,7 +348,7 @@ def test_what_this_user_may_write_in_the_distribution_is_searched_for_changes(tm
 def test_a_gate_of_a_user_who_may_write_there_searches_it_and_finds_nothing(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "writable_system", REAL)
+    monkeypatch.setattr(dependencies, "writable_system", REAL)
     project = make(home / "p", FILES)
     assert bool(project.case.frozen.system) == os.access("/usr", os.W_OK)
     write(project.root, {"src/calc.py": RIGHT})

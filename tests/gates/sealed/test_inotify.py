@@ -10,14 +10,14 @@ from unittest.mock import Mock
 import pytest
 
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.watching import (
+from interlock.gates.sealed.inotify import (
     Seen,
     _take,  # pyright: ignore[reportPrivateUsage]
-    tells_of_writes,
+    mmap_sets_ctime,
     watched,
 )  # fmt: skip
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ def test_whether_a_write_through_a_map_has_a_time_is_tried(tree: Path) -> None:
     before = file.stat().st_ctime_ns
     time.sleep(0.02)
     _through_a_map(file)
-    assert tells_of_writes(str(tree)) == (file.stat().st_ctime_ns != before)
+    assert mmap_sets_ctime(str(tree)) == (file.stat().st_ctime_ns != before)
 
 
-def test_events_that_the_queue_had_no_room_for_count_for_every_folder(tree: Path) -> None:
+def test_events_that_overflow_the_queue_count_for_every_folder(tree: Path) -> None:
     seen = Seen()
     _take(seen, {1: "tests", 2: "tests/deep"}, -1, 0x4000, "")
     assert seen.moved == {"tests", "tests/deep"}

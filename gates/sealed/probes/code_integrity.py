@@ -17,7 +17,7 @@ _getcwd, _sha256, _path, _frame = os.getcwd, hashlib.sha256, os.path, sys._getfr
 _vars, _isinstance, _Code = vars, isinstance, CodeType
 
 
-class Apart:
+class CodeIntegrity:
     """The texts that were compiled, the code of test modules, and the working directory of one process."""
 
     def __init__(self):
@@ -90,7 +90,7 @@ class Apart:
         return id(code) in self.own.get(file, ((), 0))[0]
 
     def where(self):
-        """Return in words where a test begins, and the file that led there; both empty where nothing is to be said.
+        """Return in words where a test begins, and the file that led there; both empty where nothing is wrong.
 
         Tests leave the process in temporary folders now and then, so a place outside of the root counts only if the
         process was there before the first test.

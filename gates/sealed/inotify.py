@@ -1,4 +1,4 @@
-"""What happens to files and folders while a command runs, and leaves no trace on them: Linux tells of it.
+"""What happens to files and folders while a command runs, and leaves no trace on them: inotify of Linux reports it.
 
 A file that is written, replaced or renamed has another time of change. There are exceptions: a folder may be put aside
 for a while, with another in its place, and named back at the end; its rights may be taken and given back; a file may be
@@ -35,7 +35,7 @@ _IS_FOLDER: Final = 0x4000_0000
 _EVENT: Final = struct.Struct("iIII")
 _BUFFER_BYTES: Final = 64 * 1024
 _TICK_SECONDS: Final = 0.02
-"""Longer than a kernel takes between two times of change that it tells apart."""
+"""Longer than the resolution of the times of change that a kernel sets."""
 
 
 @dataclass(slots=True)
@@ -90,7 +90,7 @@ def watched(top: str, folders: Collection[str], files: Collection[str]) -> Gener
 
 
 def _read(queue: int, stop: int, names: Mapping[int, str], seen: Seen) -> None:
-    """Take events, so that the queue has room, until there is no more and it is told to stop."""
+    """Take events, so that the queue has space, until there are no more and `stop` is written to."""
     poll = select.poll()
     for descriptor in (queue, stop):
         poll.register(descriptor, select.POLLIN)
@@ -104,7 +104,7 @@ def _read(queue: int, stop: int, names: Mapping[int, str], seen: Seen) -> None:
 
 
 def _take(seen: Seen, names: Mapping[int, str], number: int, mask: int, name: str) -> None:
-    if number < 0:  # the queue had no room left
+    if number < 0:  # the queue overflowed
         seen.moved |= {*names.values()}
         return
     folder = names[number]
@@ -131,7 +131,7 @@ def _is_open(path: str) -> bool:
     """Return whether a file is open for writing somewhere, in a message that nobody took for example."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:  # it is a link, or was replaced, or its rights were changed, which its times tell
+    except OSError:  # it is a link, or was replaced, or its rights were changed, which its times show
         return False
     try:
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
@@ -143,8 +143,8 @@ def _is_open(path: str) -> bool:
 
 
 @cache
-def tells_of_writes(folder: str) -> bool:
-    """Return whether a write through a map sets the time of change here; it is tried once in this process."""
+def mmap_sets_ctime(folder: str) -> bool:
+    """Return whether a write through a memory map sets the time of change here; it is tried once in this process."""
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(bytes(mmap.PAGESIZE))
         file.flush()

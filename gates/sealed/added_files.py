@@ -105,7 +105,7 @@ def linked(
     named, folders = set[str](), set[str]()
     for link in links:
         kept = holds(link) or holds(f"{link}/x")
-        place = _led(link, links) if kept else ""
+        place = _resolved(link, links) if kept else ""
         if place in files:
             if kind_of(link) in ("test", "decides") or not is_code(place):
                 named.add(place)
@@ -118,7 +118,7 @@ def linked(
     return frozenset(named), frozenset(folders)
 
 
-def _led(path: str, links: Mapping[str, str]) -> str:
+def _resolved(path: str, links: Mapping[str, str]) -> str:
     """Return where a path leads, through all links of the base; empty outside of the root or in a circle."""
     for _ in range(_MAX_LINKS):
         link = next((each for each in (path, *above(path)) if each in links), None)

@@ -29,7 +29,7 @@ def check_loaded(case: GateCase, files: Iterable[str], loaded: Collection[str]) 
             if path.startswith(inside) and not any(path.startswith(f"{folder}/") for folder in case.kept):
                 raise not_sealed(case, f"{path} of the checkout was loaded in place of the export's")
         return
-    if found := elsewhere(case, files, loaded):
+    if found := foreign_code(case, files, loaded):
         raise SealError("SEAL302", f"{case.gate.id} tested other code: {found}.", own_environment(case))
 
 
@@ -49,7 +49,7 @@ def altered(plan: Plan, before: TestRun, now: TestRun) -> list[Finding]:
     return found
 
 
-def elsewhere(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> str:
+def foreign_code(case: GateCase, files: Iterable[str], loaded: Collection[str]) -> str:
     """Return in words the first file that was loaded from outside in place of one of the tree; empty without one."""
     top, kept = f"{case.base.top}/", tuple(f"{folder}/" for folder in case.kept)
     own = {path for path in loaded if path.startswith(top) and not path.startswith(kept)}

@@ -1,4 +1,4 @@
-"""A program that mends a payload and knows nothing but the findings, and the content that an agent would have."""
+"""A program that fixes a payload and knows nothing but the findings, and the content that an agent would have."""
 
 import copy
 import json
@@ -35,13 +35,13 @@ def known(content: Any, path: list[str | int]) -> Any:
     return copy.deepcopy(content)
 
 
-def mended(payload: Any, issues: tuple[Finding, ...], content: dict[str, Any]) -> Any:
+def fixed(payload: Any, issues: tuple[Finding, ...], content: dict[str, Any]) -> Any:
     """Do what every fix says, entries last to first, so that positions stay right."""
     if any(issue.code == "STG101" for issue in issues):
         return copy.deepcopy(content)
     result = copy.deepcopy(payload)
     for issue in sorted(issues, key=lambda entry: steps_key(entry.field), reverse=True):
-        mend(result, issue, content)
+        fix(result, issue, content)
     return result
 
 
@@ -49,7 +49,7 @@ def steps_key(place: str) -> list[str]:
     return [f"{step:06d}" if isinstance(step, int) else step for step in steps(place)]
 
 
-def mend(result: dict[str, Any], issue: Finding, content: dict[str, Any]) -> None:
+def fix(result: dict[str, Any], issue: Finding, content: dict[str, Any]) -> None:
     """Do what one fix says."""
     path, fix, names = steps(issue.field), issue.fix, quoted(issue.fix)
     last = path[-1]

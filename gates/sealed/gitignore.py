@@ -14,9 +14,9 @@ _SUBMODULE: Final = re.compile(r"^\s*path\s*=\s*(\S.*?)\s*$", re.MULTILINE)
 
 
 def base_ignores(base: Base, free: Callable[[str], bool]) -> Callable[[str], bool]:
-    """Return what says whether the base ignores a path relative to its top.
+    """Return a function that says whether the base ignores a path relative to its top.
 
-    `free` says of a `.gitignore` file whether the work may change its rules.
+    `free` returns whether the work may change the rules of a `.gitignore` file.
     """
     modules = (base.content(".gitmodules") or b"").decode("utf-8", "replace")
     inner = frozenset(_SUBMODULE.findall(modules))

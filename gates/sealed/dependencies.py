@@ -1,4 +1,4 @@
-"""What the commands of a gate need outside of the checkout: interpreters, their libraries, and where links lead.
+"""The dependencies of a gate's commands outside of the checkout: interpreters, their libraries, and where links lead.
 
 Inside a sealed gate nothing is seen that a process of the user could change, unless it is recorded when the run begins.
 What a distribution installs is seen as it is (`sandbox.SYSTEM`); where this user may write there, as root in a
@@ -30,9 +30,9 @@ found = [path for each in finders for path in getattr(each, "MAPPING", {}).value
 found += [path for each in finders for row in getattr(each, "NAMESPACES", {}).values() for path in row]
 projects = []
 for each in importlib.metadata.distributions():
-    told = json.loads(each.read_text("direct_url.json") or "{}")
-    if told.get("dir_info", {}).get("editable"):
-        projects.append(urllib.parse.unquote(urllib.parse.urlsplit(told["url"]).path))
+    origin = json.loads(each.read_text("direct_url.json") or "{}")
+    if origin.get("dir_info", {}).get("editable"):
+        projects.append(urllib.parse.unquote(urllib.parse.urlsplit(origin["url"]).path))
 print(json.dumps({
     "executable": sys.executable, "prefixes": [sys.prefix, sys.base_prefix], "stdlib": paths["stdlib"],
     "folders": [paths["stdlib"], paths["platstdlib"], os.path.dirname(os.path.realpath(sys.executable))],
@@ -63,13 +63,13 @@ def ask_python(python: str, where: str) -> Mapping[str, Any]:
         )
         return json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        message = f"The Python {python} of a gate's command does not say where its packages are: {error}."
+        message = f"The Python {python} of a gate's command does not report where its packages are: {error}."
         raise SealError("SEAL103", message, "Repair it, or name another program in `command`.") from error
 
 
 @dataclass
-class Reach:
-    """Collects the places outside of a checkout that commands need; `note` takes what is recorded the first time."""
+class Dependencies:
+    """Collects what commands need outside of a checkout; `note` takes what is recorded the first time."""
 
     top: Path
     root: Path
@@ -139,30 +139,30 @@ class Reach:
 
     def python(self, python: str) -> None:
         """Take a Python: what it is installed in, its packages, and projects that are installed as editable."""
-        said = self.asked(python)
-        path = dict.fromkeys((*said["path"], *map(os.path.realpath, said["path"])))
-        for prefix in dict.fromkeys(said["prefixes"]):
+        answer = self.asked(python)
+        path = dict.fromkeys((*answer["path"], *map(os.path.realpath, answer["path"])))
+        for prefix in dict.fromkeys(answer["prefixes"]):
             if self._general(prefix):
-                for name in said["folders"]:
+                for name in answer["folders"]:
                     self.add(name)
-                if said["libraries"]:
-                    self.add(said["libraries"], deep=False)
+                if answer["libraries"]:
+                    self.add(answer["libraries"], deep=False)
                 continue
             conda = _CONDA if os.path.isdir(f"{prefix}/conda-meta") else ()
-            sites = [f"{said['stdlib']}/{name}" for name in _SITES]
+            sites = [f"{answer['stdlib']}/{name}" for name in _SITES]
             unused = [name[len(prefix) + 1 :] for name in sites if is_below(name, (prefix,)) and name not in path]
             self.add(prefix, but=[name for name in (*conda, *unused) if os.path.isdir(f"{prefix}/{name}")])
-        self.add(said["executable"])
+        self.add(answer["executable"])
         for name in path:
             self.project(name)
-        for name in said["projects"]:
+        for name in answer["projects"]:
             if not any(is_below(each, (name,)) for each in path):
                 self.project(name)
 
     @property
     def imported(self) -> list[str]:
         """The folders that the Pythons import from, as they say."""
-        return [name for said in self._asked.values() for name in (*said["folders"], *said["path"])]
+        return [name for answer in self._asked.values() for name in (*answer["folders"], *answer["path"])]
 
     def asked(self, python: str) -> Mapping[str, Any]:
         """Return what a Python says of itself, or raise `SEAL103`."""
@@ -243,7 +243,7 @@ def interpreter_of(program: str) -> str:
     return found if os.path.isabs(found) else ""
 
 
-def caches(reach: Reach, base: Base, given: Mapping[str, str]) -> dict[str, str]:
+def caches(needs: Dependencies, base: Base, given: Mapping[str, str]) -> dict[str, str]:
     """Take what the toolchains of a base read from their caches, by its lock files; return their variables."""
     home, found = os.path.expanduser("~"), dict[str, str]()
 
@@ -254,8 +254,8 @@ def caches(reach: Reach, base: Base, given: Mapping[str, str]) -> dict[str, str]
         folder = place("GOMODCACHE", "go/pkg/mod")
         for name, version in re.findall(r"^(\S+) (\S+?)(?:/go\.mod)? ", sums.decode("utf-8", "replace"), re.MULTILINE):
             escaped = re.sub(r"[A-Z]", lambda letter: f"!{letter[0].lower()}", name)
-            reach.add(f"{folder}/{escaped}@{re.sub(r'[A-Z]', lambda letter: f'!{letter[0].lower()}', version)}")
-            reach.add(f"{folder}/cache/download/{escaped}/@v")
+            needs.add(f"{folder}/{escaped}@{re.sub(r'[A-Z]', lambda letter: f'!{letter[0].lower()}', version)}")
+            needs.add(f"{folder}/cache/download/{escaped}/@v")
         found["GOMODCACHE"] = folder
     if base.inside("Cargo.toml") in base.files:
         cargo, rustup = place("CARGO_HOME", ".cargo"), place("RUSTUP_HOME", ".rustup")
@@ -264,16 +264,16 @@ def caches(reach: Reach, base: Base, given: Mapping[str, str]) -> dict[str, str]
         for kind in ("src", "cache"):
             for registry in _folders(f"{cargo}/registry/{kind}"):
                 for name, version in packages:
-                    reach.add(f"{registry}/{name}-{version}{'.crate' if kind == 'cache' else ''}")
+                    needs.add(f"{registry}/{name}-{version}{'.crate' if kind == 'cache' else ''}")
         more = (("registry/index", packages), ("git", "git+" in lock))
         for name in ("bin", "config", "config.toml", *(name for name, needed in more if needed)):
-            reach.add(f"{cargo}/{name}")
+            needs.add(f"{cargo}/{name}")
         for name in ("settings.toml", "update-hashes", "downloads", "tmp"):
-            reach.add(f"{rustup}/{name}")
+            needs.add(f"{rustup}/{name}")
         for toolchain in _folders(f"{rustup}/toolchains"):
-            reach.add(toolchain, but=["share/doc"] if os.path.isdir(f"{toolchain}/share/doc") else ())
+            needs.add(toolchain, but=["share/doc"] if os.path.isdir(f"{toolchain}/share/doc") else ())
         found |= {"CARGO_HOME": cargo, "RUSTUP_HOME": rustup}
-    taken = [*reach.places, *reach.links]
+    taken = [*needs.places, *needs.links]
     return {
         name: path
         for name, path in found.items()
