@@ -1,4 +1,4 @@
-"""What stands before the pages: who may ask, from where, and what every answer says to the browser.
+"""The checks in front of the pages: who may ask, from where, and the security headers of every answer.
 
 Checked in this order, before any page runs: the Host in full, so that a name that was rebound to this machine is no
 way in; the Origin, where there is one; the path, which begins with random characters, since a browser sends cookies to
@@ -41,7 +41,7 @@ HEADERS: Final = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
     "cache-control": "no-store",
 }
-"""What every answer bears, unless it says otherwise itself."""
+"""The headers of every answer, unless it sets its own."""
 
 _ENTERED: Final = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Interlock</title>
 <meta http-equiv="refresh" content="0;url={there}"></head><body><main><h1>Interlock</h1>
@@ -113,7 +113,7 @@ class Gate:
             return _no(401, *_BY_LINK)
         scope["session"] = session
         scope["csrf"] = csrf_token(cookie)
-        scope["stands"] = lambda: self._sessions.stands(session)
+        scope["session_open"] = lambda: self._sessions.is_open(session)
         return None if method != "POST" else await self._read_form(scope, receive, headers)
 
     def _enter(self, token: str, headers: Headers) -> Response:
@@ -156,9 +156,9 @@ def session_of(scope: Scope) -> Session:
     return scope["session"]
 
 
-def still_stands(scope: Scope) -> Callable[[], bool]:
-    """Return what tells whether the session of a request is still open: a stream ends with it."""
-    return scope["stands"]
+def session_check(scope: Scope) -> Callable[[], bool]:
+    """Return a function that returns whether the session of a request is still open: a stream ends with it."""
+    return scope["session_open"]
 
 
 def _no(status: int, message: str, fix: str) -> Response:

@@ -18,8 +18,8 @@ from interlock.core.errors import InterlockError
 from interlock.web.access import ENTER, Gate
 from interlock.web.live import Live, events
 from interlock.web.pages import STATIC, page
+from interlock.web.projects import NotHereError, Site
 from interlock.web.sessions import Sessions
-from interlock.web.site import NotHereError, Site
 from interlock.web.views import ROUTES
 from interlock.web.views.inbox import waiting_items
 

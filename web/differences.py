@@ -94,7 +94,7 @@ def _file(
 
 
 def rows_of(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
-    """Yield the lines of a difference with what is around them; a gap stands for lines that are left out."""
+    """Yield the lines of a difference with what is around them; a gap is in place of lines that are left out."""
     rows = _all_rows(before, after)
     near = {
         at + step

@@ -226,7 +226,7 @@ def _tests(result: Mapping[str, Any]) -> Iterator[tuple[str, _Statement]]:
 
 
 def counts(root: Path, one: Collected) -> dict[str, int]:
-    """Return how many tests had each outcome; empty where no report tells."""
+    """Return how many tests had each outcome; empty where no report has them."""
     found: dict[str, int] = {}
     for file in one.files:
         if file.name.endswith(".tests.json"):

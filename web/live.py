@@ -16,9 +16,9 @@ from starlette.responses import Response, StreamingResponse
 
 from interlock.core.errors import InterlockError
 from interlock.graph import journal_path
-from interlock.web.access import still_stands
+from interlock.web.access import session_check
 from interlock.web.pages import site_of
-from interlock.web.site import Project, Site
+from interlock.web.projects import Project, Site
 
 LOOK_SECONDS: Final = 0.05
 """How often a journal is looked at while pages are open: one call of the system."""
@@ -28,7 +28,7 @@ MAX_STREAMS: Final = 200
 
 
 class Live:
-    """Tells open pages when the journal of a project grew."""
+    """Notifies open pages when the journal of a project grew."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -104,14 +104,14 @@ def stream(request: Request, body: Callable[[dict[str, int]], AsyncIterator[str]
 
 
 async def events(request: Request) -> Response:
-    """Tell a page which runs changed since it was made: `changed` events with `project` and `runs`."""
-    site, live, stands = site_of(request), request.app.state.live, still_stands(request.scope)
+    """Send a page the runs that changed since it was made: `changed` events with `project` and `runs`."""
+    site, live, is_open = site_of(request), request.app.state.live, session_check(request.scope)
 
     async def body(after: dict[str, int]) -> AsyncIterator[str]:
         at = {key: after.get(key, -1) for key in site.projects}
         yield ": hello\n\n"
         async for heard in live.changes(at_once=True):
-            if not stands():
+            if not is_open():
                 yield message({}, name="ended")
                 return
             if not heard:

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from interlock.core.text import visible, whole
 from interlock.reservations import span
 from interlock.web.access import session_of
-from interlock.web.site import Site
+from interlock.web.projects import Site
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"

@@ -22,8 +22,8 @@ class Serving:
     folder: Path
     url: str
 
-    def tell(self, url: str) -> None:
-        """Say where the caller serves."""
+    def announce(self, url: str) -> None:
+        """Write down the address at which the caller serves."""
         write_atomically(self.folder / _PLACE, json.dumps({"url": url}).encode(), mode=0o600, durable=False)
 
 

@@ -146,7 +146,7 @@ class Sessions:
                 found = row
         return found
 
-    def stands(self, session: Session) -> bool:
+    def is_open(self, session: Session) -> bool:
         """Return whether a session that was found earlier is still open; an unusable file counts as no."""
         try:
             return session in self._load()[1]

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from interlock.web import evidence
+from interlock.web.image_diff import around, difference, kind_of
 from interlock.web.pages import STATIC, render
-from interlock.web.pictures import around, difference, kind_of
-from interlock.web.site import Project, Site, reading
+from interlock.web.projects import Project, Site, reading
 from interlock.web.views.changes import changes_values
 from interlock.web.views.evidence import evidence_values
 from interlock.web.views.run import log_of, run_values

@@ -107,7 +107,7 @@ def timeline(entries: Sequence[Entry]) -> Timeline:
 
 
 def _asks(entries: Iterable[Entry]) -> tuple[list[tuple[Entry, float, Ask]], list[Ask]]:
-    """Return each answer with the moment at which its role was asked, as far as the lines tell."""
+    """Return each answer with the moment at which its role was asked, as far as the lines have it."""
     begun, last = 0.0, dict[tuple[str, int], float]()
     rows: list[tuple[Entry, float, Ask]] = []
     for entry in entries:

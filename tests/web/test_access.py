@@ -1,4 +1,4 @@
-"""Who is let in, from where, and what every answer tells the browser."""
+"""Who is let in, from where, and the security headers of every answer."""
 
 import re
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def test_links_and_sessions_end_by_themselves(tmp_path: Path) -> None:
     assert sessions.find(entered[1]) == entered[0]
     now[0] += SESSION_SECONDS
     assert sessions.find(entered[1]) is None
-    assert not sessions.stands(entered[0])
+    assert not sessions.is_open(entered[0])
 
 
 def test_neither_links_nor_cookies_are_kept_and_the_file_is_the_owners_alone(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from interlock.graph import journal_path
 from interlock.journal import Journal
 from interlock.web import pictures
 from interlock.web.differences import rows_of
-from interlock.web.site import Project as Shown
-from interlock.web.site import Site
+from interlock.web.projects import Project as Shown
+from interlock.web.projects import Site
 from interlock.web.views import run as run_view
 from interlock.web.views.tickets import cited_lines
 from tests.graph.conftest import Project

@@ -1,4 +1,4 @@
-// Live parts, keys and relative times. Without this script every page can be read; live parts stand still.
+// Live parts, keys and relative times. Without this script every page can be read; live parts do not update.
 (() => {
   "use strict";
   const state = document.getElementById("link-state");

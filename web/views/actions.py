@@ -11,10 +11,10 @@ from starlette.routing import Route
 from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.web.access import session_of
-from interlock.web.answering import Asked, asked, composed, hand_in, judged
+from interlock.web.answer_form import Asked, asked, composed, hand_in, judged
 from interlock.web.pages import page, redirect, site_of
+from interlock.web.projects import Project
 from interlock.web.sessions import Rights
-from interlock.web.site import Project
 
 
 class NotAllowedError(InterlockError):

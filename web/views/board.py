@@ -12,7 +12,7 @@ from interlock.core.errors import InterlockError
 from interlock.envelope.protocol import STATUSES
 from interlock.graph.feed import Row
 from interlock.web.pages import page, page_number, site_of
-from interlock.web.site import Project, Site
+from interlock.web.projects import Project, Site
 
 PAGE_ROWS: Final = 50
 
@@ -41,7 +41,7 @@ def found_rows(site: Site, wanted: Mapping[str, str]) -> list[tuple[Project, Row
 
 
 def _filter(wanted: Mapping[str, str]) -> Callable[[Row], bool] | None:
-    """Return what tells whether a row fits; None where all do."""
+    """Return a predicate for the rows that fit; None where all do."""
     status, kind, role, gate, text = (wanted.get(name, "") for name in ("status", "kind", "role", "gate", "q"))
     if not (status or kind or role or gate or text):
         return None

@@ -12,7 +12,7 @@ from interlock.core.text import shown, whole
 from interlock.web.access import session_of
 from interlock.web.differences import by_line, differing
 from interlock.web.pages import page, redirect, site_of
-from interlock.web.site import NotHereError, Project
+from interlock.web.projects import NotHereError, Project
 from interlock.web.views.actions import allowed
 
 

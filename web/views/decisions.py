@@ -12,7 +12,7 @@ from interlock import graph
 from interlock.core.text import one_line, whole
 from interlock.graph import AnswerKind
 from interlock.web.access import session_of
-from interlock.web.answering import lines_of
+from interlock.web.answer_form import lines_of
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.views.actions import AnsweredError, NotAllowedError, allowed
 from interlock.web.views.evidence import Gate, evidence_values

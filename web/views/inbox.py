@@ -14,7 +14,7 @@ from starlette.routing import Route
 from interlock.graph import Wait
 from interlock.notify import history
 from interlock.web.pages import page, site_of
-from interlock.web.site import Project, Site
+from interlock.web.projects import Project, Site
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from interlock import graph
 from interlock.graph.feed import Line
 from interlock.journal import canonical
 from interlock.web.pages import page, page_number, site_of
-from interlock.web.site import Project
+from interlock.web.projects import Project
 
 PAGE_LINES: Final = 100
 _BLOCK: Final = 200

@@ -12,9 +12,9 @@ from interlock.core.text import whole
 from interlock.graph import negotiate
 from interlock.graph.board import calls
 from interlock.reservations import key_of
-from interlock.web.leases import tree
+from interlock.web.lease_tree import tree
 from interlock.web.pages import page, redirect, site_of
-from interlock.web.site import Project
+from interlock.web.projects import Project
 from interlock.web.views.actions import allowed
 
 

@@ -14,14 +14,14 @@ from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.core.text import visible, whole
 from interlock.journal import Entry
-from interlock.web.access import still_stands
+from interlock.web.access import session_check
+from interlock.web.event_text import Said, said
 from interlock.web.live import message, stream
 from interlock.web.matrix import MARKS, matrix
 from interlock.web.pages import page, site_of
 from interlock.web.plots import of_run
-from interlock.web.site import NotHereError, Project, reading
+from interlock.web.projects import NotHereError, Project, reading
 from interlock.web.timeline import timeline
-from interlock.web.words import Said, said
 
 LOG_LINES: Final = 200
 """So many lines of the log a page begins with; the rest is a link away."""
@@ -50,7 +50,7 @@ class TextLine:
 
 
 def run_values(project: Project, run_id: str) -> dict[str, Any]:
-    """Return all that is shown of a run; a run whose folder is gone is shown as its lines tell it."""
+    """Return all that is shown of a run; a run whose folder is gone is shown from its journal lines."""
     row = project.row(run_id)
     lines = list(project.feed.lines_of[run_id])
     entries = project.feed.read(lines)
@@ -142,13 +142,13 @@ async def log(request: Request) -> Response:
     """Send what happens in a run as it happens: `said` events, whose ids are positions in the journal."""
     project = await asyncio.to_thread(site_of(request).project, request.path_params["project"])
     run_id = project.row(request.path_params["run"]).run
-    live, stands = request.app.state.live, still_stands(request.scope)
+    live, is_open = request.app.state.live, session_check(request.scope)
 
     async def body(after: dict[str, int]) -> AsyncIterator[str]:
         position = after.get(project.key, 0)
         yield ": hello\n\n"
         async for heard in live.changes(at_once=True):
-            if not stands():
+            if not is_open():
                 yield message({}, name="ended")
                 return
             if not heard:

@@ -16,7 +16,7 @@ from interlock.gates.shared import shared
 from interlock.gates.stages import Source, Sources, parse_locator
 from interlock.journal import Entry
 from interlock.web.pages import page, site_of
-from interlock.web.site import NotHereError, Project, reading
+from interlock.web.projects import NotHereError, Project, reading
 
 _MAX_LINES: Final = 60
 

@@ -83,7 +83,7 @@ def said(entry: Entry) -> Said:
 
 
 def noticed(notice: Mapping[str, Any]) -> Said | None:
-    """Return a notice in words; None for one that the journal tells as well."""
+    """Return a notice in words; None for one that the journal has as well."""
     words = _NOTICES.get(str(notice.get("kind")))
     return None if words is None else _said(str(notice.get("at", "")), "notice", words, notice)
 

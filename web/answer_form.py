@@ -13,7 +13,7 @@ from interlock.envelope.protocol import EVIDENCE_KEYS, Protocol, Role
 from interlock.gates import write_evidence
 from interlock.gates.config import load_config
 from interlock.gates.response import Expected
-from interlock.web.site import Project
+from interlock.web.projects import Project
 
 MAX_NOTES: Final = 100_000
 
