@@ -32,7 +32,7 @@ LABELS: Final = r"^  (expected|fix|to get it):|^interlock [A-Z]+\d+:"
 
 
 def session() -> Text:
-    """Play the session in a fresh checkout and return what both saw."""
+    """Run the session in a fresh checkout and return what both saw."""
     seen = Text()
     with tempfile.TemporaryDirectory() as folder:
         shop = Shop(Path(folder))

@@ -100,7 +100,7 @@ def program(name: str) -> None:
 
 @contextmanager
 def _environment(venv: Path, *sources: Path) -> Generator[bool, None, None]:
-    """Give a usable environment, say whether something must be installed into it, and note when that is done."""
+    """Yield a usable environment and whether something must be installed into it; note when that is done."""
     if not _is_usable(venv):
         _make_environment(venv)
     stamp, wanted = venv / STAMP, _digest(sources)

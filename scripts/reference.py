@@ -268,7 +268,7 @@ def _notify() -> str:
         for name, value in Notify()._asdict().items()
     ]
     return (
-        "## `[notify]`\n\nHow people are told what happens; [notifications](../notifications.md) shows each.\n\n"
+        "## `[notify]`\n\nHow people are notified; [notifications](../notifications.md) shows each.\n\n"
         f"{table(('key', 'holds', 'default', 'meaning'), rows)}"
     )
 
@@ -377,7 +377,7 @@ async def _tools() -> str:
     held = [[f"`{uri}`", md(text)] for uri, text in [*made, *fixed]]
     parts.append(f"## Resources\n\nAll are JSON.\n\n{table(('resource', 'what it holds'), held)}")
     parts.append(f"## Prompts\n\n{table(('prompt', 'what for'), prompts)}")
-    parts.append(f"## Instructions\n\nWhat the host is told of the server:\n\n{fenced(str(server.instructions))}")
+    parts.append(f"## Instructions\n\nWhat the host gets when it connects:\n\n{fenced(str(server.instructions))}")
     return "\n".join(parts)
 
 
@@ -399,7 +399,7 @@ def _exit_codes() -> str:
     """Return what each exit code means."""
     rows = [[str(code), md(text)] for code, text in MEANINGS.items()]
     return (
-        "# Exit codes\n\nTell in a script how a command ended. The codes are the same for every command; "
+        "# Exit codes\n\nFind out in a script how a command ended. The codes are the same for every command; "
         "[commands](commands.md) and [runs](../running.md) say what they mean for each.\n\n"
         f"{table(('code', 'means'), rows)}"
         "\nWith `--json` a command that could not do its work prints one line: "

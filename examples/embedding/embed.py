@@ -3,7 +3,7 @@
     python examples/embedding/embed.py [FOLDER]
 
 The parent graph has two nodes: one runs the task as a graph of its own, one decides what to do with the outcome.
-The agents are three plain functions; the project's tests stand behind a command gate.
+The agents are three plain functions; a command gate runs the project's tests.
 """
 
 import sys

@@ -2,8 +2,8 @@
 
     python examples/llm-demo/run.py [--dir FOLDER]
 
-Scripted agents build. In the first run the faults of the page are mended when they are found; in the second the
-implementer says that they are mended, and they are not. The model may answer whatever it likes: a run ends APPROVED or
+Scripted agents build. In the first run the faults of the page are fixed once they are found; in the second the
+implementer claims to have fixed them and has not. The model may answer whatever it likes: a run ends APPROVED or
 BLOCKED for reasons that the journal shows, and no page with a fault passes the gate that looks for it.
 
 Exit 0 when that holds, whatever the model said; 1 when it does not.
@@ -26,8 +26,8 @@ PAGE: Final = Path(interlock.__file__).parent / "examples" / "landing-page"
 MARK: Final = ".interlock-demo"
 JUDGES: Final = ("visual-qa", "a11y-auditor", "code-reviewer")
 RUNS: Final = {
-    "mended": ("task.toml", "the faults are mended when they are found"),
-    "unfixed": ("task-unfixed.toml", "the implementer says that they are mended, and they are not"),
+    "fixed": ("task.toml", "the faults are fixed once they are found"),
+    "unfixed": ("task-unfixed.toml", "the implementer claims to have fixed them, and has not"),
 }
 
 

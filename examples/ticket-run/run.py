@@ -82,7 +82,7 @@ class Agent:
         self.say(state, f"submits {note}")
         answer = await self.call("interlock_submit_ticket", ticket_json=self.file.read_text(encoding="utf-8"))
         self.save(answer)
-        self.tell(answer)
+        self.report(answer)
         codes = " ".join(dict.fromkeys(issue["code"] for issue in answer["gate_result"]["issues"]))
         self.path.append(state if answer["gate_result"]["status"] == "pass" else f"{state} ({codes})")
         return answer
@@ -99,7 +99,7 @@ class Agent:
         self.file.parent.mkdir(exist_ok=True)
         self.file.write_text(json.dumps(answer["ticket_json"], indent=2, ensure_ascii=False), encoding="utf-8")
 
-    def tell(self, answer: Response) -> None:
+    def report(self, answer: Response) -> None:
         """Print what came back: the status, where the run is, and each finding with its fix."""
         gate = answer["gate_result"]
         self.say("", f"→ {gate['status']}: {answer['reason']}")
@@ -163,12 +163,12 @@ async def repeat(agent: Agent, old: Response, first: Response) -> None:
 
 
 async def gather(agent: Agent, root: Path) -> None:
-    """Quote two places: one wrongly at first, and as it stands after the refusal."""
+    """Quote two places: one wrongly at first, and correctly after the refusal."""
     code = {"source_id": "ev_codes", **quote(root, CODE, "class Exit", "SYSTEM = ")}
     meaning = {"source_id": "ev_help", **quote(root, HELP, "epilog=", "70 internal")}
     invented = {**code, "snippet": code["snippet"].replace("SYSTEM = 74", "SYSTEM = 75")}
     await agent.submit({"evidence_items": [invented, meaning]}, "2 quotations, one with a wrong number")
-    await agent.submit({"evidence_items": [code, meaning]}, "both as they stand in the files")
+    await agent.submit({"evidence_items": [code, meaning]}, "both as they are in the files")
 
 
 async def plan_and_act(agent: Agent) -> Response:
@@ -270,7 +270,7 @@ async def main() -> int:
     parser.add_argument("--dir", type=Path, default=Path("interlock-demo-ticket"), help="where to run it")
     root: Path = parser.parse_args().dir.resolve()
     prepare(root)
-    # -P: the folder holds copies of Interlock's own files, which must not stand in for the package.
+    # -P: the folder holds copies of Interlock's own files, which must not be imported in place of the package.
     server = StdioServerParameters(command=sys.executable, args=["-P", "-m", "interlock", "mcp"], cwd=root)
     print(f"demo in {root}")
     state = ""
