@@ -2,7 +2,7 @@
 
 A text that is prose, such as a reason or a message, is kept with `[NAME]` in place of a key. A text that names
 something, such as a path, a pattern or a run id, is refused: with another text in it, it would name something else.
-`clean_arguments` tells the two apart by the names of arguments, and takes each that it does not know for a name.
+`clean_arguments` distinguishes the two by the names of arguments; one that it does not know counts as a name.
 """
 
 import json
@@ -61,7 +61,7 @@ class Redactor:
         self.has_keys()
 
     def has_keys(self) -> bool:
-        """Learn the keys that are set now, and say whether any is known."""
+        """Learn the keys that are set now; return whether any is known."""
         names = [name for name in list(os.environ) if name in self._also or looks_like_key(name)]
         now = {(name, value) for name in names if len(value := os.environ.get(name, "").strip()) >= MIN_CHARS}
         if not now <= self._known:
@@ -135,7 +135,7 @@ def clean_arguments(arguments: Mapping[str, Any], redactor: Redactor, prose: Col
     A text that is a JSON object or array is looked into; where it holds a key it comes back as JSON of the same value.
 
     Raises:
-        KeyRefused: A key stands in something that is no prose, or in a name.
+        KeyRefused: A key is in something that is no prose, or in a name.
     """
     if not redactor.has_keys():
         return dict(arguments)
@@ -169,7 +169,7 @@ def clean_arguments(arguments: Mapping[str, Any], redactor: Redactor, prose: Col
 
 
 def _json_in(text: str) -> Any:
-    """Return the object or array whose JSON a text is; None for another text, and where a key stands twice."""
+    """Return the object or array whose JSON a text is; None for another text, and for a duplicate key."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -181,12 +181,12 @@ def _json_in(text: str) -> Any:
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("duplicate key")
     return found
 
 
 def redactor_for(path: str | os.PathLike[str] | None = None, also: Iterable[str] = ()) -> Redactor:
-    """Return what takes the keys of a project out of texts; all entry points have it from here, and know the same.
+    """Return what takes the keys of a project out of texts; all entry points get it here, and know the same.
 
     Known are variables that look like keys, and those that `api_key_env` and `webhook_key_env` name in `interlock.toml`
     or `pyproject.toml` in the folder or above it. What was learned of one project stays known in this process. The path
@@ -197,7 +197,7 @@ def redactor_for(path: str | os.PathLike[str] | None = None, also: Iterable[str]
 
 
 def long_key_in(text: str, path: str | os.PathLike[str] | None = None) -> str | None:
-    """Return the variable whose key of `MIN_LINE_CHARS` or more stands in a name as it is, or None.
+    """Return the variable whose key of `MIN_LINE_CHARS` or more occurs in a name as it is, or None.
 
     It is for names that are looked at before each edit of an agent, where there is no time for the other spellings, and
     a refusal for a chance match with a word such as `postgres` would stop the work. Of an agent that is named by its
@@ -206,8 +206,8 @@ def long_key_in(text: str, path: str | os.PathLike[str] | None = None) -> str | 
     _learn(path)
     for name, value in list(os.environ.items()):
         key = value.strip()
-        stands = len(key) >= MIN_LINE_CHARS and (key in text or _MARKS.sub("-", key) in text)
-        if stands and (name in _learned or looks_like_key(name)):
+        found = len(key) >= MIN_LINE_CHARS and (key in text or _MARKS.sub("-", key) in text)
+        if found and (name in _learned or looks_like_key(name)):
             return name
     return None
 
@@ -270,7 +270,7 @@ def _spellings(value: str) -> Iterator[str]:
         yield from (repr(text)[1:-1] for text in (value, escaped))  # as messages of Python quote it
     data = value.encode("utf-8", "surrogateescape")
     for before in range(3):
-        # Of three bytes that become four characters, what stands around the key may share the first and the last.
+        # Of three bytes that become four characters, what is around the key may share the first and the last.
         text = b64encode(b"\0" * before + data).decode("ascii").rstrip("=")
         whole = text[(0, 2, 3)[before] : (before + len(data)) * 8 // 6]
         if len(whole) >= MIN_CHARS:

@@ -289,7 +289,7 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
     try:
         data = _read(path, args.max_bytes)
     except OSError as error:
-        return _unreadable(path, error, told=args.format == "text")
+        return _unreadable(path, error, on_stderr=args.format == "text")
     from interlock.gates.response import Expected  # noqa: PLC0415
     from interlock.graph import judge  # noqa: PLC0415
     from interlock.redaction import redactor_for  # noqa: PLC0415
@@ -319,13 +319,13 @@ def _read(path: str, max_bytes: int) -> bytes:
             os.close(descriptor)
 
 
-def _unreadable(path: str, error: OSError, *, told: bool) -> FileResult:
-    """Return the result of a file that was not read; where programs read the answer, a person is told on stderr."""
+def _unreadable(path: str, error: OSError, *, on_stderr: bool) -> FileResult:
+    """Return the result of a file that was not read; where programs read the answer, people find it on stderr."""
     from interlock.core.finding import Finding  # noqa: PLC0415
 
     reason = (error.strerror or "unknown reason").lower()
     fix = FIXES.get(type(error), UNREADABLE.remedy)
-    if not told:
+    if not on_stderr:
         sys.stderr.write(f"validate-envelope: cannot read {path!r}: {reason}. {fix}\n")
     row, message = UNREADABLE, f"The file cannot be read: {reason}."
     finding = Finding(row.code, row.level, "", message, reason, "a readable file", fix, source=row.source)
@@ -339,7 +339,7 @@ def _color(choice: str) -> bool:
 
 
 def _print(text: str) -> bool:
-    """Write to standard output and say whether it could be written; a reader that went away has read enough."""
+    """Write to standard output; return whether it could be written. A reader that went away has read enough."""
     try:
         cast("TextIOWrapper", sys.stdout).reconfigure(errors="backslashreplace")
         sys.stdout.write(text)

@@ -16,7 +16,7 @@ from interlock.reservations.identity import agent_behind
 
 
 class NoPersonError(InterlockError):
-    """An agent called what a person alone may do.
+    """An agent called a command that is for people alone.
 
     Fix: An agent would otherwise judge its own objection. A person gives the command in a terminal that no agent
     started; `interlock ui` works as well.
@@ -44,7 +44,7 @@ def refuse_agents(what: str) -> None:
 @click.argument("run", shell_complete=complete_task_run)
 @click.argument("how", required=False, type=click.Choice(["correct", "refuse", "accept", "waive", "decline"]))
 @click.option("--question", "number", type=int, metavar="N", help="The number of the question that you have read.")
-@click.option("--reason", default="", metavar="WHY", help="Why; the agent is told, and the journal keeps it.")
+@click.option("--reason", default="", metavar="WHY", help="Why; the agent sees it, and the journal keeps it.")
 @click.option("--gate", default="", metavar="GATE-X", help="The gate that is waived.")
 @click.option("--task", "task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
               help="With `correct`: the corrected task file.")  # fmt: skip

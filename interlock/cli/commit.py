@@ -11,9 +11,9 @@ from typing import Final, TextIO
 
 import click
 
-from interlock.cli.calls import calls_of, way_of
 from interlock.cli.context import json_option, print_json, root_option
-from interlock.cli.standing import command_of
+from interlock.cli.reservation_calls import calls_of, way_of
+from interlock.cli.reservation_output import command_of
 from interlock.core.errors import Exit
 from interlock.core.text import count
 from interlock.install.errors import InstallError

@@ -52,7 +52,7 @@ class _WholeWords(BashComplete):
         return given, begun
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """Return the type of an item, and what stands for the part that bash asked for."""
+        """Return the type of an item, and the part of it that bash asked for."""
         return f"{item.type},{item.value.removeprefix(self._before)}"
 
 

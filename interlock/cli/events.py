@@ -10,7 +10,7 @@ from typing import Any, Final, TextIO
 
 import click
 
-from interlock.cli.stopping import stop_unread
+from interlock.cli.interrupt import stop_unread
 
 SCHEMA: Final = "interlock.events/1"
 

@@ -66,7 +66,7 @@ from interlock.graph import (
 
 _SHOWN = 10
 _USUAL = ("task.toml", "*.task.toml", "tasks/*.toml")
-"""Where task files stand, from the root."""
+"""Where task files are, from the root."""
 
 
 @click.command("gate")

@@ -11,8 +11,8 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from interlock.cli.calls import read_standing
 from interlock.cli.context import json_option, print_json, resolve_root, root_option, root_words
+from interlock.cli.reservation_calls import read_reservations
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.text import closest, count
@@ -208,7 +208,7 @@ def _show_next(home: Path, todo: Sequence[Change]) -> None:
 def _show_keeping(home: Path, paths: Sequence[str]) -> None:
     """Say what belongs into git, and what does not: `git clean` and `git stash` take away what is left lying."""
     from interlock.doctor.checks import scene  # noqa: PLC0415 - it imports all that it looks at
-    from interlock.doctor.stored import ignored  # noqa: PLC0415
+    from interlock.doctor.storage import ignored  # noqa: PLC0415
 
     if not place.find(str(home)).common:
         return
@@ -229,7 +229,7 @@ def _show_standing(home: Path) -> None:
     store, journal = Path(place.find(str(home)).store_path), home / JOURNAL
     if store.exists():
         try:
-            leases = read_standing(home, 0)[0]["leases"]
+            leases = read_reservations(home, 0)[0]["leases"]
             held = f"{count(leases, 'lease')} of {count({lease['holder'] for lease in leases}, 'agent')}"
         except InterlockError as error:
             held = f"what was reserved ({error.message})"

@@ -10,7 +10,10 @@ from typing import Any, Final, TypeAlias
 import click
 
 from interlock import graph
-from interlock.cli.calls import (
+from interlock.cli.completion import complete_agent, complete_lease, complete_thread
+from interlock.cli.context import finite, json_option, print_json, root_option
+from interlock.cli.reservation_calls import (
+    announced_wait,
     as_patterns,
     calls_of,
     covered_by,
@@ -18,12 +21,9 @@ from interlock.cli.calls import (
     own_ids,
     places_for,
     takers,
-    telling,
     way_of,
 )
-from interlock.cli.completion import complete_agent, complete_lease, complete_thread
-from interlock.cli.context import finite, json_option, print_json, root_option
-from interlock.cli.standing import (
+from interlock.cli.reservation_output import (
     CONFLICTS,
     clock_time,
     holder_words,
@@ -48,7 +48,7 @@ _MAX_LISTED: Final = 20
 WHO: Final = "You are INTERLOCK_AGENT_ID, else the session that this shell belongs to, else user@host."
 
 Way: TypeAlias = tuple[str, str]
-"""What proposed commands need to mean the same here: see `calls.way_of`."""
+"""What proposed commands need to mean the same here: see `reservation_calls.way_of`."""
 _Steps: TypeAlias = Iterator[tuple[Mapping[str, Any], bool]]
 
 wait_option = click.option(
@@ -122,7 +122,7 @@ def reserve_command(
     def reserve(seconds: float) -> ReserveAnswer:
         return mine.reserve_files(names, exclusive=not shared, wait_seconds=seconds, **options)
 
-    with telling(mine, names, wait_seconds):
+    with announced_wait(mine, names, wait_seconds):
         answer = in_pieces(mine, wait_seconds, reserve)
     yield answer, False
     show_granted(answer["reservations"], covered_by(mine, answer["reservations"], names))
@@ -238,7 +238,7 @@ def negotiate_command(
     def ask(seconds: float) -> NegotiateAnswer:
         return graph.negotiate(mine, name, reason, urgency, agent_name, seconds)
 
-    with telling(mine, [name], wait_seconds):
+    with announced_wait(mine, [name], wait_seconds):
         answer = in_pieces(mine, wait_seconds, ask)
     status = answer["status"]
     yield answer, status in ("defer", "timeout") or (status == "pending" and bool(wait_seconds))

@@ -23,21 +23,21 @@ SECTIONS: Final = {
         "init": ("interlock.cli.init", "Connect the coding agents of this project to the server."),
         "uninstall": ("interlock.cli.init", "Take back what init wrote."),
         "doctor": ("interlock.cli.doctor", "Check that everything works here; --prove plants a real conflict."),
-        "notify": ("interlock.cli.notify", "Show how people are told what happens; --test sends a test event."),
+        "notify": ("interlock.cli.notify", "Show notifications and their channels; --test sends a test event."),
         "completion": ("interlock.cli.completion", "Print a shell completion script."),
     },
     "Share a checkout": {
         "reserve": ("interlock.cli.leases", "Reserve files before editing them."),
         "release": ("interlock.cli.leases", "Release reservations."),
         "conflicts": ("interlock.cli.leases", "Show which reservations conflict with some files."),
-        "status": ("interlock.cli.show", "Show who holds and waits for what, and the state of runs and tickets."),
+        "status": ("interlock.cli.status", "Show who holds and waits for what, and the state of runs and tickets."),
         "inbox": ("interlock.cli.leases", "Read the messages of other agents."),
         "send": ("interlock.cli.leases", "Write a message to another agent."),
         "negotiate": ("interlock.cli.leases", "Ask the holder of a file to release it."),
         "respond": ("interlock.cli.leases", "Answer a request for a file: release it, or say when."),
         "agents": ("interlock.cli.leases", "List the agents of this project."),
         "commit": ("interlock.cli.commit", "Commit exactly the files that you hold."),
-        "verify": ("interlock.cli.show", "Check that the journal and the tickets are what was written."),
+        "verify": ("interlock.cli.status", "Check that the journal and the tickets are what was written."),
     },
     "Tasks and tickets": {
         "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
@@ -48,15 +48,15 @@ SECTIONS: Final = {
         "answer": ("interlock.cli.answer", "Decide what a run asks a person: an objection, or a gate to waive."),
         "watch": ("interlock.cli.watch", "Watch runs, leases and what waits for you in the terminal, live."),
         "resolve": ("interlock.cli.run", "Work a ticket of a file with a model, stage by stage."),
-        "abandon": ("interlock.cli.ending", "End a task run or a ticket for good."),
-        "prune": ("interlock.cli.ending", "Remove the folders of runs that have ended."),
-        "ask": ("interlock.cli.show", "Print what a waiting task run asks an agent."),
+        "abandon": ("interlock.cli.prune", "End a task run or a ticket for good."),
+        "prune": ("interlock.cli.prune", "Remove the folders of runs that have ended."),
+        "ask": ("interlock.cli.status", "Print what a waiting task run asks an agent."),
         "explain": (
-            "interlock.cli.show",
+            "interlock.cli.status",
             "Explain the code of a rule, or why a task or a ticket is in its state and what to do.",
         ),
         "report": ("interlock.cli.report", "Write a run as one HTML file: path, gates, evidence, changes and log."),
-        "graph": ("interlock.cli.show", "Print the status machine, or a ticket pipeline, as a diagram."),
+        "graph": ("interlock.cli.status", "Print the status machine, or a ticket pipeline, as a diagram."),
         "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an accessibility report."),
         "agent": ("interlock.cli.agent", "Print a role's prompt and contract as an agent file for Claude Code."),
     },
@@ -209,7 +209,7 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
         problems, code, exit_code = [*map(_without_keys, texts)], error.code, error.exit_code
     elif isinstance(error, OSError):
         message = (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
-        fix = "Check that you may read and write there, and that the disk has room."
+        fix = "Check that you may read and write there, and that the disk is not full."
     elif databases is not None and isinstance(error, databases.Error):
         message = f"the checkpoints of a run cannot be used: {error}"
         fix = (

@@ -1,4 +1,4 @@
-"""`interlock notify`: how people are told what happens, what was sent of late, and a test of it."""
+"""`interlock notify`: the notification channels, what was sent lately, and a test of them."""
 
 import sqlite3
 import sys
@@ -24,7 +24,7 @@ _TEST = Event("test", "test", "test", "", "this is a test", "notifications of th
 @root_option
 @json_option
 def notify_command(testing: bool, root: Path | None, as_json: bool) -> None:
-    """Show how `[notify]` tells people what happens, and what became of the last notifications.
+    """Show how `[notify]` notifies people, and what became of the last notifications.
 
     Where some wait and nobody sends them, for instance after a restart of the machine, they are sent on.
 

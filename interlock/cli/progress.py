@@ -76,7 +76,7 @@ def _left_text(name: str, amount: float) -> str:
 
 _BETWEEN: Final = "  |  "
 _MIN_CELLS: Final = 40
-"""Roles stand side by side while each has so many columns."""
+"""Roles are shown side by side while each has so many columns."""
 
 _MIN_DOING_CELLS: Final = 8
 _SPARSE_SECONDS: Final = 10.0
@@ -103,8 +103,8 @@ class Sparse:
     A count that has come to its end, such as `2 of 2`, is passed on at once.
     """
 
-    def __init__(self, tell: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._tell = tell
+    def __init__(self, emit: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._emit = emit
         self._clock = clock
         self._told: dict[str, tuple[float, str]] = {}
 
@@ -114,7 +114,7 @@ class Sparse:
         before, last = self._told.get(kind, (-_SPARSE_SECONDS, ""))
         if kind not in self._told or now - before >= _SPARSE_SECONDS or (_AT_ITS_END.search(line) and line != last):
             self._told[kind] = now, line
-            self._tell(line)
+            self._emit(line)
 
 
 def progress_lines(rows: Iterable[AtWork], now: float, width: int) -> list[str]:
@@ -122,11 +122,11 @@ def progress_lines(rows: Iterable[AtWork], now: float, width: int) -> list[str]:
     awaited = list(rows)
     if not awaited:
         return []
-    room = (width - len(_BETWEEN) * (len(awaited) - 1)) // len(awaited)
-    if room < _MIN_CELLS:
+    each = (width - len(_BETWEEN) * (len(awaited) - 1)) // len(awaited)
+    if each < _MIN_CELLS:
         return [_cell(row, now, width) for row in awaited]
-    cells = [_cell(row, now, room) for row in awaited]
-    return [_BETWEEN.join(text + " " * (room - cell_len(text)) for text in cells).rstrip()]
+    cells = [_cell(row, now, each) for row in awaited]
+    return [_BETWEEN.join(text + " " * (each - cell_len(text)) for text in cells).rstrip()]
 
 
 def _cell(row: AtWork, now: float, width: int) -> str:
@@ -134,9 +134,9 @@ def _cell(row: AtWork, now: float, width: int) -> str:
     head = f"{row.name} {clock_text(now - row.since)}"
     tokens = "" if not row.tokens else f"{short_number(row.tokens)} tokens"
     doing = visible(" ".join(row.doing.split()))
-    room = width - cell_len(_joined(head, "", tokens)) - len(" · ")
-    if room >= min(_MIN_DOING_CELLS, cell_len(doing)):
-        return _joined(head, _cut(doing, room), tokens)
+    left = width - cell_len(_joined(head, "", tokens)) - len(" · ")
+    if left >= min(_MIN_DOING_CELLS, cell_len(doing)):
+        return _joined(head, _cut(doing, left), tokens)
     text = _joined(head, "", tokens)
     return text if cell_len(text) <= width else _cut(head, width)
 

@@ -1,4 +1,4 @@
-"""`--record` and `--replay`: the recording that a run is written to, or played from."""
+"""`--record` and `--replay`: the recording that a run is written to, or replayed from."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,25 +21,25 @@ from interlock.graph import Policy, RunPhase, Task, agent_roles, key_variables, 
 from interlock.redaction import Redactor, redactor_for
 
 
-def taping_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options `--record` and `--replay`; it is called with them as one `taping`."""
+def recording_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options `--record` and `--replay`; it is called with them as one `recording`."""
 
     @click.option("--record", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                   help="Write every ask, its answer and the files that changed into FILE.")  # fmt: skip
     @click.option("--replay", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
                   help="Take every answer from FILE, which --record wrote; no agent is asked.")  # fmt: skip
     @wraps(command)
-    def taped(*args: Any, record: Path | None, replay: Path | None, **options: Any) -> None:
+    def with_recording(*args: Any, record: Path | None, replay: Path | None, **options: Any) -> None:
         if record is not None and replay is not None:
             raise click.UsageError("--record and --replay exclude each other")
-        command(*args, taping=Taping(record, replay), **options)
+        command(*args, recording=RecordingOptions(record, replay), **options)
 
-    return taped
+    return with_recording
 
 
 @dataclass(frozen=True, slots=True)
-class Taping:
-    """What becomes of a run's asks and answers besides."""
+class RecordingOptions:
+    """The file that a run is recorded into, and the one that it is replayed from."""
 
     record: Path | None = None
     replay: Path | None = None
@@ -51,7 +51,7 @@ class Taping:
         return "".join(f" {name} {quote(str(path))}" for name, path in pairs if path is not None)
 
     def check(self, folder: Path, task: Task) -> None:
-        """Look before a run begins whether the file can serve it.
+        """Check before a run begins that the file can serve it.
 
         Raises:
             AgentConfigError: It exists, lies among the files of the task, or is the recording of another task.
@@ -70,9 +70,9 @@ class Taping:
     def open(
         self, run_id: str, folder: Path, *, begins: bool
     ) -> tuple[AskObserver | None, Mapping[str, Runner] | None]:
-        """Return the tape of a run that is driven now, and the runners that stand for its agents.
+        """Return what records a run that is driven now, and the runners that replay its agents.
 
-        Where the run `begins`, so does a recording; else the one that it has goes on.
+        Where the run `begins`, so does the recording; otherwise the one that it has is continued.
 
         Raises:
             AgentConfigError: The file cannot serve.
@@ -84,32 +84,31 @@ class Taping:
         redactor = redactor_for(folder, key_variables(policy))
         listing = listing_of(folder, task, policy, redactor)
         if self.replay is not None:
-            player = RecordedRunner.load(self.replay, listing, redactor)
-            return player, dict.fromkeys(agent_roles(policy), player)
+            runner = RecordedRunner.load(self.replay, listing, redactor)
+            return runner, dict.fromkeys(agent_roles(policy), runner)
         assert self.record is not None
-        if begins:
-            root, task_id = str(folder), task.task_id
-            tape = Recording.begin(
-                self.record, run_id=run_id, root=root, task_id=task_id, listing=listing, redactor=redactor
-            )
-        else:
-            tape = Recording.go_on(self.record, run_id=run_id, listing=listing, redactor=redactor)
-        return tape, None
+        if not begins:
+            return Recording.go_on(self.record, run_id=run_id, listing=listing, redactor=redactor), None
+        root, name = str(folder), task.task_id
+        recorder = Recording.begin(
+            self.record, run_id=run_id, root=root, task_id=name, listing=listing, redactor=redactor
+        )
+        return recorder, None
 
 
-UNTAPED: Final = Taping()
-"""Neither recorded nor played."""
+NOT_RECORDED: Final = RecordingOptions()
+"""Neither recorded nor replayed."""
 
 
-def end_note(tape: AskObserver | None, taping: Taping, phase: RunPhase, *, begins: bool) -> str:
-    """Return what a person has to know of a tape where a run ended or waits; empty when that is nothing.
+def end_note(recorder: AskObserver | None, recording: RecordingOptions, phase: RunPhase, *, begins: bool) -> str:
+    """Return a note for people about the recording of a run that ended or waits; empty when there is none.
 
-    What an earlier command played of a recording is not known here: only a run that this one began is told of.
+    What an earlier command replayed is not known here, so unused answers are reported of a run that this one began.
     """
-    if phase == "waiting" and taping.record is not None:
-        return f"the answer of an agent is recorded when it is handed in with{taping.words}"
-    if begins and phase == "done" and isinstance(tape, RecordedRunner) and tape.unused:
-        return f"the recording holds answers that this run did not ask for: {', '.join(tape.unused)}"
+    if phase == "waiting" and recording.record is not None:
+        return f"the answer of an agent is recorded when it is handed in with{recording.words}"
+    if begins and phase == "done" and isinstance(recorder, RecordedRunner) and recorder.unused:
+        return f"the recording holds answers that this run did not ask for: {', '.join(recorder.unused)}"
     return ""
 
 

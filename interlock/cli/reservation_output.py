@@ -198,16 +198,14 @@ def show_conflicts(answer: Mapping[str, Any]) -> None:
 
 def show_unsaved(answer: Mapping[str, Any], way: tuple[str, str]) -> None:
     """Print on stderr which unsaved work has changed hands, and the command that helps; see `show_refusals`."""
-    unsaved = answer.get("unsaved")
-    if unsaved is None:
+    work = answer.get("unsaved")
+    if work is None:
         return
-    click.echo(f"note: {one_line(unsaved['note'])}", err=True)
-    call, (up, tail) = unsaved["next"], way
+    click.echo(f"note: {one_line(work['note'])}", err=True)
+    call, (up, tail) = work["next"], way
     root = shlex.split(tail)[-1] if tail else ""
     words = (
-        review_command(unsaved["patterns"], "" if root else up, root)
-        if "command" in call
-        else command_of(call, up, tail)
+        review_command(work["patterns"], "" if root else up, root) if "command" in call else command_of(call, up, tail)
     )
     click.echo(f"  next: {words}", err=True)
 

@@ -1,4 +1,4 @@
-"""`interlock run | resume | resolve`: take a task or a ticket as far as it goes, and say where it ended."""
+"""`interlock run | resume | resolve`: take a task or a ticket as far as it goes, and report where it ended."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,10 +17,10 @@ from interlock.agents.usage import Limits
 from interlock.cli.completion import complete_model, complete_task_run
 from interlock.cli.context import accept_option, resolve_root, root_option, root_words, talk
 from interlock.cli.events import EventStream, events_option
+from interlock.cli.interrupt import stops_at_once
 from interlock.cli.progress import Sparse, usage_lines
-from interlock.cli.recording import UNTAPED, Taping, end_note, taping_options
+from interlock.cli.recording import NOT_RECORDED, RecordingOptions, end_note, recording_options
 from interlock.cli.screen import STYLES, Screen
-from interlock.cli.stopping import stops_at_once
 from interlock.core.errors import Exit
 from interlock.gates.config import Config, load_config
 from interlock.redaction import redactor_for
@@ -41,12 +41,13 @@ _Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
     "local:FILE.gguf, or command: and claude, codex or gemini. May be repeated.",
 )
 @accept_option
-@taping_options
+@recording_options
 @root_option
 @events_option
 def run_command(
-    task_file: Path, models: tuple[str, ...], accept_base: bool, root: Path | None, as_json: bool, taping: Taping
-) -> None:
+    task_file: Path, models: tuple[str, ...], accept_base: bool, root: Path | None, as_json: bool,
+    recording: RecordingOptions,
+) -> None:  # fmt: skip
     """Run the task of TASK_FILE until it is APPROVED, BLOCKED, or waits for an answer."""
     folder = resolve_root(root)
     console = talk()
@@ -57,13 +58,13 @@ def run_command(
     config = load_config(folder)
     written = graph.load_task(task_file)
     task = graph.staffed(written, config, folder, models)
-    taping.check(folder, task)
+    recording.check(folder, task)
     try:
         run_id = graph.start_run(
             folder,
             task,
             warn=warn,
-            replayed=taping.replay is not None,
+            replayed=recording.replay is not None,
             progress=Sparse(lambda line: console.print(line, style="dim", markup=False)),
             accept_base=accept_base,
         )
@@ -75,17 +76,19 @@ def run_command(
             f"run {other} of this task is open too, and both make their evidence in one place. To go on with that one: "
             f"interlock resume {other}{root_words(folder)}"
         )
-    sys.exit(drive_and_show(run_id, folder, as_json=as_json, taping=taping, begins=True))
+    sys.exit(drive_and_show(run_id, folder, as_json=as_json, recording=recording, begins=True))
 
 
 @click.command("resume")
 @click.argument("run", shell_complete=complete_task_run)
 @click.option("--answer", "answers", multiple=True, metavar="ROLE=FILE",
               help="The response of a role that the run waits for; `-` reads stdin.")  # fmt: skip
-@taping_options
+@recording_options
 @root_option
 @events_option
-def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_json: bool, taping: Taping) -> None:
+def resume_command(
+    run: str, answers: tuple[str, ...], root: Path | None, as_json: bool, recording: RecordingOptions
+) -> None:
     """Continue RUN: a run id, or a task id for its newest run."""
     folder = resolve_root(root)
     given: dict[str, str] = {}
@@ -104,7 +107,7 @@ def resume_command(run: str, answers: tuple[str, ...], root: Path | None, as_jso
     elif view.phase == "done" and not view.abandoned:
         text = f"run {run_id} has ended {view.status}; start a new run of the task: interlock run TASK.toml"
         talk().print(f"note: {text}{root_words(folder)}", style="yellow", markup=False)
-    sys.exit(drive_and_show(run_id, folder, as_json=as_json, answers=given, taping=taping, take_up=True))
+    sys.exit(drive_and_show(run_id, folder, as_json=as_json, answers=given, recording=recording, take_up=True))
 
 
 def _name_models(
@@ -112,8 +115,8 @@ def _name_models(
 ) -> None:
     """Say of a task that cannot start what its models have to do with it.
 
-    Where nobody runs a role, the fix says how to give it a model; what is wrong with a table that stands for one is
-    placed at the option.
+    Where nobody runs a role, the fix says how to give it a model; what is wrong with a table that an option
+    made is reported at the option.
     """
     if graph.vacant_roles(task, config):
         error.fix = (
@@ -171,7 +174,7 @@ def drive_and_show(
     *,
     as_json: bool,
     answers: dict[str, str] | None = None,
-    taping: Taping = UNTAPED,
+    recording: RecordingOptions = NOT_RECORDED,
     begins: bool = False,
     take_up: bool = False,
 ) -> int:
@@ -182,16 +185,16 @@ def drive_and_show(
     """
     console = talk()
     console.print(f"run {run_id}", style="bold")
-    resume = f"interlock resume {run_id}{taping.words}{root_words(folder)}"
-    tape, runners = taping.open(run_id, folder, begins=begins)
+    resume = f"interlock resume {run_id}{recording.words}{root_words(folder)}"
+    recorder, runners = recording.open(run_id, folder, begins=begins)
 
     def drive(notice: _Notice) -> graph.RunView:
         return graph.drive(
-            run_id, root=folder, answers=answers, runners=runners, notice=notice, tape=tape, take_up=take_up
+            run_id, root=folder, answers=answers, runners=runners, notice=notice, tape=recorder, take_up=take_up
         )
 
     def summarized(view: graph.RunView) -> dict[str, Any]:
-        if note := end_note(tape, taping, view.phase, begins=begins):
+        if note := end_note(recorder, recording, view.phase, begins=begins):
             console.print(f"note: {note}", style="yellow", markup=False)
         return graph.run_summary(view, folder) | graph.tree_after(view, folder)
 
@@ -233,7 +236,7 @@ def _shown(
 
 
 def exit_code(view: graph.RunView) -> int:
-    """Return the exit code for where a run stands."""
+    """Return the exit code for the state of a run."""
     if view.phase == "waiting":
         return Exit.WAITING
     if view.phase == "running":  # another process drives it, and has the answer that was brought
@@ -316,9 +319,9 @@ def resolve_command(
         raise click.UsageError(f"--replay excludes {OPTION} and --record: nobody is asked")
     folder = resolve_root(root)
     read = graph.read_ticket(ticket)
-    played = None if replay is None else graph.ReplayRunner(replay)
-    agent = graph.ticket_agent(folder, model) if played is None else None
-    runner = played if agent is None else agent.runner()
+    replayed = None if replay is None else graph.ReplayRunner(replay)
+    agent = graph.ticket_agent(folder, model) if replayed is None else None
+    runner = replayed if agent is None else agent.runner()
     assert runner is not None, "one of the two is there"
     redactor = redactor_for(folder, () if agent is None else (agent.settings.api_key_env,))
     if record is not None:
@@ -382,7 +385,7 @@ def _exit_code(summary: Mapping[str, Any]) -> int:
 
 
 def show_ticket(summary: Mapping[str, Any], lines: Iterable[tuple[str, str]] = ()) -> None:
-    """Print where a ticket run stands, further lines, and what its model cost, for a person."""
+    """Print the state of a ticket run, further lines, and what its model cost, for a person."""
     click.echo(graph.summary_text(summary))
     for name, text in (*lines, *(("usage", line) for line in usage_lines(summary["usage"]))):
         click.echo(f"{name:<12}{text}")

@@ -148,7 +148,7 @@ def serve_command(
     try:
         with serving(folder) as running:
             if not running.url:
-                running.tell(url.removesuffix(PATH) + sessions.base)
+                running.announce(url.removesuffix(PATH) + sessions.base)
             serve(app, bound, ready=announce)
     finally:
         server.close()

@@ -30,7 +30,7 @@ from interlock.core.render import OF_SERVICES
 from interlock.core.rule import explain
 from interlock.core.text import closest, count
 from interlock.reservations import span
-from interlock.reservations.answers import StandingAnswer
+from interlock.reservations.answers import StatusAnswer
 
 MAX_SINCE_MINUTES: Final = 60 * 24 * 365
 
@@ -79,7 +79,7 @@ def status_command(
 def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
     rows, tickets, damaged = graph.all_summaries(folder)
     lost_runs = [] if rows or tickets or damaged else graph.runs_without_state(folder)
-    held: StandingAnswer | None = None
+    held: StatusAnswer | None = None
     me = ""
     try:
         held, me = read_reservations(folder, since_minutes)

@@ -65,7 +65,7 @@ def ui_command(roots: tuple[Path, ...], port: int, no_browser: bool, read_only: 
         url = f"http://127.0.0.1:{number}{sessions.base}"
 
         def ready() -> None:
-            running.tell(url)
+            running.announce(url)
             announce(url)
             if not as_json:
                 click.echo("serves until Ctrl-C", err=True)

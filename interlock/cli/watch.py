@@ -59,13 +59,13 @@ def watch_command(run: str | None, once: bool, interval: float, root: Path | Non
     elif console.is_terminal and not console.is_dumb_terminal:
         _draw(console, looks, title)
     else:
-        told: dict[str, str] = {}
+        printed: dict[str, str] = {}
         for line in changes(looks):
             key, text = in_words(line)
-            if text and told.get(key) != text:  # of a run, more changes than its line shows
+            if text and printed.get(key) != text:  # of a run, more changes than its line shows
                 click.echo(f"{datetime.now():%H:%M:%S}  {one_line(text)}")  # noqa: DTZ005 - the local time of day
                 sys.stdout.flush()
-            told[key] = text
+            printed[key] = text
     sys.exit(exit_code(graph.view_run(run_id, root=folder)) if run_id else 0)
 
 

@@ -8,8 +8,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from interlock.cli.progress import AtWork, money_text, progress_lines, short_number
+from interlock.cli.reservation_output import fitted
 from interlock.cli.screen import STYLES
-from interlock.cli.standing import fitted
 from interlock.core.text import count, one_line
 from interlock.graph import Look
 from interlock.graph.board import LOOKED_AT

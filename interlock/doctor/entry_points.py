@@ -156,7 +156,7 @@ def hook_state(path: Path) -> str:
 
 
 def chained(scene: Scene) -> Report:
-    """Check that the hooks that stood there before can be called."""
+    """Check that the hooks that were there before init can be called."""
     place = githooks.find(scene.root)
     kept = [] if place is None else sorted(place.folder.glob(f"*{githooks.KEPT_SUFFIX}"))
     known = {row["path"] for row in recorded(scene.root) if row["name"].endswith(githooks.KEPT_SUFFIX)}

@@ -116,7 +116,7 @@ class Handler:
 
     Args:
         matcher: For which tools; empty for all.
-        path: The file that it stands in, as it is shown.
+        path: The file that holds it, as it is shown.
         blocks: The client refuses the call when the command cannot be run.
     """
 
@@ -144,7 +144,7 @@ class Hooks:
 
     Args:
         handlers: Those that call Interlock; of the plugin they have its `path`.
-        off: Where the client is told to run no hooks; empty when it runs them.
+        off: The file that switches hooks off; empty when the client runs them.
         recorded: Init wrote them.
         plugin: The plugin, which brings hooks of its own; None where it is not switched on.
     """
@@ -163,7 +163,7 @@ class Hooks:
 
     @property
     def of_settings(self) -> tuple[Handler, ...]:
-        """Those that stand in the client's settings."""
+        """Those in the client's settings."""
         return tuple(row for row in self.handlers if row not in self.of_plugin)
 
     @property

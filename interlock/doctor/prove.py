@@ -107,7 +107,7 @@ def planted(home: Path, env: Mapping[str, str]) -> Generator[Scratch]:
     """Make the project, and let somebody hold a file in it; all of it is gone afterwards.
 
     Raises:
-        OSError: There is no room for it, or no git.
+        OSError: There is no space for it, or no git.
         GitError: Git cannot make it.
         ReservationError: The project's settings are wrong.
     """
@@ -202,7 +202,7 @@ def prove(home: Path, env: Mapping[str, str]) -> list[Proof]:
     """Plant a conflict in a throw-away project and try every installed entry point of this one there.
 
     Raises:
-        OSError: There is no room for the throw-away project.
+        OSError: There is no space for the throw-away project.
         ReservationError: Git or the settings cannot be used.
     """
     with planted(home, env) as scratch:
@@ -343,7 +343,7 @@ def _commit(scratch: Scratch) -> tuple[Said, bool]:
 
 
 def _changed(scratch: Scratch, act: Callable[[], Said]) -> tuple[Said, bool]:
-    """Change the held file, and say what was said to an act and whether the branch moved; nothing of it stays."""
+    """Change the held file, and return the answer to an act and whether the branch moved; nothing of it stays."""
     before = _head(scratch)
     (scratch.root / scratch.file).write_text("three\n")
     try:

@@ -227,15 +227,9 @@ def notify(scene: Scene) -> Report:
         fix = "Correct that, and run `interlock notify --test`; `interlock notify` lists what was sent."
         return warn(f"the last notification failed: {'; '.join(failed)}", fix)
     if left and not is_sending(root):
-        return warn(
-            f"{count(left, 'notification')} not sent, and no process is sending them", "Run `interlock notify`."
-        )
+        return warn(f"{count(left, 'notification')} not sent, and nothing sends them", "Run `interlock notify`.")
     ways = ", ".join(settings_now.channels)
-    return good(
-        f"by {ways}; `interlock notify --test` tries it"
-        if ways
-        else "nobody is notified; docs/notifications.md shows how"
-    )
+    return good(f"by {ways}; `interlock notify --test` tries it" if ways else "none; see docs/notifications.md")
 
 
 def _looked(path: str, look: Callable[[sqlite3.Connection], Report]) -> Report:

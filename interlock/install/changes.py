@@ -151,7 +151,7 @@ def _without(installation: Installation, row: Row, now: File, original: File | N
 
 
 def _first(root: Path, installation: Installation, row: Row, now: File) -> File | None:
-    """Return what stood in a file before init wrote to it; what was edited since without us is part of that."""
+    """Return what was in a file before init wrote to it; what others edited since is part of that."""
     original = record.original(root, row)
     if record.digest(now) == row["after"]:
         return original

@@ -42,7 +42,7 @@ def write_json(data: Entry, like: str = "") -> str:
     """Return the text of an object, laid out like another text: its indentation, line ends and way with non-ASCII.
 
     An empty text, or one of an empty object, is laid out with two blanks. In an indented text a list or an object that
-    stood on one line is spread over several.
+    was on one line is spread over several.
 
     Raises:
         EditError: A string holds half of a character that needs two.
@@ -74,12 +74,12 @@ def table_of(data: Entry, name: str) -> Entry:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> Entry:
-    """Refuse a key that stands twice: which one counts differs between programs."""
+    """Refuse a duplicate key: which one counts differs between programs."""
     data = dict(pairs)
     if len(data) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise EditError("INI101", f"the key `{twice}` stands twice in one object.", _short(twice), "each key once")
+        raise EditError("INI101", f"the key `{twice}` is twice in one object.", _short(twice), "each key once")
     return data
 
 
@@ -137,14 +137,14 @@ class Installation:
         title: The client's name for people.
         path: The file, relative to the root.
         entry: What to put in, for a way to start the server.
-        add: Returns the text with the entry; the same text when it stands there already. Its third argument is the
-            entry that init wrote before: what still stands so may be brought up to date.
+        add: Returns the text with the entry; the same text when it is there already. Its third argument is the
+            entry that init wrote before: what is unchanged since may be brought up to date.
         remove: Returns the text without it, and an empty one when nothing else is left; None when it is not there.
             Its third argument is the text as it was before the entry.
         find: Returns the entry that a text holds; None where it holds none. The text was read without a refusal.
         words: Returns the command lines of an entry.
         by_hand: Returns what a person does instead with a text that is refused: where, and what to paste there.
-        after: What a person does next in the client; `{launch}` stands for the command line of the server.
+        after: What a person does next in the client; `{launch}` is replaced by the command line of the server.
     """
 
     name: str
@@ -165,7 +165,7 @@ def find_launch(search: Callable[[str], str | None] = shutil.which) -> Launch:
     found = search("interlock")
     if found is None:
         reason = f"`interlock` is not on PATH, so {sys.executable} is named: a path of this machine alone."
-        # -P: a folder of the project that is named `interlock` must not stand in for the package.
+        # -P: a folder of the project that is named `interlock` must not be imported in place of the package.
         return Launch(sys.executable, ("-P", "-m", "interlock", "mcp"), reason)
     reason = f"`interlock` is on PATH: {found}."
     if sys.prefix != sys.base_prefix and Path(found).is_relative_to(sys.prefix):
@@ -201,7 +201,7 @@ def _check_there(there: object) -> bool:
         return False
     if not _starts_it(there):
         found = json.dumps(there, ensure_ascii=False, default=str)[:200]
-        message = f"another server stands under the name `{NAME}`."
+        message = f"another server has the name `{NAME}`."
         raise EditError("INI102", message, f"`{found}`", f"no entry `{NAME}`, or one that runs `interlock mcp`")
     return True
 

@@ -42,14 +42,14 @@ class Change:
         client: The word for `--client`; `git` for a git hook.
         title: For people.
         path: The file: relative to the root, or absolute outside of it.
-        before: What stands there; None where there is no file.
-        first: What stood there before it had anything of ours: what an undo brings back.
+        before: The file now; None where there is none.
+        first: The file before it had anything of ours: what an undo brings back.
         after: What will; None where it goes.
         note: What is done, in a few words.
         entry: What is put in; empty for an undo.
         wanted: The command lines of the entry.
-        differs: Those that stand there in place of them; empty when they agree.
-        then: What a person does next; `{launch}` stands for the command line of the server.
+        differs: Those in the file in place of them; empty when they agree.
+        then: What a person does next; `{launch}` is replaced by the command line of the server.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Git's hooks: tiny programs in the folder that git really uses, each with the hook that stood there called first."""
+"""Git's hooks: tiny programs in the folder that git really uses, each with the earlier hook called first."""
 
 import os
 import re
@@ -24,7 +24,7 @@ _NAMES: Final = "|".join(GIT_HOOKS)
 _OURS: Final = re.compile(rf"^# Interlock: .*\n(?:.*\n)*.* hook (?:{_NAMES}) ", re.MULTILINE)
 _CALL: Final = re.compile(rf"(\S.*?) hook (?:{_NAMES}) \"\$@\"\n?\Z")
 PROBE: Final = "INTERLOCK_PROBE"
-"""Set by `interlock doctor --prove`: the hook that stood there does not run for a commit that is only tried."""
+"""Set by `interlock doctor --prove`: the earlier hook does not run for a commit that is only tried."""
 
 _READS: Final = frozenset({"reference-transaction"})
 """Hooks that git gives something on standard input: two programs have to read it."""
@@ -97,7 +97,7 @@ def plan(root: Path) -> list[Change]:
         try:
             changes += _plan_one(root, place.folder / name, name, known)
         except EditError as error:
-            fix = "Move away what stands there and run init again, or run it with --no-git-hooks."
+            fix = "Move away the file that is there and run init again, or run it with --no-git-hooks."
             problems.append(error.of(str(place.folder / name), fix))
     if problems:
         raise InstallError(tuple(problems))
@@ -113,7 +113,7 @@ def command_of(text: str) -> str:
 
 
 def is_current(path: Path, name: str) -> bool:
-    """Return whether a hook is what would be written today, around the hook that stood there."""
+    """Return whether a hook is what would be written today, around the earlier hook."""
     file = read_raw(path)
     return file is not None and file.data == script(name, *program(), read_raw(_beside(path))).encode()
 
@@ -124,7 +124,7 @@ def script(name: str, words: Sequence[str], marker: Path, kept: File | None = No
     The hook that was there, `kept`, is called first, and its status counts; `marker` is gone when the installation is.
     """
     head, comment, *lines = git_hook(name, words).splitlines()
-    # In single quotes, for it stands in a text in double ones; `$0` is filled in all the same.
+    # In single quotes, since the text around it is in double ones; `$0` is filled in all the same.
     back = f"mv '$0{KEPT_SUFFIX}' '$0'" if kept is not None else "rm '$0'"
     gone = [
         f"[ -x {shlex.quote(words[0])} ] && [ -e {shlex.quote(str(marker))} ] || {{",
@@ -137,7 +137,7 @@ def script(name: str, words: Sequence[str], marker: Path, kept: File | None = No
 
 
 def _chained(name: str, kept: File | None) -> list[str]:
-    """Return the lines that call the hook that stood there; git runs none that is not executable, nor is it here."""
+    """Return the lines that call the earlier hook; like git, they run none that is not executable."""
     if kept is None or not (kept.mode == LINK or kept.mode & 0o111):
         return []
     call = _call(kept, name)
@@ -201,7 +201,7 @@ def _plan_one(root: Path, path: Path, name: str, known: Mapping[str, Row]) -> li
         return [change(after, "made")]
     if read_raw(beside) is not None:
         raise EditError("INI102", f"`{beside.name}` is in the way.", "a file of that name", "no file")
-    note = "keeps the hook that stood there, which is called first"
+    note = "keeps the earlier hook, which is called first"
     kept = Change(f"{label}{KEPT_SUFFIX}", "git", "git", shown_path(root, beside), None, before, note, {})
     return [kept, change(after, "entry added")]
 

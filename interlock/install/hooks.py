@@ -110,7 +110,7 @@ def _words(entry: Entry) -> tuple[str, ...]:
 
 
 def _add(text: str, entry: Entry, written: Entry) -> str:
-    """Add a group for each event that has none of ours; one that stands as init wrote it becomes what is wanted now."""
+    """Add a group for each event that has none of ours; one that is as init wrote it becomes what is wanted now."""
     there = _find(text) or {}
     data = read_json(text)
     table, lists, is_edited = data.setdefault(_TABLE, {}), _lists(data), False
@@ -180,7 +180,7 @@ HOOKS: Final = (
 
 
 INSTALLATIONS: Final[tuple[Installation, ...]] = (*SERVERS, *HOOKS)
-"""The server of each client, then the hooks of each that has them. Two may share a file: the later one stands in it."""
+"""The server of each client, then the hooks of each that has them. Two may share a file: it holds the later one."""
 
 CLIENTS: Final = tuple(row.client for row in SERVERS)
 """Every word of `--client`."""

@@ -1,4 +1,4 @@
-"""What init remembers of each file that it wrote, and the copies of what stood there before."""
+"""What init remembers of each file that it wrote, and the copies of what was there before."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ class Row(TypedDict):
     Args:
         name: What was installed: `claude`, `claude-hooks`, `git:pre-commit`.
         path: The file: relative to the root, or absolute outside of it.
-        original: The copy of what stood there; empty where nothing did.
+        original: The copy of what was there; empty where nothing was.
         mode: Its permissions.
         after: The digest of what was written.
         entry: What was put in.
@@ -52,14 +52,14 @@ def recorded(root: Path) -> list[Row]:
 
 
 def original(root: Path, row: Row) -> File | None:
-    """Return what stood in place of a file."""
+    """Return what was in place of a file."""
     if not row["original"]:
         return None
     return File((home(root) / row["original"]).read_bytes(), row.get("mode", 0o644))
 
 
 def remember(root: Path, name: str, path: str, first: File | None, after: File | None, entry: Entry) -> None:
-    """Keep what stood in a file before it had our part, and what is about to be written; both are then on the disk."""
+    """Keep what was in a file before it had our part, and what is about to be written; both are then on the disk."""
     from interlock.graph import state_dir  # noqa: PLC0415 - 0.3 s that a dry run and `--help` do not pay
 
     made_state = not (root / ".interlock").exists()
@@ -133,7 +133,7 @@ def _record(root: Path) -> dict[str, Any]:
         data, found = {}, str(error)
     if found != _SCHEMA:
         place = path.relative_to(root).as_posix()
-        fix = f"Take the entries out by hand, then remove {place}; the originals stand beside it."
+        fix = f"Take the entries out by hand, then remove {place}; the originals are beside it."
         raise InstallError(
             (file_problem("INI103", place, "the record is damaged.", f"`{found}`", f"`{_SCHEMA}`", fix),)
         )

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from interlock.cli.calls import as_patterns, calls_of
-from interlock.cli.standing import fitted, show_inbox, show_standing
+from interlock.cli.reservation_calls import as_patterns, calls_of
+from interlock.cli.reservation_output import fitted, show_inbox, show_reservations
 from interlock.journal import Journal
 from interlock.reservations import SqliteStore, place
 from interlock.reservations.hooks.main import HOOKS
@@ -470,6 +470,6 @@ def test_the_list_says_what_an_absent_holder_means_and_what_to_do(
 ) -> None:
     lease = {"holder": "ann", "pattern": "src/my file.py", "exclusive": True, "expires_in_seconds": 60.0}
     row = {**lease, "holder_state": state, "reason": "", "reservation_id": "rsv_1"}
-    show_standing({"leases": [row], "waiters": [], "negotiations": []}, "bob")
+    show_reservations({"leases": [row], "waiters": [], "negotiations": []}, "bob")
     shown = capsys.readouterr().out
     assert (f"{state}: " in shown, "fix: interlock reserve 'src/my file.py'" in shown) == (state != "alive",) * 2
