@@ -36,7 +36,7 @@ A11Y = AtWork("a11y-auditor", 12.0, "thinking", 999)
 
 
 class Clock:
-    """A clock that stands still until it is set."""
+    """A clock that does not move until it is set."""
 
     now = 0.0
 
@@ -63,7 +63,7 @@ def answered(role: str, **more: Any) -> dict[str, Any]:
     return {**row, "seconds": None, "usage": None, "model": "", **more}
 
 
-def test_roles_stand_side_by_side_where_there_is_room_and_below_each_other_where_not() -> None:
+def test_roles_are_side_by_side_where_they_fit_and_below_each_other_where_not() -> None:
     (line,) = progress_lines([QA, A11Y], 42.0, 130)
     assert line.index("a11y-auditor 0:30 · thinking · 999 tokens") == 62 + len("  |  ")
     assert progress_lines([QA, A11Y], 42.0, 60) == [
@@ -223,7 +223,7 @@ def test_what_others_print_meanwhile_does_not_get_between_the_events(capsys: pyt
     ]  # fmt: skip
 
 
-def test_who_tells_events_that_nobody_reads_ends_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_a_writer_of_events_that_nobody_reads_ends_and_says_how_to_go_on(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom interlock.cli.events import EventStream\n"
         "EventStream('A-1.1', sys.stdout, unread='go on').notice({'kind': 'run'})\nprint('not reached')"
@@ -244,7 +244,7 @@ def test_each_kind_of_event_is_written_down_with_its_keys() -> None:
         assert [key for key in keys if f"`{key}`" not in described[kind]] == []
 
 
-def test_a_count_is_told_at_its_end_however_soon_that_is_and_only_once() -> None:
+def test_a_count_is_printed_at_its_end_however_soon_that_is_and_only_once() -> None:
     lines: list[str] = []
     sparse = Sparse(lines.append, clock=lambda: 1.0)
     for line in ("GATE-TESTS: 1 of 20 tests", "GATE-TESTS: 9 of 20 tests", *["GATE-TESTS: 20 of 20 tests"] * 2):

@@ -1,4 +1,4 @@
-"""`interlock run --model`: who is given the model, what is told of it while it works, and what it cost."""
+"""`interlock run --model`: who is given the model, what is reported of it while it works, and what it cost."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def test_a_role_without_a_runner_is_named_with_the_way_to_give_it_a_model(projec
     assert "--model SPEC" in interlock(project, "run", "task.toml").stderr
 
 
-def test_a_table_that_stands_for_a_model_is_refused_at_the_option(project: Path) -> None:
+def test_a_table_that_an_option_made_is_refused_at_the_option(project: Path) -> None:
     (project / "interlock.toml").write_text(
         (project / "interlock.toml").read_text() + '[agents.builder]\nscript = "x.toml"\n'
     )
@@ -69,11 +69,11 @@ def test_a_table_that_stands_for_a_model_is_refused_at_the_option(project: Path)
     assert json.loads(done.stdout)["error"]["message"].startswith("--model: agents.builder.script: ")
 
 
-def test_the_model_does_what_nobody_did_and_its_cost_is_told_in_every_place(project: Path) -> None:
+def test_the_model_does_what_nobody_did_and_its_cost_is_shown_in_every_place(project: Path) -> None:
     done = interlock(project, "run", "task.toml", "--model", "command:claude")
     assert done.returncode == 0, done.stderr
-    (told,) = [line for line in done.stderr.splitlines() if "builder: hands over" in line]
-    assert told.endswith(" s, 4,211 tokens, $0.02")
+    (line,) = [row for row in done.stderr.splitlines() if "builder: hands over" in row]
+    assert line.endswith(" s, 4,211 tokens, $0.02")
     assert "\x1b" not in done.stderr
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("usage") and "builder" in line]
     assert "3 calls, 4,000 tokens in, 211 out, " in line
@@ -85,7 +85,7 @@ def test_the_model_does_what_nobody_did_and_its_cost_is_told_in_every_place(proj
     assert {name: usage["roles"]["builder"][name] for name in ("calls", "usd", "left")} == {
         "calls": 3, "usd": 0.02, "left": {},
     }  # fmt: skip
-    assert usage["all"]["usd"] is None, "the functions that played the other roles told no price"
+    assert usage["all"]["usd"] is None, "the functions that answered for the other roles reported no price"
 
 
 def test_each_step_is_a_line_of_json_of_a_shape_that_is_written_down(project: Path) -> None:

@@ -73,12 +73,12 @@ def test_each_change_is_reported_once_with_what_it_is() -> None:
     first, gone = look_of(1), Look([], [], [], [], "the journal is damaged")
     aged = first._replace(leases=[{**first.leases[0], "age_seconds": 9}])
     moved = aged._replace(runs=[{**aged.runs[0], "status": "APPROVED", "state": "ended", "at_work": []}])
-    told = list(changes(iter([first, aged, moved, gone])))
-    assert [(line["kind"], line.get("change")) for line in told] == [
+    seen = list(changes(iter([first, aged, moved, gone])))
+    assert [(line["kind"], line.get("change")) for line in seen] == [
         ("watch", None), ("wait", "new"), ("run", "new"), ("lease", "new"), ("queue", "new"), ("run", "changed"),
         ("wait", "gone"), ("run", "gone"), ("lease", "gone"), ("queue", "gone"), ("damaged", "new"),
     ]  # fmt: skip
-    words = [in_words(line)[1] for line in told]
+    words = [in_words(line)[1] for line in seen]
     assert words[2] == "A-0.1 IN_PROGRESS, attempt 2: at work (Write the greeting: Write the greeting)"
     assert words[5] == "A-0.1 APPROVED, attempt 2: ended"
     assert words[8] == "Write the greeting holds src/** no more"

@@ -37,7 +37,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def proofs(root: Path, *beginnings: str, **more: str) -> Generator[Proof]:
-    """Try the doors whose names begin so."""
+    """Try the entry points whose names begin so."""
     with planted(root, {**environment(**more), "HOME": os.environ["HOME"]}) as scratch:
         for via in entry_points(root):
             if via.name.startswith(beginnings):
@@ -53,13 +53,13 @@ def is_open(found: Iterable[Proof]) -> dict[str, bool]:
 
 
 @pytest.mark.long
-def test_every_door_refuses_a_real_conflict_and_nothing_is_left_behind(root: Path, tmp_path: Path) -> None:
+def test_every_entry_point_refuses_a_real_conflict_and_nothing_is_left_behind(root: Path, tmp_path: Path) -> None:
     log = root / ".git/log"
     write_hook(root / ".git/hooks/pre-commit", f"#!/bin/sh\ntouch {log}\n")
     install(root, "all", git_hooks=True)
     store = hold(root, "ada", "src/**")
     store.close()
-    # A folder of its own: other tests prove doors at the same time.
+    # A folder of its own: other tests prove entry points at the same time.
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     before = tree(root)
@@ -103,14 +103,14 @@ BROKEN: dict[str, Callable[[Path, str], object]] = {
 @pytest.mark.alternate
 @pytest.mark.sample(every=6)
 @pytest.mark.parametrize("break_it", BROKEN.values(), ids=BROKEN.keys())
-def test_a_broken_hook_of_a_client_is_an_open_door(root: Path, break_it: Callable[[Path, str], object]) -> None:
+def test_a_broken_hook_of_a_client_lets_the_conflict_pass(root: Path, break_it: Callable[[Path, str], object]) -> None:
     install(root, "claude")
     break_it(root, PRE_EDIT)
     assert set(is_open(proofs(root, "Claude Code")).values()) == {True}
 
 
 @pytest.mark.long
-def test_a_matcher_that_leaves_out_a_tool_is_an_open_door_for_that_tool(root: Path) -> None:
+def test_a_matcher_that_leaves_out_a_tool_lets_the_conflict_pass_for_that_tool(root: Path) -> None:
     install(root, "claude")
     edit(root / ".claude/settings.json", "|NotebookEdit|Bash", "|Bash")
     assert [name for name, open_ in is_open(proofs(root, "Claude Code")).items() if open_] == [
@@ -139,16 +139,16 @@ def plug_in(root: Path, *, switched: bool = True, folder: Path = PLUGIN) -> str:
 
 
 @pytest.mark.long
-def test_the_hooks_and_the_server_of_the_plugin_are_doors(root: Path) -> None:
+def test_the_hooks_and_the_server_of_the_plugin_are_entry_points(root: Path) -> None:
     path = plug_in(root)
     assert look(root, "hooks-claude", PATH=path).verdict == "ok"
     assert look(root, "server", PATH=path).verdict == "ok"
-    doors = ("Claude Code (plugin interlock@market): Edit", "server (plugin interlock@market)")
-    assert is_open(proofs(root, *doors, PATH=path)) == dict.fromkeys(doors, False)
-    assert is_open(proofs(root, *doors, PATH="/usr/bin:/bin")) == dict.fromkeys(doors, True)
+    points = ("Claude Code (plugin interlock@market): Edit", "server (plugin interlock@market)")
+    assert is_open(proofs(root, *points, PATH=path)) == dict.fromkeys(points, False)
+    assert is_open(proofs(root, *points, PATH="/usr/bin:/bin")) == dict.fromkeys(points, True)
 
 
-def test_a_plugin_whose_files_are_gone_is_an_open_door(root: Path) -> None:
+def test_a_plugin_whose_files_are_gone_lets_the_conflict_pass(root: Path) -> None:
     plug_in(root, folder=Path("/nowhere/plugin"))
     assert look(root, "hooks-claude").verdict == "fail"
     found = is_open(proofs(root, "Claude Code"))
@@ -156,7 +156,7 @@ def test_a_plugin_whose_files_are_gone_is_an_open_door(root: Path) -> None:
     assert all(found.values())
 
 
-def test_a_plugin_that_the_project_switches_off_is_no_door(root: Path) -> None:
+def test_a_plugin_that_the_project_switches_off_is_no_entry_point(root: Path) -> None:
     plug_in(root)
     local = root / ".claude/settings.local.json"
     local.parent.mkdir()
@@ -165,7 +165,7 @@ def test_a_plugin_that_the_project_switches_off_is_no_door(root: Path) -> None:
 
 
 @pytest.mark.long
-def test_the_plugin_beside_what_init_wrote_is_a_warning_and_hides_no_open_door(root: Path) -> None:
+def test_the_plugin_beside_what_init_wrote_is_a_warning_and_hides_no_open_entry_point(root: Path) -> None:
     path = plug_in(root)
     install(root, "claude")
     for check in ("hooks-claude", "server"):
@@ -177,7 +177,7 @@ def test_the_plugin_beside_what_init_wrote_is_a_warning_and_hides_no_open_door(r
 
 
 @pytest.mark.long
-def test_a_commit_that_takes_what_others_hold_is_an_open_door(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_takes_what_others_hold_fails_the_proof(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_open(proofs(root, "interlock commit")) == {"interlock commit": False}
     program = root / ".git/interlock"
     write_hook(program, "#!/bin/sh\ngit commit -q -a -m x; echo held; exit 1\n")
@@ -188,7 +188,7 @@ def test_a_commit_that_takes_what_others_hold_is_an_open_door(root: Path, monkey
 
 @pytest.mark.long
 @pytest.mark.parametrize("client", ["codex", "gemini"])
-def test_a_broken_hook_of_another_client_is_an_open_door(root: Path, client: str) -> None:
+def test_a_broken_hook_of_another_client_lets_the_conflict_pass(root: Path, client: str) -> None:
     install(root, client)
     title = "Codex" if client == "codex" else "Gemini CLI"
     assert not any(is_open(proofs(root, title)).values())
@@ -214,7 +214,7 @@ BROKEN_OF_GIT: dict[str, Callable[[Path], object]] = {
 @pytest.mark.alternate
 @pytest.mark.sample(every=5)
 @pytest.mark.parametrize("break_it", BROKEN_OF_GIT.values(), ids=BROKEN_OF_GIT.keys())
-def test_a_broken_hook_of_git_is_an_open_door(root: Path, break_it: Callable[[Path], object]) -> None:
+def test_a_broken_hook_of_git_lets_the_conflict_pass(root: Path, break_it: Callable[[Path], object]) -> None:
     install(root, git_hooks=True)
     names = ["git pre-commit", "git pre-rebase", "git applypatch-msg", "git reference-transaction"]
     for name in names:
@@ -222,7 +222,7 @@ def test_a_broken_hook_of_git_is_an_open_door(root: Path, break_it: Callable[[Pa
     assert is_open(proofs(root, "git")) == dict.fromkeys(names, True)
 
 
-def test_hooks_of_git_in_a_folder_that_git_does_not_use_are_open_doors(root: Path) -> None:
+def test_hooks_of_git_in_a_folder_that_git_does_not_use_let_the_conflict_pass(root: Path) -> None:
     install(root, git_hooks=True)
     hooks_path(root)
     assert all(is_open(proofs(root, "git")).values())
@@ -238,7 +238,7 @@ def server_elsewhere(root: Path) -> None:
 
 @pytest.mark.sample(every=4)
 @pytest.mark.parametrize("break_it", [command_gone, entry_gone, server_toolsets, server_elsewhere])
-def test_a_broken_server_is_an_open_door(root: Path, break_it: Callable[[Path], None]) -> None:
+def test_a_broken_server_lets_the_conflict_pass(root: Path, break_it: Callable[[Path], None]) -> None:
     install(root, "claude")
     break_it(root)
     assert list(is_open(proofs(root, "server")).values()) == [True]
@@ -254,7 +254,7 @@ def test_what_an_entry_of_the_server_sets_does_not_lead_the_proof_astray(root: P
 
 
 @pytest.mark.long
-def test_hooks_that_are_off_are_open_doors(root: Path) -> None:
+def test_hooks_that_are_off_let_the_conflict_pass(root: Path) -> None:
     install(root, "claude", git_hooks=True)
     found = is_open(proofs(root, "Claude Code: Edit", "git pre-commit", INTERLOCK_HOOKS="off"))
     assert set(found.values()) == {True}

@@ -78,7 +78,7 @@ class Shop:
         return self._run(name, command).stdout.replace(str(self.root), "<checkout>")
 
     def learn(self, written: str, seen: str) -> None:
-        """Remember which id of this session stands for which id of the page."""
+        """Remember which id of this session corresponds to which id of the page."""
         self.real |= dict(zip(IDS.findall(written), IDS.findall(seen), strict=False))
 
     def _run(self, name: str, command: str) -> subprocess.CompletedProcess[str]:
@@ -144,10 +144,10 @@ def renewed(page: str, folder: Path) -> dict[str, str]:
 def renew(path: Path) -> None:
     """Write the output of now into a page."""
     with tempfile.TemporaryDirectory() as scratch:
-        played = renewed(path.read_text(encoding="utf-8"), Path(scratch))
+        replayed = renewed(path.read_text(encoding="utf-8"), Path(scratch))
     # Read again: somebody may have edited the text meanwhile.
     page = path.read_text(encoding="utf-8")
-    path.write_text(BLOCK.sub(lambda found: f"```console\n{played[found[1]]}```", page), encoding="utf-8")
+    path.write_text(BLOCK.sub(lambda found: f"```console\n{replayed[found[1]]}```", page), encoding="utf-8")
 
 
 if __name__ == "__main__":

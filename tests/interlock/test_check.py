@@ -126,10 +126,10 @@ def test_check_exits_2_with_every_fault_and_starts_nothing(plain: Path) -> None:
     (plain / "interlock.toml").write_text(GOOD.replace('"sh", "-c"', '"no-such-program", "-c"').replace("runner", "#"))
     done = interlock(plain, "check", "task.toml", "--json")
     assert done.returncode == 2
-    told = json.loads(done.stdout)
-    assert (told["schema"], told["ok"]) == ("interlock.check/1", False)
-    assert [row["code"] for row in told["findings"]] == ["RUN620", "RUN621"], "the missing runner comes first"
-    assert [row["key"] for row in told["findings"]] == ["agents.builder", "gates.GATE-TESTS.command"]
+    answer = json.loads(done.stdout)
+    assert (answer["schema"], answer["ok"]) == ("interlock.check/1", False)
+    assert [row["code"] for row in answer["findings"]] == ["RUN620", "RUN621"], "the missing runner comes first"
+    assert [row["key"] for row in answer["findings"]] == ["agents.builder", "gates.GATE-TESTS.command"]
     assert interlock(plain, "run", "task.toml").returncode == 2
     assert not (plain / ".interlock").exists()
     assert not (plain / "artifacts").exists()

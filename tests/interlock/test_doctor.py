@@ -228,7 +228,7 @@ def test_a_client_that_lets_an_edit_pass_when_its_hook_fails_is_a_warning(root: 
     assert look(root, "on-failure", PATH=path).verdict == "warn"
 
 
-def test_the_names_of_all_doors_are_one_when_a_variable_gives_it(root: Path) -> None:
+def test_the_name_is_the_same_at_all_entry_points_when_a_variable_gives_it(root: Path) -> None:
     install(root, "claude")
     found = look(root, "agent", INTERLOCK_AGENT_ID="ada")
     assert found.verdict == "ok"

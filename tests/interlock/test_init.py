@@ -121,7 +121,7 @@ def test_a_commit_does_not_name_what_init_wrote_among_what_may_have_been_forgott
 
 
 @pytest.mark.parametrize("client", PATHS)
-def test_what_stands_in_a_file_stays_before_the_entry(project: Path, client: str) -> None:
+def test_what_is_in_a_file_stays_before_the_entry(project: Path, client: str) -> None:
     path = put(project, client, other_server(client))
     path.chmod(0o600)
     assert init(project, "--client", client).returncode == 0
@@ -257,7 +257,7 @@ def test_a_refused_file_names_place_and_snippet_and_no_file_is_written(project: 
 
 
 def pasted(stderr: str) -> str:
-    """Return what the first refusal tells a person to paste."""
+    """Return what the first refusal asks a person to paste."""
     lines = stderr.splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith("  fix:")) + 1
     last = next(at for at in range(first, len(lines)) if not lines[at].startswith(" " * 12))
@@ -298,7 +298,7 @@ TOML = {
         "INI102", '@\nmodel = "m"\n', ('mcp_servers.interlock = { command = "gate" }', "{}"), ["interlock"],
     ),
 }  # fmt: skip
-"""Code, file, what stands at its `@` and what a person makes of it, and the servers that a client then finds."""
+"""Code, file, what is at its `@` and what a person makes of it, and the servers that a client then finds."""
 
 
 @pytest.mark.parametrize("name", TOML)
@@ -322,7 +322,7 @@ def test_a_toml_file_that_cannot_be_read_is_refused(project: Path) -> None:
     assert pasted(done.stderr)
 
 
-def test_every_refused_file_is_told_at_once(project: Path) -> None:
+def test_every_refused_file_is_named_at_once(project: Path) -> None:
     for client in JSON_CLIENTS:
         put(project, client, "{")
     done = init(project, "--client", "all")
@@ -348,7 +348,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("client", OWN)
-def test_an_entry_that_runs_another_interlock_is_kept_and_told_apart(project: Path, client: str) -> None:
+def test_an_entry_that_runs_another_interlock_is_kept_and_distinguished(project: Path, client: str) -> None:
     put(project, client, OWN[client])
     before = tree(project)
     done = init(project, "--client", client)

@@ -27,7 +27,7 @@ def test_git_starts_each_hook_by_the_whole_path_of_this_installation(root: Path)
     assert not [name for name in GIT_HOOKS if (root / ".git" / "hooks" / name).exists()]
 
 
-def test_a_second_install_changes_nothing_and_a_foreign_installation_is_told_apart(root: Path) -> None:
+def test_a_second_install_changes_nothing_and_a_foreign_installation_is_distinguished(root: Path) -> None:
     install(root, git_hooks=True)
     before = tree(root)
     install(root, git_hooks=True)

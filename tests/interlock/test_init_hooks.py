@@ -102,7 +102,7 @@ def test_other_clients_are_named_on_the_command_line(root: Path, client: str) ->
     assert all(line.endswith(f" --client {client}") for line in lines)
 
 
-def test_gemini_is_given_milliseconds_and_the_server_stands_in_the_same_file(root: Path) -> None:
+def test_gemini_is_given_milliseconds_and_the_server_is_in_the_same_file(root: Path) -> None:
     install(root, "gemini")
     data = json.loads((root / ".gemini/settings.json").read_text())
     assert data["hooks"]["BeforeTool"][0]["hooks"][0]["timeout"] == 30_000
@@ -154,7 +154,7 @@ def test_an_undo_after_an_edit_takes_our_groups_alone(root: Path, client: str) -
     assert settings_of(root, client) == {"hooks": {event: [mine]}}
 
 
-def test_a_hook_that_runs_another_installation_is_left_and_told_apart(root: Path) -> None:
+def test_a_hook_that_runs_another_installation_is_left_and_distinguished(root: Path) -> None:
     path = given(
         root, "claude", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/interlock hook stop"}]}]}}'
     )

@@ -15,7 +15,7 @@ from tests.notify.conftest import program, unsent
 EVENT = Event("k", "ended", "approved", "A-1.1", "a run is APPROVED", "A-1.1 is APPROVED: greet \x1b[31m")
 
 
-def test_a_test_event_goes_every_way_and_each_failure_is_told_with_its_fix(project: Path) -> None:
+def test_a_test_event_goes_every_way_and_each_failure_is_shown_with_its_fix(project: Path) -> None:
     assert interlock(project, "notify", "--test").returncode == 2, "nothing is configured"
     script = program(project / "notify.sh")
     table = '[notify]\ncommand = ["./notify.sh"]\n'

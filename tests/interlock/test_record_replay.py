@@ -1,4 +1,4 @@
-"""A run that was recorded is played again without any agent and ends with the same journal; keys are kept nowhere."""
+"""A run that was recorded is replayed without any agent and ends with the same journal; keys are kept nowhere."""
 
 import json
 import shutil
@@ -170,7 +170,7 @@ def recorded(original: Path) -> Path:
     return original.parent / "rec.jsonl"
 
 
-def test_a_run_with_reasks_and_rework_is_played_again_to_the_same_journal_and_files(
+def test_a_run_with_reasks_and_rework_is_replayed_to_the_same_journal_and_files(
     recorded: Path, original: Path, tmp_path: Path
 ) -> None:
     assert replayed(tmp_path / "b", original / "task.toml", recorded) == 0
@@ -204,7 +204,7 @@ def test_a_run_is_not_recorded_over_a_file_and_does_not_begin(recorded: Path, or
     assert call("run", task, "--root", original, "--record", recorded) == 2
     assert recorded.read_bytes() == before
     assert not (original / ".interlock/runs/HELLO-001.2").exists()
-    assert call("run", task, "--record", tmp_path / "new", "--replay", recorded) == 2, "recorded and played at once"
+    assert call("run", task, "--record", tmp_path / "new", "--replay", recorded) == 2, "recorded and replayed at once"
 
 
 @pytest.mark.parametrize("name", ["src/rec.jsonl", "artifacts/rec.jsonl", "nowhere/rec.jsonl"])
@@ -233,7 +233,7 @@ def test_other_files_stop_the_replay_at_the_first_assignment_and_it_goes_on_when
     assert journal_of(tmp_path / "b")[2:] == journal_of(original)[2:]
 
 
-def test_answers_that_nobody_asked_for_are_told_at_the_end(
+def test_answers_that_nobody_asked_for_are_named_at_the_end(
     recorded: Path, original: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = recorded.read_text(encoding="ascii").splitlines()
@@ -251,7 +251,7 @@ def test_a_recording_of_another_task_is_refused_before_the_run(recorded: Path, t
     assert not (tmp_path / "b/.interlock").exists()
 
 
-def test_answers_from_outside_are_recorded_when_they_are_handed_in_and_played_like_others(tmp_path: Path) -> None:
+def test_answers_from_outside_are_recorded_when_they_are_handed_in_and_replayed_like_others(tmp_path: Path) -> None:
     root, file = tmp_path / "a", tmp_path / "rec.jsonl"
     task = make_project(root, builder="remote")
     assert call("run", task, "--root", root, "--record", file) == 3
@@ -283,7 +283,7 @@ def flaky(ask):
 """
 
 
-def test_a_run_whose_agent_was_cut_off_in_the_middle_is_recorded_on_and_played_through(tmp_path: Path) -> None:
+def test_a_run_whose_agent_was_cut_off_in_the_middle_is_recorded_on_and_replayed(tmp_path: Path) -> None:
     root, file = tmp_path / "a", tmp_path / "rec.jsonl"
     task = make_project(root, FLAKY, builder="flaky")
     assert call("run", task, "--root", root, "--record", file) == 2
@@ -341,7 +341,7 @@ def test_a_file_that_is_named_like_a_key_is_reported_without_it(
     assert "src/[OPENAI_API_KEY]" in said.err
 
 
-def test_no_error_at_the_last_door_shows_a_key(
+def test_no_error_that_the_command_line_prints_shows_a_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_keys(monkeypatch)

@@ -64,10 +64,10 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """Return a small project, in which the model acts, beside its ticket `SHOP-7.md` and a recording `played.jsonl`."""
+    """Return a small project, in which the model acts, with its ticket `SHOP-7.md` and a recording `recorded.jsonl`."""
     fetched = PAYLOADS["fetch_ticket"]
     (tmp_path / "SHOP-7.md").write_text(f"# SHOP-7: {fetched['title']}\n\n{fetched['description']}\n")
-    play(tmp_path / "played.jsonl", PAYLOADS)
+    play(tmp_path / "recorded.jsonl", PAYLOADS)
     return make_project(tmp_path / "shop")
 
 
@@ -83,7 +83,7 @@ def play(path: Path, payloads: Mapping[str, Any]) -> Path:
     return path
 
 
-WORDS = ("resolve", "../SHOP-7.md", "--replay", "../played.jsonl")
+WORDS = ("resolve", "../SHOP-7.md", "--replay", "../recorded.jsonl")
 
 
 @pytest.mark.long
@@ -107,7 +107,7 @@ def test_the_recorded_example_ends_complete_and_is_not_worked_twice(project: Pat
     assert interlock(project, "verify").code == 0
 
 
-def test_what_the_stages_cost_is_told_at_the_end_and_by_status(shop: Path, interlock: Command) -> None:
+def test_what_the_stages_cost_is_shown_at_the_end_and_by_status(shop: Path, interlock: Command) -> None:
     done = interlock(shop, *WORDS)
     assert done.code == 0, done.err
     usage = [line for line in done.out.splitlines() if line.startswith("usage")]
@@ -115,14 +115,14 @@ def test_what_the_stages_cost_is_told_at_the_end_and_by_status(shop: Path, inter
     assert "in all: 6 calls, 240 tokens in" in usage[-1]
     shown = interlock(shop, "status", "SHOP-7")
     assert [line for line in shown.out.splitlines() if line.startswith("usage")] == usage
-    told = json.loads(interlock(shop, "status", "SHOP-7", "--json").out)["usage"]
-    assert (list(told["roles"]), told["all"]["calls"]) == (list(PAYLOADS)[1:], 6)
-    assert (told["all"]["usd"], told["all"]["left"]) == (None, {})
+    usage = json.loads(interlock(shop, "status", "SHOP-7", "--json").out)["usage"]
+    assert (list(usage["roles"]), usage["all"]["calls"]) == (list(PAYLOADS)[1:], 6)
+    assert (usage["all"]["usd"], usage["all"]["left"]) == (None, {})
 
 
 def test_an_outcome_that_is_no_success_exits_with_1_and_says_how_to_begin_anew(shop: Path, interlock: Command) -> None:
     partial = {**PAYLOADS, "record_and_finalize": {**PAYLOADS["record_and_finalize"], "outcome": "partial"}}
-    play(shop.parent / "played.jsonl", partial)
+    play(shop.parent / "recorded.jsonl", partial)
     done = interlock(shop, *WORDS)
     assert (done.code, done.rows["outcome"]) == (1, "partial")
     assert done.rows["anew"] == f"interlock {' '.join(WORDS)} --new"
@@ -131,7 +131,7 @@ def test_an_outcome_that_is_no_success_exits_with_1_and_says_how_to_begin_anew(s
 def test_a_run_that_failed_closed_says_why_and_how_to_begin_anew(shop: Path, interlock: Command) -> None:
     row: dict[str, Any] = {"stage": "extract_requirements", "payload": {}}
     lines = [json.dumps({**row, "try": number}) for number in (1, 2, 3)]
-    (shop.parent / "played.jsonl").write_text("\n".join(lines) + "\n")
+    (shop.parent / "recorded.jsonl").write_text("\n".join(lines) + "\n")
     done = interlock(shop, *WORDS)
     assert (done.code, done.rows["state"], done.rows["ended"]) == (1, "fail_closed", "repeated_failure")
     assert done.rows["anew"].endswith(" --new")
@@ -149,9 +149,9 @@ def test_a_task_that_waits_for_a_person_exits_with_3_and_says_how_to_answer(proj
 
 
 def test_a_recording_that_does_not_fit_stops_and_says_how_to_go_on(shop: Path, interlock: Command) -> None:
-    played = shop.parent / "played.jsonl"
+    recording = shop.parent / "recorded.jsonl"
     short = shop.parent / "short.jsonl"
-    short.write_text("".join(played.read_text().splitlines(keepends=True)[:2]))
+    short.write_text("".join(recording.read_text().splitlines(keepends=True)[:2]))
     done = interlock(shop, "resolve", "../SHOP-7.md", "--replay", "../short.jsonl")
     assert done.code == 2
     assert "gather_evidence, try 1" in done.err

@@ -40,7 +40,7 @@ def test_what_a_refusal_says_to_type_holds_for_a_folder_with_a_blank_in_its_name
 @pytest.mark.long
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize("text", ["[run]\nmax_rewrok = 1\n", "no toml"])
-def test_a_broken_configuration_is_told_at_the_start_and_the_server_goes_on(tmp_path: Path, text: str) -> None:
+def test_a_broken_configuration_is_reported_at_the_start_and_the_server_goes_on(tmp_path: Path, text: str) -> None:
     root = new_project(tmp_path / "project")
     new_token(root)
     (root / "interlock.toml").write_text(text)
@@ -65,7 +65,7 @@ def test_a_broken_configuration_is_told_at_the_start_and_the_server_goes_on(tmp_
         ("--allow-origin", "https://x.example/app", "`/app`"),
     ],
 )
-def test_an_address_that_is_not_accepted_is_told_its_mistake(
+def test_an_address_that_is_not_accepted_is_refused_with_its_mistake(
     tmp_path: Path, option: str, value: str, word: str
 ) -> None:
     done = interlock(tmp_path, "serve", option, value)

@@ -1,4 +1,4 @@
-"""What a person sees of ticket runs at the command line: where they stand, why, and whether their records are whole."""
+"""What a person sees of ticket runs at the command line: their state, why, and whether their records are whole."""
 
 import re
 import shutil
@@ -88,13 +88,13 @@ def test_status_names_the_runs_of_a_journal_whose_state_is_gone(project: Path) -
     assert data(interlock(project, "status", "--json"))["without_state"] == ["ticket:run-1", "ticket:run-2"]
 
 
-def test_explain_tells_the_findings_and_what_was_refused_since(project: Path) -> None:
-    told = data(interlock(project, "explain", "SHOP-7", "--json"))
-    assert [item["code"] for item in told["findings"]] == ["STG103", "STG103"]
-    assert [item["code"] for item in told["refused"]] == ["TKT122"]
-    assert [row["status"] for row in told["attempts"]] == ["pass", "retry"]
+def test_explain_shows_the_findings_and_what_was_refused_since(project: Path) -> None:
+    explained = data(interlock(project, "explain", "SHOP-7", "--json"))
+    assert [item["code"] for item in explained["findings"]] == ["STG103", "STG103"]
+    assert [item["code"] for item in explained["refused"]] == ["TKT122"]
+    assert [row["status"] for row in explained["attempts"]] == ["pass", "retry"]
     text = interlock(project, "explain", "run-1").stdout
-    assert all(item["fix"] in text for item in (*told["findings"], *told["refused"]))
+    assert all(item["fix"] in text for item in (*explained["findings"], *explained["refused"]))
     closed = data(interlock(project, "explain", "run-2", "--json"))
     assert "schema_version_mismatch" in closed["why"]
     assert closed["next"] == [closed["invalidation_report"]["required_next_action"]]

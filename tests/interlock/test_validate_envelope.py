@@ -101,7 +101,7 @@ def test_an_unreadable_file_ends_with_2_and_the_others_are_reported(name: str, g
     assert name in ran.err
 
 
-def test_a_file_that_is_not_there_is_told_once_to_a_person(tmp_path: Path):
+def test_a_file_that_is_not_there_is_reported_once_to_a_person(tmp_path: Path):
     ran = run("gone.md", cwd=tmp_path)
     assert (ran.status, ran.err, ran.out.count("cannot be read")) == (2, "", 1)
 
@@ -110,8 +110,8 @@ def test_the_template_of_a_qa_role_says_how_it_is_checked_as_an_echo(tmp_path: P
     (tmp_path / "x.md").write_text(run("--template", "visual-qa").out)
     (echo,) = [row for row in check(tmp_path / "x.md").findings if row["code"] == "ENV404"]
     assert "--current-status QA_IN_PROGRESS" in echo["fix"]
-    told = check("--current-status", "READY_FOR_REVIEW", tmp_path / "x.md").findings
-    assert "--current-status" not in next(row["fix"] for row in told if row["code"] == "ENV404")
+    findings = check("--current-status", "READY_FOR_REVIEW", tmp_path / "x.md").findings
+    assert "--current-status" not in next(row["fix"] for row in findings if row["code"] == "ENV404")
 
 
 def test_no_task_id_is_made_out_of_a_hole_of_the_template(tmp_path: Path):

@@ -55,7 +55,7 @@ def test_resume_says_that_a_run_keeps_the_configuration_it_began_with(waiting: P
 
 
 def give_up_the_files(root: Path) -> None:
-    """Release what the waiting run holds, as a second one of the same task is told to."""
+    """Release what the waiting run holds, as the second run of the same task is asked to."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INTERLOCK_AGENT_ID", "run:HELLO-001.1")
         done = interlock(root, "release", "--all")
@@ -81,8 +81,8 @@ def test_a_run_that_an_agent_stopped_says_so_until_it_goes_on(tmp_path: Path) ->
     assert "AGT902" in interlock(root, "run", "task.toml").stderr
     assert "stopped: AGT902" in interlock(root, "status").stdout
     assert "AGT902" in interlock(root, "status", "HELLO-001").stdout
-    told = data(interlock(root, "explain", "HELLO-001", "--json"))
-    assert (told["stopped"]["code"], told["stopped"]["fix"]) == ("AGT902", told["next"][0])
+    explained = data(interlock(root, "explain", "HELLO-001", "--json"))
+    assert (explained["stopped"]["code"], explained["stopped"]["fix"]) == ("AGT902", explained["next"][0])
     assert "AGT902" in interlock(root, "explain", "HELLO-001").stdout
     (root / "team.py").write_text(team)
     assert interlock(root, "resume", "HELLO-001").returncode == 0

@@ -11,7 +11,7 @@ from PIL import Image
 
 from interlock.graph import journal_path
 from interlock.journal import Journal
-from interlock.web import pictures
+from interlock.web import image_diff
 from interlock.web.differences import rows_of
 from interlock.web.projects import Project as Shown
 from interlock.web.projects import Site
@@ -54,13 +54,13 @@ def test_pictures_that_are_large_are_not_opened_and_what_is_kept_of_others_is_bo
 
     large = png((3500, 3500), "white")
     assert len(large) < 100_000
-    assert "too large" in pictures.difference("large", "large too", lambda _: large).unknown
-    monkeypatch.setattr(pictures, "_MAX_KNOWN_BYTES", 3000)
+    assert "too large" in image_diff.difference("large", "large too", lambda _: large).unknown
+    monkeypatch.setattr(image_diff, "_MAX_KNOWN_BYTES", 3000)
     known: dict[Any, Any] = {}
-    monkeypatch.setattr(pictures, "_KNOWN", known)
+    monkeypatch.setattr(image_diff, "_KNOWN", known)
     shots = {f"{n}": png((200, 200 + n), "red") for n in range(20)}
     for name in shots:
-        assert pictures.difference("0", name, shots.get).pixels
+        assert image_diff.difference("0", name, shots.get).pixels
     assert 0 < sum(len(each.png) for each in known.values()) <= 3000
 
 

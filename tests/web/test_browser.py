@@ -172,7 +172,7 @@ def test_a_run_is_answered_to_the_end_by_hand_and_refused_answers_say_why(tmp_pa
 
 
 @pytest.mark.long
-def test_of_two_who_answer_at_once_the_second_is_told(tmp_path: Path, opened: Open) -> None:
+def test_of_two_who_answer_at_once_the_second_is_refused_with_the_reason(tmp_path: Path, opened: Open) -> None:
     project = make_project(tmp_path / "hello")
     run = waiting_run(project)
     with served(project.root) as server:
@@ -347,7 +347,7 @@ def test_a_server_that_was_killed_comes_back_with_every_line_once_and_the_sessio
 
 
 @pytest.mark.long
-def test_a_run_that_is_deleted_under_its_page_is_told_by_its_lines(tmp_path: Path, opened: Open) -> None:
+def test_a_run_that_is_deleted_under_its_page_is_shown_from_its_lines(tmp_path: Path, opened: Open) -> None:
     made = sample(tmp_path / "hello")
     with served(made.root) as server:
         window = opened(server)

@@ -77,7 +77,7 @@ def test_a_damaged_journal_is_named_and_what_was_read_stays(over: Callable[..., 
     assert "HELLO-001.1" in text
 
 
-def test_a_page_is_told_what_happened_since_it_was_made(over: Callable[..., World], project: Project) -> None:
+def test_a_page_gets_what_happened_since_it_was_made(over: Callable[..., World], project: Project) -> None:
     browser = over(project.root).browser()
     path = re.findall(r'data-events="[^"]{17}([^"]+)"', browser.get("/board").text)[0]
     assert path == "/events?after=hello:0"

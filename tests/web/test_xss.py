@@ -80,8 +80,8 @@ def pages_of(browser: Browser, key: str, text: Texts, real: str, objected: str) 
     runs = f"/{key}/runs/{RUN}"
     sequence = [line for line in browser.get(f"/{key}/journal/export").text.splitlines() if RUN in line]
     entries = [json.loads(line) for line in sequence]
-    told = browser.get(f"/{key}/journal/export?run={real}&type=answer").text
-    refused = json.loads(told.splitlines()[0])["seq"]
+    exported = browser.get(f"/{key}/journal/export?run={real}&type=answer").text
+    refused = json.loads(exported.splitlines()[0])["seq"]
     answers = [entry["seq"] for entry in entries if entry["type"] == "answer"]
     digests = [row["sha256"] for entry in entries if entry["type"] == "evidence" for row in entry["data"]["files"]]
     paths: Mapping[str, str] = {
@@ -267,7 +267,7 @@ def test_a_file_of_the_evidence_is_served_as_a_picture_or_as_plain_text_that_run
     assert not Markup(browser.get("/files/runs/FILES-1.1/evidence").text).faults
 
 
-def test_what_is_told_of_a_run_as_it_happens_is_one_line_of_json() -> None:
+def test_what_is_sent_of_a_run_as_it_happens_is_one_line_of_json() -> None:
     for text in (*STRINGS, *LONG):
         event = message({"text": text}, name="said", position="hello:1")
         lines = event.split("\n")
