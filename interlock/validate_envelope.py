@@ -281,7 +281,7 @@ def _gates(given: list[str] | None) -> tuple[str, ...] | None:
     for gate in gates:
         if not GATE.fullmatch(gate):
             hint = _hint(gate.upper(), DEFAULT_PROTOCOL.gates)
-            raise UsageError(f"--gates: {gate!r} is no gate id{hint}. One is written as GATE-CODE-REVIEW.")
+            raise UsageError(f"--gates: {gate!r} is not a gate id{hint}. One is written as GATE-CODE-REVIEW.")
     return gates
 
 

@@ -119,7 +119,7 @@ class Gate:
     def _enter(self, token: str, headers: Headers) -> Response:
         entered = self._sessions.enter(token, headers.get("user-agent", ""))
         if entered is None:
-            return _no(401, "This link was used, is too old, or is none.", "Run `interlock ui`: it prints a new one.")
+            return _no(401, "This link is invalid, expired or used.", "Run `interlock ui`: it prints a new one.")
         there = f"{self._base}/"
         answer = HTMLResponse(_ENTERED.format(there=there))
         answer.set_cookie(COOKIE, entered[1], max_age=SESSION_SECONDS, path=there, httponly=True, samesite="strict")
@@ -128,7 +128,7 @@ class Gate:
     async def _read_form(self, scope: Scope, receive: Receive, headers: Headers) -> Response | None:
         """Read the form of a POST into the scope, and check its token."""
         if headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
-            return _no(415, "That is no form of these pages.", "Send it from the page.")
+            return _no(415, "This form does not belong to these pages.", "Send it from the page.")
         body = bytearray()
         while True:
             message = await receive()

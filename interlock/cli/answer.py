@@ -48,7 +48,7 @@ def refuse_agents(what: str) -> None:
 @click.option("--gate", default="", metavar="GATE-X", help="The gate that is waived.")
 @click.option("--task", "task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
               help="With `correct`: the corrected task file.")  # fmt: skip
-@click.option("--no-drive", is_flag=True, help="Keep the answer, and let another process take the run on.")
+@click.option("--no-drive", is_flag=True, help="Store the answer, and let another process continue the run.")
 @root_option
 @json_option
 def answer_command(
@@ -72,10 +72,8 @@ def answer_command(
         sys.exit(Exit.GOOD if view.question is None else Exit.WAITING)
     refuse_agents("answer")
     if not os.isatty(0):
-        raise NoPersonError(
-            "`interlock answer` is for a person, and standard input is no terminal, so nobody can be seen to answer",
-            "Call it in a terminal, without a pipe or a redirection; no option changes this.",
-        )
+        fix = "Call it in a terminal, without a pipe or a redirection; no option changes this."
+        raise NoPersonError("`interlock answer` is for a person, and standard input is not a terminal", fix)
     if number is None:
         raise click.UsageError(f"say which question you have read: --question N; `interlock answer {run}` shows it")
     if gate == "" and how == "waive":
@@ -86,6 +84,6 @@ def answer_command(
         folder, run_id, kind, number=number, by=login_name(), reason=reason, gate=gate, task=task
     )  # fmt: skip
     if no_drive:
-        click.echo(f"{run_id}: answered; take it on with `interlock resume {run_id}`", err=True)
+        click.echo(f"{run_id}: answered; continue it with `interlock resume {run_id}`", err=True)
         return
     sys.exit(drive_and_show(run_id, folder, as_json=as_json))

@@ -55,7 +55,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON o
 def finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
     """Return an option's number; `nan` and `inf`, which click takes for numbers, are refused."""
     if not math.isfinite(value):
-        raise click.BadParameter("it is no finite number", context, parameter)
+        raise click.BadParameter("not a finite number", context, parameter)
     return value
 
 

@@ -103,7 +103,7 @@ def gate_command(
     gate = policy.protocol.gates.get(gate_id)
     if gate is None or not gate.command:
         known = ", ".join(row.id for row in policy.protocol.gates.values() if row.command) or "none"
-        raise click.UsageError(f"{gate_id} is no gate with a command; those of this project: {known}")
+        raise click.UsageError(f"{gate_id} is not a gate with a command; those of this project: {known}")
     if gate_id not in task.gates_required:
         raise click.UsageError(f"the task {task.task_id} does not require {gate_id}; add it to `gates_required`")
     if gate_id not in policy.seals:
@@ -167,7 +167,7 @@ def _base(folder: Path, task: Task, revision: str) -> tuple[Base, tuple[str, ...
         raise click.UsageError(f"no run of {task.task_id} froze its start; name a commit with --base")
     if not in_git(folder):
         raise click.UsageError(
-            "this project is no git checkout, so there is no commit to compare with; use --base start"
+            "this project is not a git checkout, so there is no commit to compare with; use --base start"
         )
     base, dirty = base_of(folder, revision)
     return base, _inside_root(base, dirty)
@@ -224,7 +224,7 @@ def _finding(fault: Finding) -> Finding:
 
 def _name(console: Console, paths: tuple[str, ...]) -> None:
     what = "differs from the base and has" if len(paths) == 1 else "differ from the base and have"
-    console.print(f"{count(paths, 'file')} outside the scope {what} no say:", style="yellow")
+    console.print(f"{count(paths, 'file')} outside the scope {what} no effect:", style="yellow")
     for path in paths[:_SHOWN]:
         console.print(f"  {path}", markup=False)
     if len(paths) > _SHOWN:

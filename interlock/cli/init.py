@@ -49,7 +49,7 @@ client_option = click.option(
     "clients",
     multiple=True,
     type=click.Choice([*CLIENTS, _GIT, _ALL]),
-    help="Whose configuration; may be repeated; `git`: its hooks alone. Default: claude; to take back: all.",
+    help="Whose configuration; may be repeated; `git`: only its hooks. Default: claude; with --undo: all.",
 )
 
 
@@ -117,7 +117,7 @@ def init_command(
     kept = list(dict.fromkeys(change.path for change in changes if change.differs))
     if kept:
         again = f"`interlock uninstall{root_words(home)}` where init wrote it"
-        click.echo(f"to have it anew, take what is of `{NAME}` out of {', '.join(kept)} ({again}) and run init again")
+        click.echo(f"to renew it, remove what belongs to `{NAME}` from {', '.join(kept)} ({again}) and run init again")
 
 
 def take_back(clients: tuple[str, ...], root: Path | None, *, dry_run: bool, as_json: bool) -> None:
@@ -299,7 +299,7 @@ def _unknown(name: str, home: Path) -> str:
 
 @click.command("uninstall")
 @client_option
-@click.option("--dry-run", is_flag=True, help="Show what would be taken back, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be undone, and write nothing.")
 @root_option
 @json_option
 def uninstall_command(clients: tuple[str, ...], root: Path | None, *, dry_run: bool, as_json: bool) -> None:

@@ -93,7 +93,7 @@ def _as_pattern(text: str, here: str, home: str) -> str:
 def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[Refusal], list[str]]:
     """Return the ids that some names mean, a refusal for each name that means nothing, and what was waited for.
 
-    Of what is waited for and not held as just this pattern, the queue is left at once; what is held below it stays.
+    A place in the queue for exactly this pattern is given up at once; what is held below the pattern stays.
     """
     held = {lease["reservation_id"]: canonical(lease["pattern"]) for lease in mine.my_reservations()["reservations"]}
     ids: dict[str, None] = {}
@@ -120,7 +120,7 @@ def own_ids(mine: Reservations, names: Sequence[str]) -> tuple[list[str], list[R
                 refuse(
                     "RSV203", "You hold nothing that covers this.", place=f"names[{number}]", found=text,
                     expected="an id or a pattern of yours",
-                    fix="`interlock status` lists who holds what." if held else "You hold nothing: there is no need.",
+                    fix="`interlock status` lists who holds what." if held else "There is nothing to release.",
                 )
             )  # fmt: skip
     return list(ids), errors, left

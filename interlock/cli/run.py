@@ -95,7 +95,7 @@ def resume_command(
     for item in answers:
         role, separator, name = item.partition("=")
         if not separator or not name:
-            raise click.UsageError(f"--answer wants ROLE=FILE, found `{item}`")
+            raise click.UsageError(f"--answer needs ROLE=FILE, found `{item}`")
         given[role] = _read(name)
     run_id = known_run(folder, run)
     view = graph.view_run(run_id, root=folder)
@@ -103,7 +103,7 @@ def resume_command(
         for text in _changes(folder, run_id):
             talk().print(f"warning: {text}", style="yellow", markup=False)
     if view.failed:
-        talk().print(f"going on at {', '.join(view.failed)}; the work is not done again", markup=False)
+        talk().print(f"continuing at {', '.join(view.failed)}; no work is repeated", markup=False)
     elif view.phase == "done" and not view.abandoned:
         text = f"run {run_id} has ended {view.status}; start a new run of the task: interlock run TASK.toml"
         talk().print(f"note: {text}{root_words(folder)}", style="yellow", markup=False)

@@ -182,7 +182,7 @@ def _mistake(name: str, option: str) -> str:
     if option == "--allow-origin" and "://" not in name:
         return "an origin begins with `http://` or `https://`"
     if "/" in rest:
-        return f"there is no path in it, so `/{rest.partition('/')[2]}` goes"
+        return f"it must not have a path, so remove `/{rest.partition('/')[2]}`"
     if "*" in rest:
         return "no pattern is accepted, since values are compared in full"
     if name != name.lower():
@@ -207,13 +207,13 @@ def _refuse_remote(address: str, allow_remote: bool, hosts: tuple[str, ...]) -> 
 def why_not(error: OSError, host: str, port: int) -> str:
     """Return why an address cannot be listened on, and what to do."""
     if isinstance(error, socket.gaierror):
-        return f"--host: `{host}` is no address of this machine. Use 127.0.0.1."
+        return f"--host: `{host}` is not an address of this machine. Use 127.0.0.1."
     if error.errno == errno.EADDRINUSE:
         return f"--port: {port} on {host} is in use. Choose another port, or `--port 0` for a free one."
     if error.errno == errno.EACCES:
         return f"--port: {port} needs rights that this user does not have. Use a port above 1023."
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"--host: {host} is no address of this machine. Use 127.0.0.1."
+        return f"--host: {host} is not an address of this machine. Use 127.0.0.1."
     return f"{host}:{port} cannot be listened on: {error.strerror}. Use `--host 127.0.0.1 --port 0`."
 
 

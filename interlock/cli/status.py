@@ -99,7 +99,7 @@ def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
 
 _MAX_NAMED: Final = 5
 
-_PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` takes it on", "done": "ended"}
+_PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` continues it", "done": "ended"}
 """The note on a run that nobody drives and that waits for nobody."""
 
 
@@ -130,8 +130,8 @@ def _list(
     if lost_runs:
         named = ", ".join(lost_runs[:_MAX_NAMED]) + (", …" if len(lost_runs) > _MAX_NAMED else "")
         click.echo(f"the journal holds {count(lost_runs, 'run')} ({named}), and .interlock, where their state was, "
-                   "holds none of them: they cannot be shown or taken on here", err=True)  # fmt: skip
-        click.echo("  fix: In a clone that is right; `interlock verify --head RUN:SEQ:HASH` checks the journal. "
+                   "holds none of them: they cannot be shown or continued here", err=True)  # fmt: skip
+        click.echo("  fix: In a clone this is expected; `interlock verify --head RUN:SEQ:HASH` checks the journal. "
                    "Otherwise restore .interlock from a copy, or begin new runs.", err=True)  # fmt: skip
     elif alone and not rows and not tickets and not damaged:
         click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
@@ -260,8 +260,8 @@ def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: 
 @click.option(
     "--allow-unproven", is_flag=True, help="With --commits: exit with 0 when no commit is worse than unproven."
 )
-@click.option("--allow-incomplete", is_flag=True, help="Events that are in no journal here are no failure.")
-@click.option("--evidence", is_flag=True, help="Compare every evidence file and its kept copy with the journal too.")
+@click.option("--allow-incomplete", is_flag=True, help="Do not fail for events that are in no journal here.")
+@click.option("--evidence", is_flag=True, help="Also compare every evidence file and its kept copy with the journal.")
 @root_option
 @json_option
 @form_option

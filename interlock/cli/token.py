@@ -52,7 +52,7 @@ def create(agent: str, root: Path | None, as_json: bool) -> None:
 def _no_role(agent: str, roles: list[str]) -> str:
     near = closest(agent, roles)
     hint = f" Did you mean {near}?" if near else ""
-    return f"{agent} is no role of this project ({', '.join(roles)}), so it can answer for none.{hint}"
+    return f"{agent} is not a role of this project ({', '.join(roles)}), so it cannot answer for any.{hint}"
 
 
 @token_command.command("list")

@@ -130,10 +130,10 @@ def git_hooks(scene: Scene) -> Report:
         fix = f"Unset it (`git config --unset core.hooksPath`), or install there: {AGAIN.format('')}"
         return fail(f"core.hooksPath is {place.configured}, and the hooks that init wrote are in {elsewhere}", fix)
     if bad:
-        return fail(f"{place.folder}/{bad[0]}", "Take back and install anew: interlock uninstall && interlock init")
+        return fail(f"{place.folder}/{bad[0]}", "Uninstall and install again: interlock uninstall && interlock init")
     old = [name for name in GIT_HOOKS if not githooks.is_current(place.folder / name, name)]
     if old:
-        fix = "Take back and install anew: interlock uninstall && interlock init"
+        fix = "Uninstall and install again: interlock uninstall && interlock init"
         return warn(f"{place.folder}/{old[0]} is not what init writes today", fix)
     return good(f"{', '.join(GIT_HOOKS)} in {place.folder}")
 
@@ -162,7 +162,7 @@ def chained(scene: Scene) -> Report:
     known = {row["path"] for row in recorded(scene.root) if row["name"].endswith(githooks.KEPT_SUFFIX)}
     gone = [name for name in sorted(known) if not os.path.lexists(scene.root / name)]
     if gone:
-        fix = "Take back and install anew: interlock uninstall && interlock init"
+        fix = "Uninstall and install again: interlock uninstall && interlock init"
         return fail(f"{gone[0]} is gone, so every commit is refused", fix)
     dull = [path for path in kept if not os.access(path, os.X_OK)]
     if dull:
@@ -221,7 +221,7 @@ def latency(scene: Scene) -> Report:
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip().splitlines()
             fix = "Run it by hand with INTERLOCK_DEBUG=1."
-            return fail(f"`{line}` ends with {done.returncode}: {said[0] if said else 'no word'}", fix)
+            return fail(f"`{line}` ends with {done.returncode}: {said[0] if said else 'no output'}", fix)
     took = f"{median(times) * 1000:.0f} ms from start to end (median of {TRIES})"
     if median(times) > QUICK_SECONDS:
         fix = "Look at the load of this machine, and at what Python imports at its start: python -X importtime -c pass"

@@ -64,7 +64,7 @@ class Said:
     def first(self) -> str:
         """The first line that says something."""
         lines = (line.strip() for line in f"{self.err}\n{self.out}".splitlines())
-        return next((line[:200] for line in lines if line), "no word")
+        return next((line[:200] for line in lines if line), "no output")
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def store(scene: Scene) -> Report:
             return fail(f"{path}: it cannot be made", f"Let this user write in {folder}.")
         return good(f"{path}: not there yet; the first reservation makes it")
     if path.is_symlink() or not path.is_file():
-        return fail(f"{path}: it is no plain file", "Remove it; the store makes its file itself.")
+        return fail(f"{path}: not a regular file", "Remove it; the store makes its file itself.")
     wanted = {path: os.R_OK | os.W_OK, path.parent: os.R_OK | os.W_OK | os.X_OK}
     closed = [str(each) for each, rights in wanted.items() if not os.access(each, rights)]
     if closed:

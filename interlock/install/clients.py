@@ -29,7 +29,7 @@ def read_json(text: str) -> Entry:
     except json.JSONDecodeError as error:
         line = text.split("\n")[error.lineno - 1].strip()
         comment = text.startswith(("//", "/*", "#"), error.pos)
-        message = "the file holds a comment, and JSON has none." if comment else f"the file is no JSON: {error.msg}."
+        message = "the file holds a comment, and JSON has none." if comment else f"the file is not JSON: {error.msg}."
         raise EditError("INI101", message, _short(line), "JSON", error.lineno, error.colno) from error
     except RecursionError as error:
         raise EditError("INI101", "the file is nested too deeply.", "more levels than are read", "JSON") from error
@@ -69,7 +69,7 @@ def table_of(data: Entry, name: str) -> Entry:
     rows: object = data.get(name, {})
     if not isinstance(rows, dict):
         found = _short(json.dumps(rows))
-        raise EditError("INI102", f"`{name}` is no object.", found, f'`"{name}": {{ … }}`')
+        raise EditError("INI102", f"`{name}` is not an object.", found, f'`"{name}": {{ … }}`')
     return cast("Entry", rows)
 
 
@@ -84,7 +84,7 @@ def _once(pairs: list[tuple[str, Any]]) -> Entry:
 
 
 def _refuse_constant(word: str) -> NoReturn:
-    raise EditError("INI101", f"{word} is no JSON number.", word, "a finite number")
+    raise EditError("INI101", f"{word} is not a JSON number.", word, "a finite number")
 
 
 def _short(text: str) -> str:
@@ -236,7 +236,7 @@ def _find_json(text: str) -> Entry | None:
     entry: object = table_of(read_json(text), _SERVERS).get(NAME)
     if entry is not None and not isinstance(entry, dict):
         found = f"`{json.dumps(entry)[:77]}`"
-        raise EditError("INI102", f"`{_SERVERS}.{NAME}` is no object.", found, f'`"{NAME}": {{ … }}`')
+        raise EditError("INI102", f"`{_SERVERS}.{NAME}` is not an object.", found, f'`"{NAME}": {{ … }}`')
     return cast("Entry | None", entry)
 
 
@@ -284,7 +284,7 @@ def _parse_toml(text: str) -> Entry:
 def _toml_servers(data: Entry) -> Entry:
     servers: object = data.get("mcp_servers", {})
     if not isinstance(servers, dict):
-        raise EditError("INI102", "`mcp_servers` is no table.", f"`{servers}`"[:200], "`[mcp_servers.NAME]` tables")
+        raise EditError("INI102", "`mcp_servers` is not a table.", f"`{servers}`"[:200], "`[mcp_servers.NAME]` tables")
     return cast("Entry", servers)
 
 
@@ -322,7 +322,7 @@ def _remove_toml(text: str, entry: Entry, original: str) -> str | None:  # noqa:
     if servers:
         expected["mcp_servers"] = servers
     if not found or _parse_toml(left) != expected:
-        message = f"the table `[mcp_servers.{NAME}]` was laid out anew, so it cannot be taken out safely."
+        message = f"the table `[mcp_servers.{NAME}]` was reformatted, so it cannot be removed safely."
         raise EditError("INI103", message, "another layout", f"`{block.splitlines()[0]}` as it was written")
     return left if left.strip() else ""
 

@@ -116,7 +116,7 @@ def read(root: Path, name: str) -> File | None:
     """Return a configuration file, None when it is not there.
 
     Raises:
-        EditError: It is no plain file, too large, or not UTF-8.
+        EditError: It is not a regular file, too large, or not UTF-8.
     """
     for part in (*reversed(Path(name).parents), Path(name)):
         if part != Path() and (root / part).is_symlink():
@@ -124,7 +124,7 @@ def read(root: Path, name: str) -> File | None:
             raise EditError("INI104", f"`{part}` is a symbolic link.", f"a link to `{target}`", "a file of its own")
     path = root / name
     if path.parent.exists() and not path.parent.is_dir():
-        raise EditError("INI104", f"`{Path(name).parent}` is no folder.", "a file", "a folder")
+        raise EditError("INI104", f"`{Path(name).parent}` is not a folder.", "a file", "a folder")
     file = read_raw(path)
     if file is None:
         return None
@@ -141,14 +141,14 @@ def read_raw(path: Path) -> File | None:
     """Return a file of any bytes, or a symbolic link; None when nothing is there.
 
     Raises:
-        EditError: It is no plain file, or too large.
+        EditError: It is not a regular file, or too large.
     """
     if path.is_symlink():
         return File(os.fsencode(path.readlink()), LINK)
     if not path.exists():
         return None
     if not path.is_file():
-        raise EditError("INI104", "it is no plain file.", "a folder or a device", "a file")
+        raise EditError("INI104", "it is not a regular file.", "a folder or a device", "a file")
     data = path.read_bytes()
     if len(data) > MAX_BYTES:
         raise EditError("INI101", "the file is too large.", f"{len(data)} bytes", f"at most {MAX_BYTES}")

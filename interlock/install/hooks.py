@@ -118,7 +118,7 @@ def _add(text: str, entry: Entry, written: Entry) -> str:
         if event not in there:
             if event in table and event not in lists:
                 found = f"`{json.dumps(table[event])[:77]}`"
-                raise EditError("INI102", f"`{_TABLE}.{event}` is no list.", found, f'`"{event}": [ … ]`')
+                raise EditError("INI102", f"`{_TABLE}.{event}` is not a list.", found, f'`"{event}": [ … ]`')
             table[event] = [*lists.get(event, ()), wanted]
         elif there[event] == written.get(event) != wanted:
             lists[event][lists[event].index(there[event])] = wanted

@@ -121,7 +121,7 @@ def abandon(request: Request) -> Response:
     allowed(request, "review")
     project, view = _run(request)
     if request.scope["form"].get("sure") != "yes":
-        raise NotAllowedError("nothing was done: ending a run for good needs its tick", "Go back, and tick it.")
+        raise NotAllowedError("nothing was done: ending a run has to be confirmed", "Go back, and tick the box.")
     graph.abandon(project.root, view.run_id)
     return _back(request, project, view)
 

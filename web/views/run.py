@@ -115,7 +115,7 @@ def answer(request: Request) -> Response:
     lines = [line for line in project.feed.lines_of[row.run] if line.type == "answer"]
     entry = next((each for each in project.feed.read(lines) if str(each.seq) == seq), None)
     if entry is None:
-        raise NotHereError(f"line {seq[:20]} of {row.run} is no answer", "The run's page lists its answers.")
+        raise NotHereError(f"line {seq[:20]} of {row.run} is not an answer", "The run's page lists its answers.")
     data = entry.data
     with reading(row.run):
         findings: list[dict[str, Any]] = list(data.get("findings", ()))
