@@ -267,11 +267,11 @@ def _eta(answer: Mapping[str, Any]) -> str:
 
 def _show_place(mine: Reservations, name: str, answer: NegotiateAnswer, held: Conflict, way: Way) -> None:
     """Print the place in the wait queue, and what to do where the holder keeps it whatever is asked."""
-    standing = mine.current_state(0)
-    for place in places_for(mine, standing["waiters"], name):
+    status = mine.current_state(0)
+    for place in places_for(mine, status["waiters"], name):
         text = f"you wait in the queue, place {place}: it is yours when it is free"
         click.echo(f"  {text}; `interlock release {shlex.quote(way[0] + name)}{way[1]}` leaves the queue", err=True)
-    firm = {lease["reservation_id"] for lease in standing["leases"] if lease["no_force"]}
+    firm = {lease["reservation_id"] for lease in status["leases"] if lease["no_force"]}
     if answer["status"] == "timeout" and held["reservation_id"] in firm:
         who = shlex.quote(one_line(held["holder"]))
         click.echo(f"  it is never taken by force: interlock send {who} MESSAGE, or ask a person", err=True)

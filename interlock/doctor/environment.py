@@ -185,9 +185,9 @@ def _known(env: Mapping[str, str], path: str) -> tuple[str, str]:
     """Return the name that a program with this environment finds, and by which rule."""
     with closing(SqliteStore(path if Path(path).exists() else ":memory:")) as store:  # one not there would be made
         found = identity.who(env, store)
-    told = identity.stated_name(env)
+    stated = identity.stated_name(env)
     given = next((name for name in identity.NAMES if env.get(name, "").strip() == found.name), "")
-    if told:
+    if stated:
         return found.name, given if given and not env.get(identity.EXPORTED) else identity.SESSION
     if found.kind == "person":
         return found.name, "user@host"
