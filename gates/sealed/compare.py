@@ -157,7 +157,7 @@ class _Comparator:
     def added(self) -> Comparison:
         now, known = self.now, {*self.base.run.collected, *(case.id for case in self.base.run.cases)}
         faults = [] if now.complete else [_ended(now)]
-        new = [case for case in now.cases if case.id not in known and not self._stands_for(case.id)]
+        new = [case for case in now.cases if case.id not in known and not self._is_unstable(case.id)]
         faults += [
             fault_of("failed", case.id, case.message or case.outcome)
             for case in now.cases
@@ -185,7 +185,7 @@ class _Comparator:
             if identity not in self.base.unstable:
                 faults += self._one(identity, before.get(identity), present.get(identity), gone)
         faults += self._unstable(before, gone)
-        new = tuple(case.id for case in now.cases if case.id not in known and not self._stands_for(case.id))
+        new = tuple(case.id for case in now.cases if case.id not in known and not self._is_unstable(case.id))
         for case in now.cases:
             if case.id not in known:
                 faults += self._unknown(case, gone)
@@ -247,7 +247,7 @@ class _Comparator:
             if not faults and case.outcome in _GOOD and (case.proof == "body" or silent):
                 return [fault_of("unproven", case.id, "its body did not run")]
             return faults
-        if self._stands_for(case.id):
+        if self._is_unstable(case.id):
             # How many may be skipped is seen where they are counted.
             return [] if case.outcome in _SKIPPED else self._state(self._like(case.id), case, gone)
         if case.outcome in _SKIPPED and self._skipped_below(case.id):
@@ -324,7 +324,7 @@ class _Comparator:
             unproven = unproven or (was.proof == "ended" and case.proof != "ended")
         return [fault_of("unproven", case.id, "its body did not run to its end")] if unproven else []
 
-    def _stands_for(self, identity: str) -> bool:
+    def _is_unstable(self, identity: str) -> bool:
         """Return whether a test of unknown id can be one of the base whose id is not stable."""
         return _function(identity) in {_function(each) for each in self.base.unstable}
 

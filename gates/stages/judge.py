@@ -48,7 +48,7 @@ MAX_FINDINGS_BYTES: Final = 24 * 1024
 """How large all findings about one payload may be, as canonical JSON."""
 
 _SHORTER: Final = (400, 160, 80)
-_ROOM_BYTES: Final = 400
+_RESERVED_BYTES: Final = 400
 
 _WEIGHT: Final[Mapping[str, int]] = {"stop": 0, "retry": 1, "warn": 2}
 
@@ -91,7 +91,7 @@ def bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:
         kept = [_shortened(entry, limit) for entry in kept]
     if len(found) == len(kept) and _bytes(kept) <= MAX_FINDINGS_BYTES:
         return tuple(kept)
-    left = MAX_FINDINGS_BYTES - _ROOM_BYTES
+    left = MAX_FINDINGS_BYTES - _RESERVED_BYTES
     sizes = accumulate(_bytes([entry]) for entry in kept[: MAX_ISSUES - 1])
     kept = kept[: sum(size <= left for size in sizes)]
     count = len(found) - len(kept)

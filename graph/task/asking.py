@@ -38,7 +38,7 @@ def ask_role(context: TaskContext, role: Role, state: TaskState, store: RunStore
         RunnerError: No answer came. The run stops where it is, and goes on when it is resumed.
     """
     number = reask_number(state, role.name)
-    with context.tape.alone(name_of(role.name, state["attempt"], state["turn"], number)):
+    with context.observer.alone(name_of(role.name, state["attempt"], state["turn"], number)):
         notice, key = get_stream_writer(), _answer_key(role, state, number)
         notice({"kind": "asking", "role": role.name, "attempt": state["attempt"], "reask": number})
         state = _with_failures(role, state, store.spent_on_failures(key))
@@ -156,12 +156,12 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
         refused=refused,
     )
     runner = context.runners[role.name]
-    context.tape.asked(ask)
+    context.observer.asked(ask)
     if runner is REMOTE:
         given: object = interrupt(remote_request(ask))
         text = given.decode("utf-8", "surrogatepass") if isinstance(given, bytes) else str(given)
         answer = kept(Answer(text, cost_reported=False), context.redactor, _MAX_CHARS)
-        context.tape.answered(ask, answer)
+        context.observer.answered(ask, answer)
     else:
         try:
             answer = brought(runner, ask, context.redactor, _MAX_CHARS)
@@ -169,7 +169,7 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
             if error.spent is not None and error.spent.calls:
                 store.keep_failure(key, role.name, error.spent)
             raise
-        context.tape.answered(ask, answer)
+        context.observer.answered(ask, answer)
         store.keep_cost(key, answer)
     store.keep_answer(key, answer.text)
     context.ended()

@@ -34,7 +34,7 @@ def task_graph(
     runners: Mapping[str, Runner | Remote] | None = None,
     policy: Policy | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
-    tape: AskObserver | None = None,
+    observer: AskObserver | None = None,
 ) -> CompiledStateGraph[TaskState, None, TaskInput, TaskOutput]:
     """Compile the status machine of one task.
 
@@ -47,7 +47,7 @@ def task_graph(
         runners: Runners by role name; they replace those of the task and of `interlock.toml`.
         policy: A frozen policy; default: read from the configuration now.
         checkpointer: Where the state of the run is kept.
-        tape: Records the run, or replays a recording.
+        observer: Records the run, or replays a recording.
 
     Raises:
         TaskError: The task cannot start; every problem is listed.
@@ -72,7 +72,7 @@ def task_graph(
                 limits=policy.limits,
             )
     redactor = redactor_for(root, key_variables(policy))
-    context = TaskContext(task, policy, folder, given, tape or AskObserver(), redactor)
+    context = TaskContext(task, policy, folder, given, observer or AskObserver(), redactor)
     nodes = Nodes(context, Recorder(Journal(journal_path(folder))))
     graph = _build(nodes)
     return graph.compile(  # pyright: ignore[reportUnknownMemberType]

@@ -34,7 +34,7 @@ class TaskContext:
     policy: Policy
     root: Path
     runners: Mapping[str, Runner | Remote]
-    tape: AskObserver = field(default_factory=AskObserver)
+    observer: AskObserver = field(default_factory=AskObserver)
     redactor: Redactor = field(default_factory=redactor_for)
     _reader: TreeReader = field(init=False)
 

@@ -15,7 +15,7 @@ from interlock.graph.task.state import Objection, TaskState, Waiver
 from interlock.graph.task.store import RunStore, decision_key
 from interlock.graph.task.task import Task
 
-_TOLD: Final[Mapping[AnswerKind, str]] = {
+_REASONS: Final[Mapping[AnswerKind, str]] = {
     "correct": "{by} corrected the task, which is now as assigned. {reason}",
     "refuse": "the objection is refused by {by}: {reason}",
     "accept": "the objection is accepted by {by}: leave this gate, finish everything else, and hand over. {reason}",
@@ -47,7 +47,7 @@ class Deciding(Collecting):
         rows = {
             gate: Objection(attempt=state["attempt"], reason=why, answer=answer.kind) for gate, why in gates.items()
         }
-        said = [reason(gate, _TOLD[answer.kind].format(by=answer.by, reason=answer.reason)) for gate in gates]
+        said = [reason(gate, _REASONS[answer.kind].format(by=answer.by, reason=answer.reason)) for gate in gates]
         corrected = state.get("corrected", 0) + (answer.kind == "correct")
         return {
             "questions": number,

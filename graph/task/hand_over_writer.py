@@ -67,7 +67,7 @@ class _Keeping:
         self._held = {digest for path in packs for digest in index_of(path)[0]}
         if self._base is not None:
             self._held.update(entry.sha256 for entry in self._base.files.values())
-        self._room = MAX_RUN_BYTES - sum(path.stat().st_size for path in packs)
+        self._space_left = MAX_RUN_BYTES - sum(path.stat().st_size for path in packs)
         self._kept: list[tuple[str, bytes]] = []
 
     def keep(self, label: str, before: Mapping[str, str], outside: tuple[Outside, ...]) -> None:
@@ -141,9 +141,9 @@ class _Keeping:
             return LeftOut("changed", size)
         if not is_text(data):
             return LeftOut("binary", size)
-        if len(data) > self._room:
+        if len(data) > self._space_left:
             return LeftOut("full", size)
-        self._room -= len(data)
+        self._space_left -= len(data)
         self._kept.append((digest, data))
         self._held.add(digest)
         return None

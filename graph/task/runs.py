@@ -120,7 +120,7 @@ def drive(
     runners: Mapping[str, Runner | Remote] | None = None,
     notice: Notice | None = None,
     queue_seconds: float | None = None,
-    tape: AskObserver | None = None,
+    observer: AskObserver | None = None,
     take_up: bool = False,
 ) -> RunView:
     """Take a run as far as it goes: to its end, or until it waits for a remote answer. Safe to repeat.
@@ -137,7 +137,7 @@ def drive(
         runners: Runners by role name that replace the configured ones.
         notice: Called with each step as it happens, also from other threads; `progress.jsonl` of the run has it too.
         queue_seconds: How long to wait for files that others hold; None: as long as it takes.
-        tape: Records the run, or replays a recording; see `agents.recording`.
+        observer: Records the run, or replays a recording; see `agents.recording`.
         take_up: Where the run ended BLOCKED for a reason outside the work, go on at the steps of `RunView.failed`.
 
     Raises:
@@ -147,7 +147,7 @@ def drive(
         ScopeHeldError, LeasesError: The files of the scope cannot be had; nothing was done.
     """
     notices = Notices(root, run_id)
-    named: dict[str, Any] = {"runners": runners, "queue_seconds": queue_seconds, "tape": tape}
+    named: dict[str, Any] = {"runners": runners, "queue_seconds": queue_seconds, "observer": observer}
     named["notice"] = notices.watching(notice)
     try:
         view, answered = _drive(run_id, root, answers or {}, asks or {}, take_up=take_up, **named)
@@ -169,7 +169,7 @@ def _drive(
     runners: Mapping[str, Runner | Remote] | None,
     notice: Notice | None,
     queue_seconds: float | None,
-    tape: AskObserver | None,
+    observer: AskObserver | None,
     take_up: bool,
 ) -> tuple[RunView, bool]:
     """Return the view of a run after one graph was run, and whether the answer to a question of it is kept by now."""
@@ -184,7 +184,9 @@ def _drive(
         if store.abandoned():
             raise RunAbandonedError(run_id)
         with checkpointer(store) as saver:
-            graph_of = partial(task_graph, root=root, policy=policy, runners=runners, checkpointer=saver, tape=tape)
+            graph_of = partial(
+                task_graph, root=root, policy=policy, runners=runners, checkpointer=saver, observer=observer
+            )
             config = _config(run_id, policy)
             state = read_state(store, graph_of(task), config)
             task = task_now(task, state, store)

@@ -136,7 +136,7 @@ def take_back(clients: tuple[str, ...], root: Path | None, *, dry_run: bool, as_
         return
     click.echo("undone" if changes else "nothing to undo")
     if not clients:
-        _show_standing(home)
+        _show_reservations(home)
 
 
 def _project(root: Path | None) -> Path:
@@ -224,7 +224,7 @@ def _show_keeping(home: Path, paths: Sequence[str]) -> None:
         click.echo(f"keep what Interlock writes out of git's way: {cd}echo artifacts/ >> .gitignore")
 
 
-def _show_standing(home: Path) -> None:
+def _show_reservations(home: Path) -> None:
     """Say what an uninstall leaves: reservations may still be in use by others."""
     store, journal = Path(place.find(str(home)).store_path), home / JOURNAL
     if store.exists():

@@ -106,14 +106,14 @@ class Sparse:
     def __init__(self, emit: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._emit = emit
         self._clock = clock
-        self._told: dict[str, tuple[float, str]] = {}
+        self._reported: dict[str, tuple[float, str]] = {}
 
     def __call__(self, line: str) -> None:
         """Take a line."""
         kind, now = _NUMBER.sub("0", line), self._clock()
-        before, last = self._told.get(kind, (-_SPARSE_SECONDS, ""))
-        if kind not in self._told or now - before >= _SPARSE_SECONDS or (_AT_ITS_END.search(line) and line != last):
-            self._told[kind] = now, line
+        before, last = self._reported.get(kind, (-_SPARSE_SECONDS, ""))
+        if kind not in self._reported or now - before >= _SPARSE_SECONDS or (_AT_ITS_END.search(line) and line != last):
+            self._reported[kind] = now, line
             self._emit(line)
 
 

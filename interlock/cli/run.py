@@ -190,7 +190,7 @@ def drive_and_show(
 
     def drive(notice: _Notice) -> graph.RunView:
         return graph.drive(
-            run_id, root=folder, answers=answers, runners=runners, notice=notice, tape=recorder, take_up=take_up
+            run_id, root=folder, answers=answers, runners=runners, notice=notice, observer=recorder, take_up=take_up
         )
 
     def summarized(view: graph.RunView) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Screen:
         self._sparse = Sparse(lambda line: self._line(Text(line, "dim")), clock=clock)
         self._answering = answering
         self._blockers: set[tuple[str, str]] = set()
-        self._told_at = 0
+        self._reported_at = 0
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -107,8 +107,8 @@ class Screen:
         """Say who is in the way: at first, when that changes, and once a minute."""
         blockers = {(row["holder"], row["held_pattern"]) for row in step["blockers"]}
         waited = step["waited_seconds"]
-        if blockers != self._blockers or waited >= self._told_at + _AGAIN_SECONDS:
-            self._blockers, self._told_at = blockers, waited
+        if blockers != self._blockers or waited >= self._reported_at + _AGAIN_SECONDS:
+            self._blockers, self._reported_at = blockers, waited
             text = self._held(f"waiting in the queue{f' for {waited} s' if waited else ''}; Ctrl-C keeps the run", step)
             runs = [row["holder"] for row in step["blockers"] if row["holder"].startswith("run:")]
             if runs and not waited:
