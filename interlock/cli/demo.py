@@ -1,5 +1,6 @@
 """`interlock demo`: an example in a folder of its own, with scripted agents and real gates."""
 
+import os
 import shutil
 import sys
 from contextlib import nullcontext
@@ -91,3 +92,16 @@ def _prepare(work: Path) -> None:
         shutil.rmtree(work)
     work.mkdir(parents=True, exist_ok=True)
     (work / _MARK).write_text("This folder is emptied by the next demo.\n", encoding="utf-8")
+    _exclude(work)
+
+
+def _exclude(work: Path) -> None:
+    """Keep the folder out of the commits of a checkout around it, whose `git add` a checkout in it would stop."""
+    asked = git.run(work.parent, ["rev-parse", "--show-prefix", "--git-path", "info/exclude"])
+    if asked.status == 0:
+        prefix, path = os.fsdecode(asked.output).splitlines()
+        exclude, line = work.parent / path, f"/{prefix}{work.name}/"
+        known = exclude.read_text("utf-8").splitlines() if exclude.exists() else []
+        if line not in known:
+            exclude.parent.mkdir(exist_ok=True)
+            exclude.write_text("\n".join([*known, line, ""]), "utf-8")

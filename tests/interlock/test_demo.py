@@ -125,6 +125,15 @@ def test_the_journal_of_the_demo_is_as_reviewed(demo: Demo, snapshot: SnapshotAs
     assert "\n\n".join(lines) == snapshot
 
 
+def test_a_demo_in_a_checkout_is_in_the_way_of_none_of_its_commits(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for _ in range(2):
+        warm.interlock(tmp_path, "demo", "--example", "pytest-project")
+    done = subprocess.run(["git", "add", "-A"], cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / ".git/info/exclude").read_text().count("interlock-demo") == 1
+
+
 def test_a_folder_that_no_demo_made_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("precious")
     done = warm.interlock(REPO, "demo", "--dir", str(tmp_path))
