@@ -52,7 +52,7 @@ class Row:
         run: Its id, without `ticket:`.
         kind: Of a task, or of a ticket.
         name: The id of the task or the ticket.
-        title: What is to be done, or the ticket's title.
+        title: What is to be done, as a person corrected it last, or the ticket's title.
         state: The last status of a task, or the state of a ticket; empty before the first.
         attempt: The round of a task, or the revision of a ticket.
         begun_at: Of the first line, ISO 8601 in UTC.
@@ -125,6 +125,11 @@ def _started(row: Row, data: Mapping[str, Any]) -> None:
     row.words = f"{row.run} {row.name} {row.title}".lower()
 
 
+def _objection_answered(row: Row, data: Mapping[str, Any]) -> None:
+    if data.get("task"):
+        _started(row, data)
+
+
 def _status(row: Row, data: Mapping[str, Any]) -> None:
     state = str(data["to"])
     row.reasons = tuple(map(str, data["envelope"]["fail_reasons"])) if state == "BLOCKED" else ()
@@ -182,6 +187,7 @@ _READERS: Final[Mapping[str, Callable[[Row, Mapping[str, Any]], None]]] = {
     "gate_stop": _gate,
     "abandoned": _abandoned,
     "waiver": _waiver,
+    "objection_answered": _objection_answered,
 }
 """What each type of line says; those that are not here move no row."""
 

@@ -11,6 +11,8 @@ _OUTCOMES: Final[Mapping[str, str]] = {
     "handover": "hands over", "progress": "reports progress", "pass": "PASS", "fail": "FAIL", "blocked": "is blocked",
     "objection": "objects", "invalid": "is refused", "stale": "is void: files changed", "spent": "has no budget left",
 }  # fmt: skip
+_FIELDS: Final[Mapping[str, str]] = {"task": "task text", "gates_required": "gates"}
+"""Names of what a correction changed, where they are not those of the task file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,16 @@ def _evidence(data: Mapping[str, Any]) -> tuple[str, str]:
     return f"evidence for {data['gate']}: {len(data['files'])} files, {state}{rows}", "" if data["ok"] else "bad"
 
 
+def _objection_answered(data: Mapping[str, Any]) -> tuple[str, str]:
+    gates = ", ".join(data.get("gates", ()))
+    changed = ", ".join(_FIELDS.get(name) or str(name) for name in data.get("changed", ()))
+    does = {
+        "accept": f"accepts the objection to {gates}", "refuse": f"refuses the objection to {gates}",
+        "correct": "corrects the task" + (f" ({changed})" if changed else ""),
+    }.get(data["answer"], f"answers the objection: {data['answer']}")  # fmt: skip
+    return f"{data['by']} {does}" + (f": {data['reason']}" if data.get("reason") else ""), "odd"
+
+
 def _asking(data: Mapping[str, Any]) -> tuple[str, str]:
     return f"asking {data['role']}" + (f" again, re-ask {data['reask']}" if data.get("reask") else ""), ""
 
@@ -61,7 +73,8 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]]] = {
     "evidence": _evidence,
     "abandoned": lambda _data: ("abandoned", "bad"),
     "waiver": lambda data: (f"{data['gate']} waived by {data['by']}: {data['reason']}", "odd"),
-    "objection_answered": lambda data: (f"{data['by']} answers the objection: {data['answer']}", "odd"),
+    "waiver_declined": lambda data: (f"{data['by']} declines to waive {data['gate']}: {data['reason']}", "odd"),
+    "objection_answered": _objection_answered,
     "comment": lambda data: (f"{data['by']} comments on {data['path']}:{data['line']}: {data['text']}", ""),
     "policy_changed": lambda _data: ("the policy of the project is not that of this run any more", "odd"),
     "runner_failed": lambda data: (f"the agent of {data['role']} gave no answer", "bad"),

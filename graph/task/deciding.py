@@ -13,7 +13,7 @@ from interlock.graph.task.orchestrator import reason
 from interlock.graph.task.questions import AnswerKind, Question, taken
 from interlock.graph.task.state import Objection, TaskState, Waiver
 from interlock.graph.task.store import RunStore, decision_key
-from interlock.graph.task.task import Task
+from interlock.graph.task.task import CORRECTABLE, Task
 
 _REASONS: Final[Mapping[AnswerKind, str]] = {
     "correct": "{by} corrected the task, which is now as assigned. {reason}",
@@ -43,6 +43,10 @@ class Deciding(Collecting):
             task = Task.from_json(answer.task)
             data |= {"task": {**answer.task, "base": ""}, "task_sha256": task.fingerprint()}
             data |= {"certifiers": certifiers(self.context.policy.protocol, task.gates_required)}
+            # The graph is that of the corrected task already.
+            earlier = state.get("task")
+            before = self._store(state).load()[0] if earlier is None else Task.from_json(earlier)
+            data |= {"changed": [name for name in CORRECTABLE if getattr(task, name) != getattr(before, name)]}
         self.recorder.keep(state["run_id"], f"question.{number}/answered", "objection_answered", data)
         rows = {
             gate: Objection(attempt=state["attempt"], reason=why, answer=answer.kind) for gate, why in gates.items()

@@ -25,6 +25,9 @@ MAX_FILE_BYTES: Final = 256 * 1024
 PLACEHOLDER: Final = "Say in one line what is to be done"
 """What `interlock init --template` writes as the text of a task; no run starts with it."""
 
+CORRECTABLE: Final = ("task", "scope", "gates_required", "may_change", "inputs")
+"""What an answer to an objection may change in a task."""
+
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pattern=r"^[^\r\n]*$")]
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]

@@ -10,12 +10,13 @@ import pytest
 from PIL import Image
 
 from interlock.agents import REMOTE
-from interlock.graph import Drives, Tickets, view_run
+from interlock.graph import Drives, Tickets, Watch, verify_journal, view_run
 from interlock.notify import queue
 from interlock.reservations import open_reservations
 from interlock.web import report
+from interlock.web.views.run import log_of
 from tests.graph.conftest import Project, Scripted, build
-from tests.graph.test_objections import WHY, objecting
+from tests.graph.test_objections import WHY, answered, decide, objecting
 from tests.web.browsing import sample
 from tests.web.conftest import World
 
@@ -118,6 +119,38 @@ def test_an_objection_is_answered_and_a_gate_waived_by_a_session_that_may_decide
     assert project.drive(run_id).status == "APPROVED"
     assert "waived by ada" in browser.text(f"/hello/runs/{run_id}")
     assert "(GATE-TESTS waived by ada)" in browser.text("/board")
+
+
+def test_a_corrected_task_is_shown_everywhere_and_the_log_says_what_was_changed_and_why(
+    over: Callable[..., World], project: Project
+) -> None:
+    project.runners["builder"] = Scripted([objecting(f"GATE-LINT: OBJECTION: {WHY}")])
+    view = project.run()
+    gates = tuple(gate for gate in project.task.gates_required if gate != "GATE-LINT")
+    task = replace(project.task, task="Write hello", scope=("src/*",), gates_required=gates)
+    decide(project, view, "correct", task=task, reason="tabs are fine")
+    project.drive(view.run_id)
+    (row,) = Watch(project.root).look().runs
+    browser = over(project.root).browser()
+    pages = [browser.text(path) for path in ("/board", f"/hello/runs/{view.run_id}")]
+    for shown in (row["title"], *pages, report(project.root, view.run_id)):
+        assert "Write hello" in shown
+        assert project.task.task not in shown
+    assert "ada corrects the task (task text, scope, gates): tabs are fine" in pages[1]
+    assert verify_journal(project.root).verdict == "whole"
+
+
+def test_the_log_has_the_reason_of_each_answer_of_a_person(project: Project) -> None:
+    said: list[str] = []
+    for answers in (("accept", "waive"), ("accept", "decline"), ("refuse",)):
+        project.runners["builder"] = Scripted([objecting(), build("hi\n")])
+        view = project.run()
+        for kind in answers:
+            view = answered(project, view, kind, reason=f"because of {kind}")
+        rows = [row for row in project.entries() if row.type in ("objection_answered", "waiver", "waiver_declined")]
+        said += [line.text for line in log_of(rows)]
+    for kind in ("accept", "waive", "decline", "refuse"):
+        assert any(text.endswith(f"because of {kind}") for text in said), kind
 
 
 def test_changes_show_hand_overs_against_one_another_and_take_comments(
