@@ -89,7 +89,12 @@ class Deciding(Collecting):
             return {"questions": number, "waivers": {**state.get("waivers", {}), gate: row}}
         known = state.get("objections", {})
         declined = Objection(attempt=known[gate]["attempt"], reason=known[gate]["reason"], answer="decline")
-        return {"questions": number, "objections": {**known, gate: declined}}
+        why = f"{answer.by} declined to waive this gate: {answer.reason}"
+        return {
+            "questions": number,
+            "objections": {**known, gate: declined},
+            "declined": {**state.get("declined", {}), gate: why},
+        }
 
     def _store(self, state: TaskState) -> RunStore:
         return RunStore(self.context.root, state["run_id"])

@@ -119,13 +119,16 @@ class Nodes(Deciding):
             excused=excused_gates(state),
             waivers=waived_trees(state),
         )
-        if found.cause is None or found.reasons:
-            return found.cause, repeated(found.reasons)
+        if found.cause is None:
+            return None, []
+        said = [reason(gate, text) for gate, text in state.get("declined", {}).items()]
+        if found.reasons:
+            return found.cause, repeated([*said, *found.reasons])
         text = _RECHECK_TEXT[found.cause]
         if found.cause == "stale":
             text += context.changes(self._store(state), state["attempt"])
         gates = [gate for gate in found.gates if gate in context.task.gates_required] or [MSG_STRICT]
-        return found.cause, [reason(gate, text) for gate in gates]
+        return found.cause, [*said, *(reason(gate, text) for gate in gates)]
 
     # -- status nodes --------------------------------------------------------------------------------------------
 
@@ -183,7 +186,7 @@ class Nodes(Deciding):
             cleared = {"same_attempt": False}
         elif previous == "BLOCKED":
             attempt, turn, step = attempt + 1, 1, last
-            cleared = {"resumed": 0, "first_asks": {}, "questions_before": state.get("questions", 0)}
+            cleared = {"resumed": 0, "first_asks": {}, "declined": {}, "questions_before": state.get("questions", 0)}
         elif previous == "IN_PROGRESS":
             step = min(step + 1, last)
         role = self.build_order[step]

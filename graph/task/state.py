@@ -95,7 +95,8 @@ class TaskState(TypedDict):
     asked and answered, `questions_before` those before this attempt; `objected` are the gates of the last objection,
     with its reasons; `task` is the task as a person corrected it last, and `corrected` how often: such an attempt is no
     round of rework;
-    `same_attempt` says that after BLOCKED the attempt goes on; `objections` and `waivers` are by gate.
+    `same_attempt` says that after BLOCKED the attempt goes on; `objections` and `waivers` are by gate, and so is
+    `declined`: what a person said who declined to waive the gate in this attempt.
     """
 
     run_id: str
@@ -125,6 +126,7 @@ class TaskState(TypedDict):
     same_attempt: NotRequired[bool]
     objections: NotRequired[dict[str, Objection]]
     waivers: NotRequired[dict[str, Waiver]]
+    declined: NotRequired[dict[str, str]]
     cause: Cause | None
     fail_reasons: list[str]
     outcome: Outcome

@@ -210,6 +210,18 @@ def test_declining_brings_the_gate_back(objected: tuple[Project, RunView]) -> No
     assert view.status == "APPROVED"
     assert project.entries("status")[-1].data.get("waived") is None
     assert project.path().count("BLOCKED") == 2
+    assert "GATE-TESTS: ada declined to waive this gate: the tests are right" in project.asks("builder")[1].prompt
+
+
+def test_the_reason_of_a_declined_waiver_is_for_the_attempt_that_follows_alone(
+    objected: tuple[Project, RunView],
+) -> None:
+    project, view = objected
+    project.runners["builder"] = Scripted([build("hi\n"), build("ho\n"), build()])
+    view = answered(project, answered(project, view, "accept"), "decline", reason="the tests are right")
+    assert view.status == "APPROVED"
+    prompts = [ask.prompt for ask in project.asks("builder")]
+    assert ["the tests are right" in prompt for prompt in prompts] == [False, True, False]
 
 
 def test_an_answer_that_was_edited_afterwards_is_noticed(objected: tuple[Project, RunView]) -> None:
