@@ -26,6 +26,7 @@ from interlock.graph.task.hand_overs import (
     Reason,
     index_of,
     is_text,
+    label_of,
     listing,
 )
 from interlock.graph.task.sealing import base_of, place_in, sealed_gates
@@ -46,9 +47,14 @@ def keep_base(context: TaskContext, store: RunStore, sealing: Mapping[str, Any])
             _Keeping(context, store, sealing).keep(BASE, {}, ())
 
 
-def keep_hand_over(context: TaskContext, store: RunStore, state: TaskState, outside: Iterable[Outside]) -> None:
-    """Keep the files in scope as an attempt handed them over, and those outside that had changed, as `keep_base`."""
-    label = str(state["attempt"])
+def keep_hand_over(
+    context: TaskContext, store: RunStore, state: TaskState, outside: Iterable[Outside], objection: int = 0
+) -> None:
+    """Keep the files in scope as an attempt handed them over, and those outside that had changed, as `keep_base`.
+
+    With the number of a question they are kept as they were at that objection, beside the hand-over of the attempt.
+    """
+    label = label_of(state["attempt"], objection)
     if not (store.folder / FOLDER / f"{label}.json").exists():
         with suppress(InterlockError, OSError, ValueError):
             keeping = _Keeping(context, store, state.get("sealing", {}))

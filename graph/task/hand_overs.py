@@ -1,5 +1,7 @@
 """The files of each hand-over, kept to be compared later: when work is assigned first, and after each attempt.
 
+So are the files at each objection, for the person who answers it. That is no hand-over: nothing is judged there.
+
 Below `hand-overs` in the run's folder, `<label>.json` says which files there were, and `<label>.files` holds contents:
 a line of JSON with the place of each by its digest, then the contents one after another. So a hand-over is two writes,
 whatever the size of the scope, and `interlock prune` takes all of it with the run. They are not in the object store of
@@ -11,6 +13,7 @@ anything that is read here. A run of an older version has no hand-overs.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -33,7 +36,8 @@ MAX_RUN_BYTES: Final = 64 * 1024 * 1024
 """How much of contents is kept of one run; what comes after that is named too."""
 
 BASE: Final = "base"
-"""The label of the files as they were when work was assigned first; the others are the numbers of attempts."""
+"""The label of the files as they were when work was assigned first; see `label_of` for the others."""
+_LABEL: Final = re.compile(r"([0-9]{1,9})(?:\.objection-([0-9]{1,9}))?", re.ASCII)
 
 Reason: TypeAlias = Literal["ignored", "private", "large", "binary", "full", "link", "special", "changed"]
 """Why a content is not kept.
@@ -74,7 +78,7 @@ class HandOver:
     """The files of a task at one moment.
 
     Args:
-        label: `base`, or the number of an attempt.
+        label: `base`, the number of an attempt, or `2.objection-1` for the files at question 1, in attempt 2.
         attempt: That number; 0 for the base.
         tree: The digest of the files in scope, as verdicts are bound to it.
         files: Each file in scope and the SHA-256 of its content in hex; empty for what is neither file nor link.
@@ -95,7 +99,9 @@ class HandOver:
 
 
 def hand_overs(root: Path, run_id: str) -> tuple[HandOver, ...]:
-    """Return what is kept of each hand-over of a run, the base first; empty for a run of an older version.
+    """Return what is kept of each hand-over and objection of a run in order, the base first.
+
+    It is empty for a run of an older version.
 
     One whose files cannot be read back is passed over.
 
@@ -143,14 +149,23 @@ def _read(store: RunStore) -> Iterator[tuple[Mapping[str, Any], HandOver]]:
     if first:
         base = _made(BASE, 0, first, before, {})
         yield first, base
-    names = (path.stem for path in (store.folder / FOLDER).glob("*.json"))
-    for number in sorted(int(name) for name in names if name.isascii() and name.isdigit() and len(name) < 10):
-        row = listing(store, str(number))
+    names = (_LABEL.fullmatch(path.stem) for path in (store.folder / FOLDER).glob("*.json"))
+    # In an attempt, objections come before its hand-over.
+    for number, _, question in sorted(
+        (int(name[1]), name[2] is None, int(name[2] or 0)) for name in names if name is not None
+    ):
+        label = label_of(number, question)
+        row = listing(store, label)
         if not row or row["of"] != (first.get("tree", "") if before else ""):
             continue
         files = {path: value for path, value in before.items() if path not in set(row["removed"])} | row["files"]
         same = {} if base is None else {p: item for p, item in base.left_out.items() if p not in row["files"]}
-        yield row, _made(str(number), number, row, dict(sorted(files.items())), same)
+        yield row, _made(label, number, row, dict(sorted(files.items())), same)
+
+
+def label_of(attempt: int, objection: int = 0) -> str:
+    """Return the label of the hand-over of an attempt, or of the files at an objection, by the question's number."""
+    return f"{attempt}.objection-{objection}" if objection else str(attempt)
 
 
 def _made(

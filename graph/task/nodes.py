@@ -40,6 +40,7 @@ from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated, stat
 from interlock.graph.task.record import Recorder, set_aside, undelivered
 from interlock.graph.task.sealing import seal_run
 from interlock.graph.task.state import (
+    Outside,
     TaskState,
     excused_gates,
     objected_before,
@@ -216,19 +217,12 @@ class Nodes(Deciding):
         role = self.build_order[state["step"]]
         cleared = self.recorder.flush(state)
         tree = self.context.hand_over(self._store(state), state["attempt"])
-        context = self.context
-        outside = changes_outside(
-            context.root,
-            context.task,
-            self._store(state),
-            state.get("sealing", {}),
-            reserve=context.policy.reserve,
-        )
+        outside = self._outside(state)
         data: Update = {"from": "IN_PROGRESS", "to": "READY_FOR_QA", "by": role.name, "attempt": state["attempt"]}
         data |= {"tree": tree, **({"outside": outside} if outside else {})}
         entry = self.recorder.keep(state["run_id"], f"{state['attempt']}/status/READY_FOR_QA", "status", data)
         self._notice("IN_PROGRESS", "READY_FOR_QA", role.name, state["attempt"])
-        keep_hand_over(context, self._store(state), state, outside)
+        keep_hand_over(self.context, self._store(state), state, outside)
         if "outside" in entry.data:
             get_stream_writer()({"kind": "outside", "files": entry.data["outside"]})
         tree = entry.data["tree"]
@@ -291,7 +285,12 @@ class Nodes(Deciding):
         if objected:
             text, actions = "An agent objects to a gate, and a person decides.", ["a person to answer the objection"]
         update = self._set(state, "BLOCKED", text, actions, reasons=reasons, extra={"cause": state.get("cause")})
-        return {**update, "outcome": "objection", "objected": meant} if objected else update
+        if not objected:
+            return update
+        self.context.tree()  # what is kept are the files of the last look
+        number = state.get("questions", 0) + 1
+        keep_hand_over(self.context, self._store(state), state, self._outside(state), number)
+        return {**update, "outcome": "objection", "objected": meant}
 
     def resumed(self, state: TaskState) -> Update:
         """Take up the steps of this attempt that failed for a reason outside the work; all other verdicts stay."""
@@ -452,6 +451,11 @@ class Nodes(Deciding):
         return tally(self.phase(kind), state.get("verdicts", {}), state["attempt"], excused_gates(state))
 
     # -- helpers -------------------------------------------------------------------------------------------------
+
+    def _outside(self, state: TaskState) -> list[Outside]:
+        context, sealing = self.context, state.get("sealing", {})
+        reserve = context.policy.reserve
+        return changes_outside(context.root, context.task, self._store(state), sealing, reserve=reserve)
 
     def _watch_policy(self, state: TaskState) -> None:
         self.recorder.watch_policy(self.context.root, state["run_id"], self.context.policy.fingerprints)

@@ -10,7 +10,16 @@ import pytest
 
 from interlock.agents import Ask
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GateSpec, Protocol
-from interlock.graph import QuestionError, RunDamagedError, RunView, abandon, answer_question, view_run
+from interlock.graph import (
+    QuestionError,
+    RunDamagedError,
+    RunView,
+    abandon,
+    answer_question,
+    hand_overs,
+    kept_file,
+    view_run,
+)
 from interlock.graph.errors import AnswerError, TaskError
 from interlock.graph.task.machine import objections
 from interlock.graph.verify import verify_journal
@@ -90,6 +99,20 @@ def test_an_accepted_objection_and_a_waiver_lead_to_approved_without_the_gate(
     line = project.entries("waiver")[0].data
     assert (line["gate"], line["tree"], line["by"]) == ("GATE-TESTS", last["tree"], "ada")
     assert verify_journal(project.root).verdict == "whole"
+
+
+def test_the_files_at_an_objection_are_kept_for_who_answers_and_are_no_hand_over(
+    objected: tuple[Project, RunView],
+) -> None:
+    project, view = objected
+    base, found = hand_overs(project.root, view.run_id)
+    assert (found.label, found.attempt, view.question and view.question.tree) == ("1.objection-1", 1, found.tree)
+    assert "src/greeting.txt" not in base.files
+    assert kept_file(project.root, view.run_id, found.files["src/greeting.txt"]) == b"hi\n"
+    assert view.values["tree"] == ""
+    assert "READY_FOR_QA" not in project.path()
+    answered(project, view, "accept")
+    assert [row.label for row in hand_overs(project.root, view.run_id)] == ["base", "1.objection-1", "1"]
 
 
 def test_a_refused_objection_gives_another_turn_and_a_second_one_is_an_ordinary_end(project: Project) -> None:

@@ -108,6 +108,10 @@ def test_an_objection_is_answered_and_a_gate_waived_by_a_session_that_may_decide
     browser, other = world.browser("decide"), world.browser("review")
     where = f"/hello/runs/{run_id}/decide"
     assert WHY in browser.text(where)
+    assert "src/greeting.txt in scope added, +1 −0" in browser.text(where)
+    changes = browser.text(f"/hello/runs/{run_id}/changes")
+    assert "attempt 1, question 1" in changes
+    assert "src/greeting.txt in scope added, +1 −0" in changes
     assert "objection" in browser.text("/")
     assert "WEB403" in other.post(where, answer="accept", number="1").text
     browser.post(where, answer="accept", number="1", reason="it is so")

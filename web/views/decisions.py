@@ -15,6 +15,7 @@ from interlock.web.access import session_of
 from interlock.web.answer_form import lines_of
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.views.actions import AnsweredError, NotAllowedError, allowed
+from interlock.web.views.changes import changes_values
 from interlock.web.views.evidence import Gate, evidence_values
 
 FIELDS: Final = ("scope", "may_change", "inputs", "gates_required")
@@ -31,7 +32,7 @@ def show(request: Request) -> Response:
     about = view.question
     judged: list[Gate] = evidence_values(project, row.run)["gates"] if about.kind == "waiver" else []
     values: dict[str, Any] = {
-        "project": project, "row": row, "question": view.question, "task": view.task, "fields": FIELDS,
+        **changes_values(project, row.run), "question": view.question, "task": view.task, "fields": FIELDS,
         "gates": [gate for gate in judged if gate.after.gate in about.gates],
     }  # fmt: skip
     return page(request, "decide.html", values)
