@@ -10,6 +10,7 @@ from interlock.core.exports import lazy_exports
 # fmt: off
 # isort: off
 if TYPE_CHECKING:
+    from interlock.graph.blocked_reasons import weighed
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
     from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
     from interlock.graph.engine.folder import (
@@ -88,7 +89,7 @@ __all__ = [
     "route", "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed", "start_run", "state_dir",
     "status_mermaid", "status_text", "summary_text", "task_from_mapping", "task_graph", "ticket_agent",
     "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after", "unapproved_bases", "vacant_roles",
-    "verify_journal", "view_run",
+    "verify_journal", "view_run", "weighed",
 ]
 # fmt: on
 

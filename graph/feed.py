@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.core.text import whole
+from interlock.graph.blocked_reasons import failed_gates
 from interlock.graph.engine.folder import journal_path, journal_run
 from interlock.journal import Entry, Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
@@ -58,7 +59,8 @@ class Row:
         begun_at: Of the first line, ISO 8601 in UTC.
         changed_at: Of the last line.
         gates: The required gates.
-        failed: How often each gate was named as the reason of BLOCKED.
+        failed: How often each gate was a reason of BLOCKED because it failed; see
+            `blocked_reasons.weighed`.
         refused: How often each role gave an answer that was not valid.
         roles: The roles that were asked.
         spent: By attempt and role.
@@ -66,7 +68,7 @@ class Row:
         cause: Of BLOCKED.
         lines: How many lines it has.
         unread: How many of them are of a form that no program of this version writes.
-        waived: Each waived gate with who waived it.
+        waived: Each gate that is waived for the work as it is, with who waived it.
         over: Whether the journal itself says that nothing follows: APPROVED, abandoned, a ticket at its end.
         abandoned: Whether it was abandoned.
         words: What a search looks through, in lower case.
@@ -135,7 +137,9 @@ def _status(row: Row, data: Mapping[str, Any]) -> None:
     row.reasons = tuple(map(str, data["envelope"]["fail_reasons"])) if state == "BLOCKED" else ()
     row.state, row.attempt, row.cause = state, whole(data["attempt"]), str(data.get("cause", ""))
     row.over = state == "APPROVED"
-    row.failed.update({reason.partition(":")[0] for reason in row.reasons})
+    row.failed.update(failed_gates(row.cause, row.reasons))
+    if state == "BLOCKED":
+        row.waived.clear()
 
 
 def _answer(row: Row, data: Mapping[str, Any]) -> None:

@@ -81,7 +81,8 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
 
 def waived_by(view: RunView) -> dict[str, str]:
     """Return each gate that is waived for the present attempt and its tree, with the name of who waived it."""
-    of = waived_trees(view.values) if view.values.get("attempt") else {}
+    void = view.status == "BLOCKED" and view.values.get("cause") == "stale"
+    of = waived_trees(view.values) if view.values.get("attempt") and not void else {}
     return {gate: view.values["waivers"][gate]["by"] for gate, tree in of.items() if tree == view.values.get("tree")}
 
 

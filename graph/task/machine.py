@@ -4,13 +4,13 @@ No function here reads a file, a clock or a model. The nodes collect facts and c
 call them over every combination of their inputs.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, NotRequired, TypeAlias, TypedDict, get_args
 
 from interlock.envelope.protocol import ANYBODY, EvidenceKey, Protocol, Role, RoleKind, Status
+from interlock.graph.blocked_reasons import OBJECTS
 
 AgentOutcome: TypeAlias = Literal[
     "stale", "spent", "invalid", "progress", "handover", "blocked", "objection", "pass", "fail"
@@ -298,7 +298,7 @@ def recheck(
     bad = [row for row in rows.values() if not is_no_obstacle(row, excused)]
     if bad:
         causes: list[Cause] = [row["cause"] for row in bad]
-        causes.sort(key=lambda cause: REWORKABLE[cause])
+        causes.sort(key=lambda cause: (REWORKABLE[cause], cause == "stale"))
         return Recheck(causes[0], reasons=tuple(reason for row in bad for reason in row["reasons"]))
     if any(tree != handed_over for tree in (present, *(row["tree"] for row in rows.values()))):
         return Recheck("stale", tuple(dict.fromkeys(gate for row in rows.values() for gate in row["gates"])))
@@ -343,8 +343,6 @@ WAIVER: Final = "WAIVER"
 QUESTIONS: Final = frozenset({OBJECTION, WAIVER})
 """The nodes in which a person is asked, and no agent."""
 
-_OBJECTION: Final = re.compile(r"(GATE-[A-Z0-9-]+):\s*OBJECTION:\s*(\S.*)", re.ASCII | re.DOTALL)
-
 
 def objections(
     protocol: Protocol, required: Iterable[str], reasons: Iterable[str], before: Collection[str]
@@ -354,7 +352,7 @@ def objections(
     Only a required gate that some answer has to certify counts, and none that was objected to `before` in the attempt.
     """
     open_gates = {gate for gate in required if protocol.gate(gate).certifier != ANYBODY} - {*before}
-    found = (match for text in reasons if (match := _OBJECTION.fullmatch(text.strip())) is not None)
+    found = (match for text in reasons if (match := OBJECTS.fullmatch(text.strip())) is not None)
     return {match[1]: match[2] for match in found if match[1] in open_gates}
 
 

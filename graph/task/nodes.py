@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 
 from interlock.envelope import parse
-from interlock.envelope.protocol import Role, RoleKind, Status
+from interlock.envelope.protocol import ANYBODY, Role, RoleKind, Status
 from interlock.gates.judge import verify_again
 from interlock.gates.manifest import CollectedFile
 from interlock.gates.response import input_exists
@@ -123,13 +123,17 @@ class Nodes(Deciding):
         if found.cause is None:
             return None, []
         said = [reason(gate, text) for gate, text in state.get("declined", {}).items()]
+        changed = context.changes(self._store(state), state["attempt"]) if found.cause == "stale" else ""
+        for gate in waived_trees(state) if found.cause == "stale" else ():
+            by = state.get("waivers", {})[gate]["by"]
+            said.append(reason(gate, f"the waiver of {by} is void, because files in scope changed after it{changed}"))
         if found.reasons:
             return found.cause, repeated([*said, *found.reasons])
-        text = _RECHECK_TEXT[found.cause]
-        if found.cause == "stale":
-            text += context.changes(self._store(state), state["attempt"])
-        gates = [gate for gate in found.gates if gate in context.task.gates_required] or [MSG_STRICT]
-        return found.cause, [*said, *(reason(gate, text) for gate in gates)]
+        of_one = [gate for gate in found.gates if context.policy.protocol.gate(gate).certifier != ANYBODY]
+        gates = [gate for gate in of_one if gate in context.task.gates_required]
+        text = _RECHECK_TEXT[found.cause] + changed
+        said += [reason(gate, text) for gate in gates]
+        return found.cause, said or [reason(MSG_STRICT, text)]
 
     # -- status nodes --------------------------------------------------------------------------------------------
 
@@ -359,7 +363,8 @@ class Nodes(Deciding):
             data |= {"tree": state.get("tree", ""), "envelope": None if envelope is None else asdict(envelope)}
             data |= extra or {}
             self.recorder.keep(run_id, key, "status", data)
-        self._notice(previous, status, "orchestrator", state["attempt"], reasons or [])
+        of = {"reasons": reasons or [], **({"cause": state.get("cause")} if status == "BLOCKED" else {})}
+        self._notice(previous, status, "orchestrator", state["attempt"], **of)
         return {**cleared, "status": status, "outcome": "holds"}
 
     # -- role nodes ----------------------------------------------------------------------------------------------
@@ -460,9 +465,6 @@ class Nodes(Deciding):
     def _watch_policy(self, state: TaskState) -> None:
         self.recorder.watch_policy(self.context.root, state["run_id"], self.context.policy.fingerprints)
 
-    def _notice(
-        self, previous: Status | None, status: Status, by: str, attempt: int, reasons: list[str] | None = None
-    ) -> None:
-        get_stream_writer()(
-            {"kind": "status", "from": previous, "to": status, "by": by, "attempt": attempt, "reasons": reasons or []}
-        )
+    def _notice(self, previous: Status | None, status: Status, by: str, attempt: int, **more: Any) -> None:
+        row: Update = {"kind": "status", "from": previous, "to": status, "by": by, "attempt": attempt, "reasons": []}
+        get_stream_writer()({**row, **more})

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from interlock.core.errors import InterlockError
 from interlock.core.text import shown
 from interlock.gates.config import load_config
+from interlock.graph.blocked_reasons import failed_gates
 from interlock.graph.engine.folder import journal_path, journal_run
 from interlock.graph.feed import Row
 from interlock.graph.task.progress import Notice
@@ -71,7 +72,7 @@ class Notices:
         if step["kind"] == "answered" and step["outcome"] == "invalid":
             names, kind = [step["role"]], "agent"
         elif step["kind"] == "status" and step["to"] == "BLOCKED":
-            names, kind = [*dict.fromkeys(_gates(step["reasons"]))], "gate"
+            names, kind = [*_gates(str(step.get("cause")), step["reasons"])], "gate"
         else:
             return
         for name in names:
@@ -93,8 +94,8 @@ class Notices:
         return row.failed + row.refused
 
 
-def _gates(reasons: list[str]) -> Iterator[str]:
-    return (name for reason in reasons if (name := reason.partition(":")[0]).startswith("GATE-"))
+def _gates(cause: str, reasons: list[str]) -> Iterator[str]:
+    return (name for name in failed_gates(cause, reasons) if name.startswith("GATE-"))
 
 
 def events_of(view: RunView, store: RunStore) -> Iterator[Event]:

@@ -61,6 +61,9 @@ def test_each_event_of_a_run_is_notified_with_its_reason(tmp_path: Path, monkeyp
     def waiver(project: Project) -> None:
         answered(project, project.run(), "accept")
 
+    def refused(project: Project) -> None:
+        answered(project, project.run(), "refuse")
+
     def abandoned(project: Project) -> None:
         abandon(project.root, project.waiting("builder").run_id)
 
@@ -71,6 +74,10 @@ def test_each_event_of_a_run_is_notified_with_its_reason(tmp_path: Path, monkeyp
         "objection": ({"builder": Scripted([objecting()])}, Project.run, [("waits", "objection")]),
         "waiver": (
             {"builder": Scripted([objecting(), build("hi\n")])}, waiver, [("waits", "objection"), ("waits", "waiver")],
+        ),
+        "an objection is no refusal of its gate": (
+            {"builder": Scripted([objecting(), *(build(f"{word}\n") for word in ("a", "b", "hello"))])}, refused,
+            [("waits", "objection"), ("ended", "approved")],
         ),
         "stopped": ({"builder": Scripted([failing])}, Project.run, [("waits", "stopped")]),
         "blocked": ({"builder": Scripted([blocking])}, Project.run, [("waits", "blocked")]),

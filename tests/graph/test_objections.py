@@ -16,8 +16,10 @@ from interlock.graph import (
     RunView,
     abandon,
     answer_question,
+    explain_run,
     hand_overs,
     kept_file,
+    run_summary,
     view_run,
 )
 from interlock.graph.errors import AnswerError, TaskError
@@ -214,6 +216,23 @@ def test_a_tree_that_changes_after_the_waiver_voids_it(objected: tuple[Project, 
     assert "APPROVED" not in project.path()
     blocked = [entry.data for entry in project.entries("status") if entry.data["to"] == "BLOCKED"]
     assert blocked[-1]["cause"] == "stale"
+    reasons = blocked[-1]["envelope"]["fail_reasons"]
+    assert [text.partition(":")[0] for text in reasons] == ["GATE-TESTS", "GATE-LINT", "GATE-REVIEW"]
+    assert "the waiver of ada is void" in reasons[0]
+    assert "src/greeting.txt" in reasons[0]
+
+
+def test_a_waiver_that_is_void_is_shown_nowhere_as_a_waiver(project: Project) -> None:
+    project.task = replace(project.task, run={"max_rework": 0})
+    project.runners["builder"] = Scripted([objecting(), build("hi\n")])
+    view = answered(project, project.run(), "accept")
+    decide(project, view, "waive", reason="fine")
+    (project.root / "src/greeting.txt").write_text("something else\n")
+    view = project.drive(view.run_id)
+    assert (view.phase, view.status) == ("done", "BLOCKED")
+    assert run_summary(view, project.root)["waived"] == {}
+    row = next(row for row in explain_run(view, project.root)["gates"] if row["gate"] == "GATE-TESTS")
+    assert (row["passed"], row.get("waived_by")) == (False, None)
 
 
 def test_a_waiver_is_not_asked_for_while_another_gate_fails(project: Project) -> None:
