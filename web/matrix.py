@@ -1,16 +1,20 @@
 """Attempts as columns, gates as rows: what became of each gate in each attempt, from journal lines alone."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from interlock.graph import weighed
 from interlock.journal import Entry
 
-State: TypeAlias = Literal["passed", "failed", "waived", "objected", "open"]
+State: TypeAlias = Literal["passed", "clean", "failed", "waived", "objected", "void", "open"]
 
 MARKS: Final[Mapping[State, str]] = {
-    "passed": "passed", "failed": "failed", "waived": "waived", "objected": "objected to", "open": "not judged",
+    "passed": "passed", "clean": "evidence clean", "failed": "failed", "waived": "waived", "objected": "objection",
+    "void": "void", "open": "not judged",
 }  # fmt: skip
+_BY_COMMAND: Final = (None, "command-gates")
+"""Whose evidence is a verdict: it is made by the command of a gate that no role certifies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,39 +35,45 @@ class Matrix:
 
 
 def matrix(gates: Sequence[str], entries: Iterable[Entry]) -> Matrix:
-    """Return what became of the gates; a gate that nobody judged in an attempt is open there."""
-    passed: set[tuple[int, str]] = set()
-    failed: dict[tuple[int, str], dict[str, None]] = {}
-    noted: dict[tuple[int, str], State] = {}
+    """Return what became of the gates last in each attempt; a gate that nobody judged in an attempt is open there."""
+    found: dict[tuple[int, str], dict[State, dict[str, None]]] = {}
     attempts: dict[int, None] = {}
     attempt = 1
     for entry in entries:
-        data = entry.data
-        attempt = data.get("attempt", attempt)
+        attempt = entry.data.get("attempt", attempt)
         if entry.type == "status":
             attempts[attempt] = None
-        elif entry.type == "answer" and data.get("outcome") in ("pass", "handover"):
-            envelope: Mapping[str, Any] = data.get("envelope") or {}
-            passed |= {(attempt, gate) for gate in envelope.get("gates_passed", ())}
-        elif entry.type == "evidence" and data.get("role") is None and data.get("ok"):
-            passed.add((attempt, data["gate"]))
-        elif entry.type == "waiver":
-            noted[attempt, data["gate"]] = "waived"
-        elif entry.type == "objection":
-            noted.update({(attempt, gate): "objected" for gate in data.get("gates", ())})
-        if entry.type == "status" and data["to"] == "BLOCKED":
-            for reason in data["envelope"]["fail_reasons"]:
-                failed.setdefault((attempt, reason.partition(":")[0]), {})[reason] = None
-        elif entry.type == "status" and data["to"] == "APPROVED":
-            passed |= {(attempt, gate) for gate in data["envelope"]["gates_passed"]}
+        for gate, state, reason in _said_of(entry):
+            known = found.get((attempt, gate), {})
+            if state == "clean" and "passed" in known:
+                continue
+            found[attempt, gate] = {state: known.get(state, {}) | ({reason: None} if reason else {})}
 
     def cell(attempt: int, gate: str) -> Cell:
-        key = attempt, gate
-        if key in failed:
-            return Cell(attempt, "failed", tuple(failed[key]))
-        if key in noted:
-            return Cell(attempt, noted[key])
-        return Cell(attempt, "passed" if key in passed else "open")
+        ((state, reasons),) = found.get((attempt, gate), {"open": {}}).items()
+        return Cell(attempt, state, tuple(reasons))
 
-    rows = tuple((gate, tuple(cell(attempt, gate) for attempt in attempts)) for gate in gates)
-    return Matrix(tuple(attempts), rows)
+    return Matrix(tuple(attempts), tuple((gate, tuple(cell(attempt, gate) for attempt in attempts)) for gate in gates))
+
+
+def _said_of(entry: Entry) -> Iterator[tuple[str, State, str]]:
+    """Yield what a line says of gates, with the reason."""
+    data = entry.data
+    envelope: Mapping[str, Any] = data.get("envelope") or {}
+    match entry.type:
+        case "answer" if data.get("outcome") in ("pass", "handover"):
+            for gate in envelope.get("gates_passed", ()):
+                yield gate, "passed", ""
+        case "evidence" if data.get("ok"):
+            yield data["gate"], "passed" if data.get("role") in _BY_COMMAND else "clean", ""
+        case "waiver":
+            yield data["gate"], "waived", ""
+        case "status" if data["to"] == "BLOCKED":
+            for gate, weight, reason in weighed(str(data.get("cause", "")), envelope["fail_reasons"]):
+                if weight != "unjudged":
+                    yield gate, weight, reason
+        case "status" if data["to"] == "APPROVED":
+            for gate in envelope["gates_passed"]:
+                yield gate, "passed", ""
+        case _:
+            pass

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from interlock.graph import Tickets, abandon
 from interlock.graph.feed import Feed
-from tests.graph.conftest import Project, build, envelope
+from interlock.web.matrix import matrix
+from tests.graph.conftest import Project, Scripted, build, envelope, reviewing
+from tests.graph.test_objections import answered, decide, objecting
 from tests.web.conftest import World
 
 
@@ -25,6 +27,50 @@ def test_a_row_says_what_the_lines_of_its_run_say(project: Project) -> None:
     assert row.total.asks == sum(count.asks for count in row.spent.values()) == 5
     assert row.over
     assert not row.reasons
+
+
+def cells(project: Project, run_id: str) -> dict[str, list[str]]:
+    feed = Feed(project.root)
+    feed.catch_up()
+    rows = matrix(feed.rows[run_id].gates, feed.entries(run_id)).rows
+    return {gate: [cell.state for cell in row] for gate, row in rows}
+
+
+def test_objections_and_void_waivers_are_no_failures_and_the_table_says_what_they_are(project: Project) -> None:
+    project.runners["builder"] = Scripted([objecting(), build("hi\n")])
+    view = project.run()
+    states = {"GATE-MSG-STRICT": "open", "GATE-TESTS": "objected", "GATE-LINT": "open", "GATE-REVIEW": "open"}
+    assert cells(project, view.run_id) == {gate: [state] for gate, state in states.items()}
+    view = answered(project, view, "accept")
+    decide(project, view, "waive", reason="fine")
+    (project.root / "src/greeting.txt").write_text("something else\n")
+    view = project.drive(view.run_id)
+    states = {"GATE-MSG-STRICT": "passed", "GATE-TESTS": "void", "GATE-LINT": "void", "GATE-REVIEW": "void"}
+    assert {gate: row[0] for gate, row in cells(project, view.run_id).items()} == states
+    feed = Feed(project.root)
+    feed.catch_up()
+    row = feed.rows[view.run_id]
+    assert (dict(row.failed), row.waived) == ({}, {})
+    assert answered(project, view, "waive").status == "APPROVED"
+    states = {"GATE-MSG-STRICT": "passed", "GATE-TESTS": "waived", "GATE-LINT": "passed", "GATE-REVIEW": "passed"}
+    assert {gate: row[1] for gate, row in cells(project, view.run_id).items()} == states
+
+
+def test_a_gate_that_was_passed_stays_so_in_an_attempt_whose_review_failed(project: Project) -> None:
+    refusing = ("GATE-REVIEW: I do not like it",)
+    project.runners["reviewer"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=refusing), reviewing])
+    project.runners["builder"] = Scripted([build(), build("hello\n\n")])
+    view = project.run()
+    assert view.status == "APPROVED"
+    assert cells(project, view.run_id) == {
+        gate: ["failed" if gate == "GATE-REVIEW" else "passed", "passed"] for gate in project.task.gates_required
+    }
+
+
+def test_clean_evidence_without_a_verdict_is_named(project: Project) -> None:
+    project.runners["tester"] = Scripted(["no envelope"])
+    view = project.run()
+    assert cells(project, view.run_id)["GATE-TESTS"] == ["clean"]
 
 
 def test_what_is_written_later_is_read_once_and_the_last_one_comes_first(project: Project) -> None:
