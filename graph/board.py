@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from interlock.core.errors import InterlockError
 from interlock.graph.feed import Feed, Row
 from interlock.graph.task.runs import Graphs, view_run
+from interlock.graph.task.scope_leases import LOST_FIX, lost_files
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
 from interlock.graph.task.waits import Wait, waits_of
@@ -93,7 +94,7 @@ class Board:
 
     def waiting(self) -> list[Waiting]:
         """Return what waits for a person, the newest first."""
-        found = [*self._of_runs(), *self._of_requests()]
+        found = [*self._of_runs(), *self._of_files(), *self._of_requests()]
         return sorted(found, key=lambda each: each.since, reverse=True)
 
     def _of_runs(self) -> Iterator[Waiting]:
@@ -101,6 +102,14 @@ class Board:
             with suppress(InterlockError):
                 for wait in waits_of(self.view(row.run), RunStore(self.root, row.run)):
                     yield Waiting(wait, row.changed_at)
+
+    def _of_files(self) -> Iterator[Waiting]:
+        """Yield the runs that are not over and lost their files: what lies in them is not theirs alone any more."""
+        for run, rows in lost_files(self.root, [row.run for row in self.open_rows()]).items():
+            with suppress(InterlockError):
+                if not RunStore(self.root, run).driven() and (rows[-1].by or self.view(run).phase == "waiting"):
+                    key = f"{run}/files/{rows[-1].by}/{rows[-1].at}"
+                    yield Waiting(Wait("files", run, f"{rows[-1].text}. {LOST_FIX}", key), rows[-1].at)
 
     def _of_requests(self) -> Iterator[Waiting]:
         try:

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
+from interlock.agents.ask import agent_of_run
 from interlock.core.text import whole
 from interlock.graph.blocked_reasons import failed_gates
 from interlock.graph.engine.folder import journal_path, journal_run
@@ -25,6 +26,8 @@ Kind: TypeAlias = Literal["task", "ticket"]
 TICKET: Final = journal_run("")
 """How the names of ticket runs begin in the journal."""
 MAX_WAITS: Final = 500
+_LOSSES: Final = frozenset({"lease_taken_over", "lease_forced", "lease_expired"})
+"""The lines that say that a holder lost a lease."""
 
 
 @dataclass(slots=True)
@@ -231,6 +234,7 @@ class Feed:
         self.position = 0
         self._newest: list[Row] | None = None
         self._joined: dict[str, tuple[str, str, str]] = {}
+        self._losses: dict[str, list[Line]] = {}
         self._mutex = threading.Lock()
 
     def catch_up(self) -> None:
@@ -264,12 +268,18 @@ class Feed:
         """Return the lines of a run, by its name in the journal."""
         return self.read(self.lines_of.get(run, ()))
 
+    def log_lines(self, run: str) -> list[Line]:
+        """Return the lines of a run, and those of the reservations that say who took its files, in their order."""
+        return sorted((*self.lines_of.get(run, ()), *self._losses.get(agent_of_run(run), ())))
+
     def _take(self, start: int, entry: Entry) -> None:
         name = sys.intern(entry.run)
         line = Line(start, name, sys.intern(entry.type), entry.at)
         self.lines.append(line)
         self.lines_of.setdefault(name, []).append(line)
         if name == RESERVATIONS:
+            if entry.type in _LOSSES:
+                self._losses.setdefault(str(entry.data.get("agent")), []).append(line)
             self._wait(entry)
             return
         if name not in self.rows:

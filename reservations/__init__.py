@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from interlock.reservations.leases.handover import review_command
     from interlock.reservations.leases.lending import LentLeases
     from interlock.reservations.leases.liveness import state_of
+    from interlock.reservations.leases.losses import Lost
     from interlock.reservations.leases.runtime import Caller, Runtime
     from interlock.reservations.leases.views import span
     from interlock.reservations.messages.bodies import MAX_ETA_MINUTES
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANY_NAME", "FIRST_SOUND_WAL", "GIT_HOOKS", "JOURNAL_RUN", "KEPT_SUFFIX", "MAX_ANSWER_BYTES", "MAX_ETA_MINUTES",
     "MAX_INBOX_BYTES", "SCHEMA_STEPS", "SHORT_ID_CHARS", "Agent", "Authors", "AuthorsOf", "Breach", "Caller",
-    "CommitAnswer", "Comparison", "Lease", "LentLeases", "Message", "Negotiation", "NotCoveredError", "Report",
+    "CommitAnswer", "Comparison", "Lease", "LentLeases", "Lost", "Message", "Negotiation", "NotCoveredError", "Report",
     "ReservationError", "Reservations", "Runtime", "SqliteStore", "Step", "Transaction", "Waiter", "authors_of",
     "bounded", "check_commits", "commit", "compare_here", "drain_events", "expand_braces", "git_hook", "guarded",
     "is_ticket_file", "journal_mode", "journal_of", "key_of", "leave_queue", "normal", "open_reservations",

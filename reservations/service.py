@@ -34,6 +34,7 @@ class Reservations(Context):
     negotiate_release = negotiation.negotiate
     respond_to_release = response.respond
     current_state = status.current_state
+    lost_by = status.lost_by
     join = status.join
     leave = status.leave
 

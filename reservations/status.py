@@ -2,10 +2,12 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Final
 
 from interlock.reservations.answers import AgentsAnswer, StatusAnswer, iso
-from interlock.reservations.leases import calls, liveness, wait_queue
+from interlock.reservations.leases import calls, liveness, losses, wait_queue
+from interlock.reservations.leases.losses import Lost
 from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.leases.views import lease_info
 from interlock.reservations.messages import escalation
@@ -73,6 +75,13 @@ def current_state(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> Stat
     if more:
         answer["more"] = more
     return answer
+
+
+def lost_by(ctx: Context, agents: Iterable[str]) -> dict[str, list[Lost]]:
+    """Return what runs lost of their files since each last held them, by the names that they have as agents."""
+    with calls.seen(ctx) as entry:
+        found = {agent: losses.lost(entry, agent) for agent in agents}
+        return {agent: rows for agent, rows in found.items() if rows}
 
 
 def join(ctx: Context) -> dict[str, Any]:

@@ -77,6 +77,9 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]]] = {
     "objection_answered": _objection_answered,
     "comment": lambda data: (f"{data['by']} comments on {data['path']}:{data['line']}: {data['text']}", ""),
     "policy_changed": lambda _data: ("the policy of the project is not that of this run any more", "odd"),
+    "lease_taken_over": lambda data: (f"{data['by']} took over its files `{data['pattern']}`", "bad"),
+    "lease_forced": lambda data: (f"{data['by']} was given its files `{data['pattern']}`, whose time ran out", "bad"),
+    "lease_expired": lambda data: (f"its reservation of `{data['pattern']}` ended", "odd"),
     "runner_failed": lambda data: (f"the agent of {data['role']} gave no answer", "bad"),
 }
 _NOTICES: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]]] = {

@@ -19,6 +19,7 @@ from interlock.graph.task.machine import REWORKABLE, UNANSWERED, Cause, certifie
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.preflight import found_program
 from interlock.graph.task.questions import Question
+from interlock.graph.task.scope_leases import LOST_FIX, lost_files
 from interlock.graph.task.state import CollectedEvidence, excused_gates, waived_trees
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
@@ -153,6 +154,7 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
     store = RunStore(root, view.run_id)
     driven = store.driven()
     stopped = None if driven else store.stopped()
+    lost = [] if driven or view.phase == "done" else lost_files(root, [view.run_id]).get(view.run_id, [])
     gates = [
         _gate_row(view, gate_id, gate_id in held, root)
         | ({"waived_by": waived[gate_id]} if gate_id in waived else {})
@@ -168,13 +170,15 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
         "phase": view.phase,
         "driven": driven,
         "stopped": stopped,
-        "why": _why(moves, view) if stopped is None else f"{_why(moves, view)} {_stop(stopped)}",
+        "why": " ".join([_why(moves, view), *([_stop(stopped)] if stopped else []), *(f"{row.text}." for row in lost)]),
+        **({"files_lost": [row._asdict() for row in lost]} if lost else {}),
         "fail_reasons": list(values.get("fail_reasons", [])),
         "gates": gates,
         "question": None if view.question is None else view.question.to_json(),
         "last_refusal": None if refused is None else _refusal(refused),
         "next": [
             *([stopped["fix"]] if stopped is not None else []),
+            *([LOST_FIX] if lost else []),
             *_next_steps(view, root, moves, gates, driven=driven, shared_only=shared_only),
         ],
     }

@@ -340,7 +340,7 @@ def keep_files(view: RunView, *, root: Path, worker: str | None = None, client: 
     """Renew what a run holds while it waits for an answer; with a worker, lend it to that agent.
 
     The `worker` is the agent that was given the ask; empty is the client of this process, and None that nobody was. A
-    person at the entry point `cli` may only be looking, and gets nothing.
+    person at the entry point `cli` may only be looking, and gets nothing; nor does an agent that only judges.
 
     Raises:
         LeasesError: The store cannot be used.
@@ -352,7 +352,8 @@ def keep_files(view: RunView, *, root: Path, worker: str | None = None, client: 
             return
         held = ScopeLeases.open(root, view.run_id, view.task)
         try:
-            who = None if worker is None else held.worker(worker, client)
+            builds = any(view.policy.protocol.roles[each.role].kind == "build" for each in view.waiting)
+            who = held.worker(worker, client) if worker is not None and builds else None
             if who is None or (client == "cli" and who.kind == "person"):
                 held.keep()
             else:

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
@@ -18,9 +18,11 @@ from interlock.journal import JournalError
 from interlock.reservations import (
     Caller,
     LentLeases,
+    Lost,
     Runtime,
     drain_events,
     identity,
+    open_reservations,
     open_runtime,
     place,
     process,
@@ -177,6 +179,9 @@ class ScopeLeases:
             raise ScopeHeldError(*held_by(self.caller.name, _blockers(answer)))
         if queued:
             self._report({"kind": "unqueued", "waited_seconds": round(waited)})
+        for lost in self.leases.lost(forget=True):
+            text = f"{lost.text}. Look at `git diff`: what is there now is not only the work of this run."
+            self._report({"kind": "leases_trouble", "code": "RSV211", "message": text})
 
     def _blocked_by(self, answer: ReserveAnswer) -> list[dict[str, Any]]:
         """Return who is in the way of a refused call."""
@@ -245,6 +250,20 @@ class ScopeLeases:
             yield
         except InterlockError as error:
             self._report({"kind": "leases_trouble", "code": error.code, "message": str(error)})
+
+
+LOST_FIX: Final = "Look at `git diff` before the run goes on; it waits for the files then, and reserves them again."
+
+
+def lost_files(root: Path, runs: Iterable[str]) -> dict[str, list[Lost]]:
+    """Return what runs lost of their files since they last held them; nothing where the reservations cannot be read."""
+    agents = {agent_of_run(run): run for run in runs}
+    with suppress(InterlockError):
+        if agents and os.path.exists(place.find(str(root)).store_path):  # noqa: PTH110 - a text, as in the whole package
+            calls = open_reservations(str(root), "ui")
+            with closing(calls.runtime.store):
+                return {agents[agent]: found for agent, found in calls.lost_by(agents).items()}
+    return {}
 
 
 def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> None:

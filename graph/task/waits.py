@@ -7,13 +7,14 @@ from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
 
 WaitKind: TypeAlias = Literal[
-    "objection", "waiver", "review", "answer", "stopped", "cut off", "blocked", "negotiation"
+    "objection", "waiver", "review", "answer", "stopped", "cut off", "blocked", "negotiation", "files",
 ]  # fmt: skip
 
 COMMANDS: Final[dict[WaitKind, str]] = {
     "objection": "interlock answer {run}", "waiver": "interlock answer {run}", "review": "interlock ask {run} {role}",
     "answer": "interlock ask {run} {role}", "stopped": "interlock resume {run}", "cut off": "interlock resume {run}",
     "blocked": "interlock explain {run}", "negotiation": "interlock respond {run} release",
+    "files": "interlock explain {run}",
 }  # fmt: skip
 """What goes on from each kind of wait."""
 

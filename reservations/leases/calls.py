@@ -16,7 +16,16 @@ from interlock.reservations.answers import (
     ReleaseAnswer,
     ReserveAnswer,
 )
-from interlock.reservations.leases import arguments, deadlock, granting, handover, liveness, refusals, wait_queue
+from interlock.reservations.leases import (
+    arguments,
+    deadlock,
+    granting,
+    handover,
+    liveness,
+    losses,
+    refusals,
+    wait_queue,
+)
 from interlock.reservations.leases.arguments import Asked
 from interlock.reservations.leases.grant_log import Turn, ran_out
 from interlock.reservations.leases.granting import Look, Wanted
@@ -104,6 +113,8 @@ def drop(entry: Entry, lease: Lease, how: Ending) -> None:
     states = {asked.thread_id: _without(entry, asked) for asked in open_ones}
     threads = {"negotiations": states} if states else {}
     entry.event(f"lease_{how}", **granting.facts(lease), by=entry.agent.name, **threads)
+    if how != "released":
+        losses.record(entry, lease, "" if how == "expired" else entry.agent.name)
 
 
 def _without(entry: Entry, asked: Negotiation) -> NegotiationState:

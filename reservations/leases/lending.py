@@ -3,6 +3,10 @@
 The hooks of a worker's client know the worker by its own name: they would refuse it the files of its own task. So a
 run that waits for a worker gives its leases into the worker's hands, and takes them back when it is driven again.
 Each move gets a new fencing token, so that the old holder's counts no more.
+
+A run that waits is nobody's process, and its files hold work that no gate has judged: it is alive for as long as its
+leases last, which is `max_ttl_minutes` from when it began to wait. What it loses all the same is remembered until it
+holds its scope again.
 """
 
 import json
@@ -10,7 +14,8 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from interlock.reservations.answers import ReserveAnswer
-from interlock.reservations.leases import calls, grant_log, granting, wait_queue
+from interlock.reservations.leases import calls, grant_log, granting, losses, wait_queue
+from interlock.reservations.leases.losses import Lost
 from interlock.reservations.leases.runtime import Caller, Context, Entry
 from interlock.reservations.store.records import Lease, key_of, replace
 
@@ -34,9 +39,11 @@ class LentLeases(Context):
                 self._move(entry, lease, mine.name)
 
     def rest(self) -> None:
-        """Keep everything without a process: from now on only calls are signs of life of the run."""
+        """Keep everything without a process, for `max_ttl_minutes` from now."""
         with calls.entered(self) as entry:
             entry.tx.put_agent(replace(entry.agent, pid=None, started=""))
+            for lease in entry.tx.leases_of(self.caller.name):
+                self._renew(entry, lease, self.runtime.settings.max_ttl_minutes * 60)
 
     def lend(self, worker: Caller) -> None:
         """Give what the run holds, and what it has lent before, to the agent that works for it."""
@@ -53,8 +60,17 @@ class LentLeases(Context):
     def renew(self) -> None:
         """Renew what the run holds, unless that was done lately; what is lent is its worker's to renew."""
         with calls.entered(self) as entry:
+            entry.tx.put_agent(replace(entry.agent, pid=None, started=""))  # the caller only looks after it
             for lease in entry.tx.leases_of(self.caller.name):
                 self._renew(entry, lease)
+
+    def lost(self, *, forget: bool = False) -> list[Lost]:
+        """Return what the run lost while it did not hold it, until that is forgotten."""
+        with calls.entered(self) as entry:
+            found = losses.lost(entry, self.caller.name)
+            if forget and found:
+                losses.forget(entry, self.caller.name)
+            return found
 
     def reserve(self, patterns: Sequence[str], reason: str, wait_seconds: float = 0) -> ReserveAnswer:
         """Reserve patterns, all or none; see `Reservations.reserve_files`."""
@@ -103,8 +119,8 @@ class LentLeases(Context):
         facts = {**granting.facts(moved), "exclusive": moved.exclusive, "claim": False, "from": lease.agent}
         entry.event("lease_granted", **facts)
 
-    def _renew(self, entry: Entry, lease: Lease) -> None:
-        until = entry.now + self._ttl_seconds
+    def _renew(self, entry: Entry, lease: Lease, seconds: float | None = None) -> None:
+        until = entry.now + (seconds or self._ttl_seconds)
         if until - lease.expires_at > self._ttl_seconds / 3:
             renewed = replace(lease, claim=False, renewed_at=entry.now, expires_at=until)
             entry.tx.put_lease(renewed)

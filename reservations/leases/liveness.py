@@ -55,7 +55,7 @@ def state(entry: Entry, name: str) -> HolderState:
     """Return whether an agent still works.
 
     `gone`: its process on this machine has ended. `silent`: it was not seen for `dead_after_minutes`; a person is
-    never silent. The caller itself is alive.
+    never silent, nor is a run that waits for one: no process represents it then. The caller itself is alive.
     """
     key = key_of(name)
     if key == key_of(entry.agent.name):
@@ -69,7 +69,8 @@ def state_of(runtime: Runtime, agent: Agent | None, now: float) -> HolderState:
     """Return whether a registered agent still works; see `state`."""
     if agent is None or (agent.pid is not None and runtime.is_running(agent.host, agent.pid, agent.started) is False):
         return "gone"
-    silent = agent.kind == "agent" and now - agent.last_seen > runtime.settings.dead_after_minutes * 60
+    calls = agent.kind == "agent" and not (agent.client == "run" and agent.pid is None)
+    silent = calls and now - agent.last_seen > runtime.settings.dead_after_minutes * 60
     return "silent" if silent else "alive"
 
 

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,13 +14,15 @@ import pytest
 
 from interlock.agents import Ask, RunnerError
 from interlock.agents.ask import agent_of_run
+from interlock.graph import Watch, explain_run
 from interlock.graph.errors import LeasesError, ScopeHeldError
-from interlock.graph.task.runs import RunView, drive, view_run
+from interlock.graph.feed import Feed
+from interlock.graph.task.runs import RunView, drive, keep_files, view_run
 from interlock.graph.task.scope_leases import SLICE_SECONDS, ScopeLeases
-from interlock.reservations import Caller, Reservations, open_reservations
+from interlock.reservations import Caller, Reservations, open_reservations, replace
 from tests import warm
 from tests.campaign.test_kills import greeting_project
-from tests.graph.conftest import Project, Scripted, build, envelope
+from tests.graph.conftest import Project, Scripted, build, envelope, reviewing
 from tests.reservations.world import ROOT, World, codes
 
 REPO = Path(__file__).parents[2]
@@ -375,3 +378,47 @@ def test_a_command_that_waits_says_for_whom_and_an_interrupt_gives_up_its_place(
     done = warm.interlock(REPO, "resume", "HELLO-001.1", "--root", str(root))
     assert done.returncode == 0, done.stderr
     assert holder.current_state()["leases"] == []
+
+
+# -- while a person is waited for --------------------------------------------------------------------------------------
+
+
+def later(project: Project, name: str, minutes: float) -> Reservations:
+    """Return the calls of an agent whose clock is ahead."""
+    calls = other(project, name)
+    return Reservations(replace(calls.runtime, clock=lambda: time.time() + minutes * 60), calls.caller)
+
+
+def test_a_run_that_waits_for_a_person_keeps_its_files_for_max_ttl_minutes(project: Project) -> None:
+    project.configure("[reservations]\nmax_ttl_minutes = 120")
+    view = project.waiting("reviewer")
+    keep_files(view, root=project.root, worker="", client="cli")
+    keep_files(view, root=project.root, worker="claude-1")
+    assert held(project) == {"src/**": "run:HELLO-001.1"}, "who only judges gets no files"
+    for minutes in (6, 20, 118):
+        (row,) = later(project, "other", minutes).reserve_files(["src/a.txt"])["errors"]
+        assert (row["code"], row.get("conflict", {}).get("holder_state")) == ("RSV201", "alive")
+    assert later(project, "other", 122).reserve_files(["src/a.txt"])["errors"] == []
+
+
+def test_a_run_that_lost_its_files_while_it_waited_says_who_has_them_until_it_holds_them_again(
+    project: Project,
+) -> None:
+    run_id = project.waiting("reviewer").run_id
+    late = later(project, "other", 1450)
+    late.current_state()
+    assert [each["wait"] for each in Watch(project.root).look().waits if each["wait"] == "files"] == ["files"]
+    late.reserve_files(["src/a.txt"])
+    (wait,) = [each for each in Watch(project.root).look().waits if each["wait"] == "files"]
+    assert (wait["run_id"], wait["text"].startswith("other ")) == (run_id, True)
+    feed = Feed(project.root)
+    feed.catch_up()
+    assert "lease_expired" in [line.type for line in feed.log_lines(run_id)]
+    explained = explain_run(view_run(run_id, root=project.root), project.root)
+    assert explained["files_lost"][0]["by"] == "other"
+    late.release_all()
+    project.runners["reviewer"] = Scripted([reviewing])
+    steps = Steps()
+    drive(run_id, root=project.root, runners=project.runners, notice=steps, answers={"reviewer": ""})
+    assert [row["code"] for row in steps.rows if row["kind"] == "leases_trouble"] == ["RSV211"]
+    assert [each for each in Watch(project.root).look().waits if each["wait"] == "files"] == []

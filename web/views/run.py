@@ -52,8 +52,8 @@ class TextLine:
 def run_values(project: Project, run_id: str) -> dict[str, Any]:
     """Return all that is shown of a run; a run whose folder is gone is shown from its journal lines."""
     row = project.row(run_id)
-    lines = list(project.feed.lines_of[run_id])
-    entries = project.feed.read(lines)
+    lines = project.feed.lines_of[run_id]
+    entries, logged = project.feed.read(lines), project.feed.log_lines(run_id)
     waiting: list[str] = []
     question: graph.Question | None = None
     can_resume = can_abandon = False
@@ -72,8 +72,8 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
     return {
         "project": project, "row": row, "why": explained, "marks": MARKS, "plots": of_run(row),
         "timeline": timeline(entries), "matrix": matrix(row.gates, entries), "answers": _answers(entries),
-        "log": log_of(entries)[-LOG_LINES:],
-        "log_count": len(entries), "position": lines[-1].start + 1, "waiting_for": waiting,
+        "log": log_of(project.feed.read(logged[-LOG_LINES:])),
+        "log_count": len(logged), "position": logged[-1].start + 1, "waiting_for": waiting,
         "question": question, "can_resume": can_resume, "can_abandon": can_abandon,
     }  # fmt: skip
 
@@ -85,7 +85,7 @@ def run(request: Request) -> Response:
     with reading(run_id):
         values = run_values(project, run_id)
         if "all" in request.query_params:
-            values["log"] = log_of(project.feed.entries(run_id))
+            values["log"] = log_of(project.feed.read(project.feed.log_lines(run_id)))
         return page(request, "run.html", values)
 
 
@@ -164,7 +164,7 @@ async def log(request: Request) -> Response:
 def _since(project: Project, run_id: str, position: int) -> tuple[list[tuple[int, Said]], int]:
     """Return a run's lines behind a position of the journal in words, each with the position behind it."""
     project.refresh()
-    lines = [line for line in project.feed.lines_of.get(run_id, ()) if line.start >= position]
+    lines = [line for line in project.feed.log_lines(run_id) if line.start >= position]
     rows = [(end, said(entry)) for line in lines for end, entry in islice(project.feed.journal.follow(line.start), 1)]
     # Not the position of the feed: another reader may have taken it past lines that came after the list was made.
     return rows, rows[-1][0] if rows else position

@@ -1,0 +1,62 @@
+"""What runs lost of their files: a run reads no messages, and whoever looks after it must learn who has its files."""
+
+import json
+from typing import Final, NamedTuple
+
+from interlock.reservations.answers import iso
+from interlock.reservations.leases import granting
+from interlock.reservations.leases.runtime import Entry
+from interlock.reservations.store.records import Lease, key_of
+
+_KEY: Final = "lost"
+_MAX: Final = 20
+"""So many leases are remembered, the ones that were lost last."""
+
+
+class Lost(NamedTuple):
+    """A lease that a run lost.
+
+    Args:
+        pattern: What it held.
+        by: Who took it over or holds files of it since; empty when its time ran out and nobody has them yet.
+        at: When it ended, ISO 8601 in UTC.
+    """
+
+    pattern: str
+    by: str
+    at: str
+
+    @property
+    def text(self) -> str:
+        """What happened, in a few words."""
+        if not self.by:
+            return f"Its reservation of `{self.pattern}` ended at {self.at}, and others may take the files"
+        return f"{self.by} took over files of `{self.pattern}`, which the run held until {self.at}"
+
+
+def record(entry: Entry, lease: Lease, by: str) -> None:
+    """Remember that a lease of a run ended without the run; `by` took it, empty where its time ran out."""
+    agent = entry.tx.agent(lease.agent)
+    if agent is not None and agent.client == "run":
+        rows = [*_rows(entry, lease.agent), (lease.pattern, by, entry.now if by else lease.expires_at)]
+        entry.tx.remember(lease.agent, _KEY, "", json.dumps(rows[-_MAX:]), entry.now)
+
+
+def lost(entry: Entry, agent: str) -> list[Lost]:
+    """Return what a run lost since it last held its scope."""
+    found: list[Lost] = []
+    for pattern, by, at in _rows(entry, agent):
+        held = granting.overlapping(entry, granting.pattern_of(pattern))
+        since = [row.agent for row in held if row.granted_at >= at and key_of(row.agent) != key_of(agent)]
+        found.append(Lost(pattern, by or next(iter(since), ""), iso(at)))
+    return found
+
+
+def forget(entry: Entry, agent: str) -> None:
+    """Forget what a run lost: it holds its scope again."""
+    entry.tx.remember(agent, _KEY, "", "[]", entry.now)
+
+
+def _rows(entry: Entry, agent: str) -> list[tuple[str, str, float]]:
+    row = entry.tx.remembered(agent, _KEY)
+    return [(str(pattern), str(by), float(at)) for pattern, by, at in json.loads(row[1])] if row is not None else []
