@@ -70,6 +70,7 @@ class Ask:
         correction: After a refusal, what is said of the last answer, for an agent that has assignment and answer before
             it; `prompt` holds it too. Empty when there is none.
         limits: What is left of the budgets for this answer.
+        at_work: Called with the process id of a program that does the work, and with None when all of it has ended.
         notice: Called with what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
     """
 
@@ -97,6 +98,7 @@ class Ask:
     correction: str = ""
     limits: Limits = field(default_factory=Limits)
     notice: Notice = field(default=lambda _step: None, compare=False, repr=False)
+    at_work: Callable[[int | None], None] = field(default=lambda _pid: None, compare=False, repr=False)
 
     @property
     def environment(self) -> dict[str, str]:

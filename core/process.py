@@ -100,6 +100,28 @@ def signal_group(leader: int, number: signal.Signals = signal.SIGKILL) -> None:
         os.killpg(leader, number)
 
 
+def group_of(pid: int) -> int | None:
+    """Return the group of a process of this user; None where there is no such process, or it is another user's."""
+    try:
+        os.kill(pid, 0)
+        return os.getpgid(pid) if os.getpgid(pid) != os.getpgrp() else None
+    except OSError:
+        return None
+
+
+def end_group(leader: int, runs: Callable[[], bool]) -> bool:
+    """End a group that this process has not started, and return whether its leader is gone: `runs` says if it is not.
+
+    It gets `GRACE_SECONDS` after SIGTERM, and is killed then.
+    """
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        signal_group(leader, number)
+        end = time.monotonic() + GRACE_SECONDS
+        while runs() and time.monotonic() < end:
+            time.sleep(_LOOK_SECONDS)
+    return not runs()
+
+
 def capture(
     argv: Sequence[str],
     *,
@@ -109,6 +131,7 @@ def capture(
     stdin: bytes = b"",
     hold: bool = False,
     grace_seconds: float | None = None,
+    at_start: Callable[[int], object] = lambda _pid: None,
 ) -> Ended:
     """Run a program as `run` does, and return what it printed as well; more than `MAX_OUTPUT_BYTES` are a flood."""
     output, complaints = bytearray(), bytearray()
@@ -120,7 +143,7 @@ def capture(
     ended = run(
         argv, cwd=cwd, env=env, timeout_seconds=timeout_seconds, output=output.extend, complaints=tail, stdin=stdin,
         hold=hold, grace_seconds=GRACE_SECONDS if grace_seconds is None else grace_seconds,
-        is_flood=lambda: len(output) > MAX_OUTPUT_BYTES,
+        is_flood=lambda: len(output) > MAX_OUTPUT_BYTES, at_start=at_start,
     )  # fmt: skip
     return ended._replace(output=bytes(output[:MAX_OUTPUT_BYTES]), complaints=bytes(complaints))
 
@@ -138,6 +161,7 @@ def run(
     channel: Channel | None = None,
     grace_seconds: float = 0.0,
     is_flood: Callable[[], bool] = lambda: False,
+    at_start: Callable[[int], object] = lambda _pid: None,
 ) -> Ended:
     """Run a program to its end. When this returns or raises, no process of its group is left.
 
@@ -153,6 +177,7 @@ def run(
         channel: Pipes that it inherits; its ends of them are closed here.
         grace_seconds: How long it may take to end after SIGTERM when its time is up; 0: it is killed at once.
         is_flood: Returns whether it wrote too much, and is to be killed.
+        at_start: Called with its process id before it is fed anything.
 
     Raises:
         OSError: It cannot be started.
@@ -169,6 +194,7 @@ def run(
     )
     with process, selectors.DefaultSelector() as selector:
         try:
+            at_start(process.pid)
             exchange = _Exchange(process, selector)
             if process.stdout is not None:
                 exchange.read(process.stdout.fileno(), output)

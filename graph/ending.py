@@ -10,6 +10,7 @@ from typing import Final
 from interlock.core.files import write_atomically
 from interlock.graph.engine.folder import ABANDONED, journal_path, journal_run, list_runs
 from interlock.graph.errors import RunBusyError, RunDamagedError
+from interlock.graph.task.left_agents import end_left_agents
 from interlock.graph.task.notices import Notices
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.runs import Graphs, view_run
@@ -50,6 +51,7 @@ def abandon(root: Path, run_id: str) -> bool:
     store = RunStore(root, run_id)
     with store.locked():
         view = view_run(run_id, root=root)
+        end_left_agents(store)
         open_before = not view.abandoned and (view.phase != "done" or bool(view.failed))
         if open_before:
             data = {"status": view.status, "attempt": view.values.get("attempt", 0)}

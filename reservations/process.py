@@ -93,6 +93,12 @@ def own() -> tuple[int, str]:
     return pid, "" if process is None else process.started
 
 
+def started(pid: int) -> str:
+    """Return the start mark of a process; empty where it cannot be known."""
+    found = from_proc(pid) if _ON_LINUX else from_ps("-p", str(pid)).get(pid)
+    return "" if found is None else found.started
+
+
 def ancestors() -> Iterator[Process]:
     """Yield the ancestors of this process, the parent first."""
     table = None if _ON_LINUX else _table()

@@ -74,6 +74,7 @@ class CommandRunner:
                     cwd=Path(ask.root),
                     env=environment_of(command.environment) | ask.environment,
                     timeout_seconds=command.timeout_seconds,
+                    at_start=ask.at_work,
                 )
             except (OSError, ValueError) as error:
                 why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -81,6 +82,8 @@ class CommandRunner:
                 if isinstance(error, OSError) and error.errno == errno.E2BIG:
                     fix = "Hand long texts on by {prompt_file} and {system_file}, or on standard input."
                 raise RunnerError(f"{argv[0]} cannot be started: {why}", fix) from error
+            finally:
+                ask.at_work(None)
             try:
                 _refuse(argv[0], ended, command)
                 answer = _answer(argv[0], ended, command, Path(words["answer_file"]))

@@ -17,6 +17,7 @@ from interlock.envelope.protocol import Role
 from interlock.graph.task.assigning import make_ask
 from interlock.graph.task.context import TaskContext, own_collection, role_order
 from interlock.graph.task.judging import Reply, judge, overruled
+from interlock.graph.task.left_agents import noting
 from interlock.graph.task.machine import Cause, CitedFile, Outcome, Verdict
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated
 from interlock.graph.task.policy import spent_by
@@ -155,6 +156,7 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
         refusal=refusal,
         refused=refused,
     )
+    ask = replace(ask, at_work=noting(store, key, role.name))
     runner = context.runners[role.name]
     context.observer.asked(ask)
     if runner is REMOTE:

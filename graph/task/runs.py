@@ -25,6 +25,7 @@ from interlock.graph.errors import RunAbandonedError, RunDamagedError
 from interlock.graph.task.build import task_graph
 from interlock.graph.task.changes import left_changed
 from interlock.graph.task.checkpoints import checkpointer, has_checkpoints, read_state
+from interlock.graph.task.left_agents import end_left_agents
 from interlock.graph.task.machine import QUESTIONS, RESUMED
 from interlock.graph.task.notices import Notices
 from interlock.graph.task.policy import Policy, key_variables
@@ -181,8 +182,7 @@ def _drive(
             return view_run(run_id, root=root), False
     with store.locked():
         task, policy, frozen = store.load()
-        if store.abandoned():
-            raise RunAbandonedError(run_id)
+        _take_on(store)
         with checkpointer(store) as saver:
             graph_of = partial(
                 task_graph, root=root, policy=policy, runners=runners, checkpointer=saver, observer=observer
@@ -233,6 +233,13 @@ def _drive(
                 elif held is not None:
                     held.rest()
     return view, bool(decided(state, store)) and not store.abandoned()
+
+
+def _take_on(store: RunStore) -> None:
+    """Refuse a run that is over for good; end the agents that a killed process left at work in it."""
+    if store.abandoned():
+        raise RunAbandonedError(store.run_id)
+    end_left_agents(store)
 
 
 def _stream(graph: TaskGraph, start: Any, config: RunnableConfig, notice: Notice) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from interlock.graph.task.left_agents import left_agents
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
 
@@ -66,7 +67,10 @@ def waits_of(view: RunView, store: RunStore) -> Iterator[Wait]:
             text = f"{stopped['code']}: {stopped['message']}"
             yield Wait("stopped", run, text, f"{run}/stopped/{head}/{stopped['code']}")
         else:
-            yield Wait("cut off", run, "nobody drives it; it can be taken on", f"{run}/cut-off/{head}")
+            text = "nobody drives it; it can be taken on"
+            for left in left_agents(store):
+                text = f"nobody drives it, but {left.role} still works (process {left.pid}), which a resume ends first"
+            yield Wait("cut off", run, text, f"{run}/cut-off/{head}")
     elif view.phase == "done" and view.status == "BLOCKED":
         reasons: list[str] = view.values.get("fail_reasons") or ["no reason is kept"]
         text = f"{reasons[0]}{f' and {len(reasons) - 1} more' if len(reasons) > 1 else ''}"

@@ -1,0 +1,120 @@
+"""A program of an agent that outlives the process that drove its run: real processes, a real SIGKILL."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from interlock.core import process as programs
+from interlock.graph import Watch, abandon
+from interlock.graph.errors import RunBusyError
+from interlock.graph.task.left_agents import left_agents
+from interlock.graph.task.store import RunStore
+from interlock.reservations import process
+from tests import warm
+from tests.campaign.test_kills import greeting_project
+from tests.graph.conftest import Project
+
+REPO = Path(__file__).parents[2]
+RUN = "HELLO-001.1"
+BUILDER = """
+import os, time
+from pathlib import Path
+
+known = Path("pids")
+if known.exists():
+    paths = [Path(f"/proc/{pid}/stat") for pid in known.read_text().split()]
+    states = [path.read_text().rpartition(")")[2].split()[0] for path in paths if path.exists()]
+    Path("beside").write_text(" ".join(state for state in states if state != "Z"))
+    raise SystemExit(3)
+child = os.fork()
+if child:
+    known.write_text(f"{os.getpid()} {child}")
+    Path("asked").write_text("the builder works")
+time.sleep(600)
+"""
+
+
+def left(root: Path) -> list[int]:
+    return [row.pid for row in left_agents(RunStore(root, RUN))]
+
+
+@pytest.fixture
+def orphan(project: Project) -> Iterator[tuple[Project, int]]:
+    """Give a run that waits and a process that leads a group of its own, noted as its builder's."""
+    project.waiting("builder")
+    child = programs.start([sys.executable, "-c", "import time; time.sleep(600)"])
+    note(project.root, child.pid, process.started(child.pid))
+    yield project, child.pid
+    programs.signal_group(child.pid)
+    child.wait()
+
+
+def note(root: Path, pid: int, started: str, host: str = "") -> Path:
+    path = root / ".interlock/runs" / RUN / "agents/1.1-builder-0.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"role": "builder", "pid": pid, "started": started, "host": host or process.host()}))
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the builder reads /proc")
+def test_resuming_a_run_whose_process_was_killed_ends_its_agent_before_it_asks_again(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    task = greeting_project(root)
+    (root / "builder.py").write_text(BUILDER)
+    runner = f'builder = {{ runner = "command", argv = ["{sys.executable}", "builder.py"] }}'
+    task.write_text(task.read_text().replace('builder = { runner = "python:team:builder" }', runner))
+    os.mkfifo(root / "asked")
+    command = [sys.executable, "-m", "interlock", "run", str(task), "--root", str(root)]
+    with subprocess.Popen(command, cwd=REPO, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
+        assert (root / "asked").read_text() == "the builder works"
+        driver.send_signal(signal.SIGKILL)
+    pids = [int(pid) for pid in (root / "pids").read_text().split()]
+    try:
+        assert left(root) == [pids[0]]
+        (wait,) = Watch(root).look().waits
+        assert (wait["wait"], f"process {pids[0]}" in wait["text"]) == ("cut off", True)
+        done = warm.interlock(REPO, "resume", RUN, "--root", str(root))
+        assert (done.returncode, (root / "beside").read_text()) == (2, ""), done.stderr
+        assert left(root) == []
+    finally:
+        programs.signal_group(pids[0])
+
+
+def test_a_run_that_is_abandoned_leaves_no_agent_behind(orphan: tuple[Project, int]) -> None:
+    project, pid = orphan
+    assert left(project.root) == [pid]
+    assert abandon(project.root, RUN)
+    assert (left(project.root), process.is_running(process.host(), pid, "")) == ([], False)
+
+
+def test_a_process_of_the_same_number_that_started_at_another_time_is_left_alone(orphan: tuple[Project, int]) -> None:
+    project, pid = orphan
+    note(project.root, pid, "another")
+    assert left(project.root) == []
+    assert abandon(project.root, RUN)
+    assert process.is_running(process.host(), pid, "")
+
+
+@pytest.mark.parametrize("why", ["no start mark", "another machine", "no group of its own"])
+def test_what_cannot_be_known_to_be_the_agent_is_refused_and_not_ended(orphan: tuple[Project, int], why: str) -> None:
+    project, pid = orphan
+    match why:
+        case "no start mark":
+            path = note(project.root, pid, "")
+        case "another machine":
+            path = note(project.root, pid, process.started(pid), "elsewhere")
+        case _:
+            path = note(project.root, os.getpid(), process.started(os.getpid()))
+    for act in (lambda: project.drive(RUN), lambda: abandon(project.root, RUN)):
+        with pytest.raises(RunBusyError) as caught:
+            act()
+        assert (caught.value.code, str(path.relative_to(project.root)) in caught.value.fix) == ("RUN603", True)
+    assert process.is_running(process.host(), pid, "")
+    path.unlink()
+    assert abandon(project.root, RUN)
