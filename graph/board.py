@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from interlock.core.errors import InterlockError
 from interlock.graph.feed import Feed, Row
 from interlock.graph.task.runs import Graphs, view_run
-from interlock.graph.task.scope_leases import LOST_FIX, lost_files
+from interlock.graph.task.scope_leases import LOST_FIX, lost_files, waited_for
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
 from interlock.graph.task.waits import Wait, waits_of
@@ -79,6 +79,12 @@ class Board:
         if len(self._views) > MAX_VIEWS:
             self._views.pop(next(iter(self._views)), None)
         return view
+
+    def at_work(self, run_id: str) -> str:
+        """Return `at work` for a task run that is driven, or whose files it waits for; empty when nobody drives it."""
+        if not RunStore(self.root, run_id).driven():
+            return ""
+        return waited_for(self.root, run_id).partition(" ")[2] or "at work"
 
     def open_rows(self) -> list[Row]:
         """Return the rows of task runs that may go on; a BLOCKED one only where it is its task's newest."""

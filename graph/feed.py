@@ -2,14 +2,20 @@
 
 A board of thousands of runs opens no checkpoint: each run has one row, made from its lines once. The row is what
 happened, never what is so; whether a run still goes on is asked of the run itself, where a page shows it.
+
+A run that was begun and has no line yet, since it waits for its files or was killed before, has a row made from its
+folder, which its lines go on with.
 """
 
+import json
 import sys
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
@@ -17,7 +23,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 from interlock.agents.ask import agent_of_run
 from interlock.core.text import whole
 from interlock.graph.blocked_reasons import failed_gates
-from interlock.graph.engine.folder import journal_path, journal_run
+from interlock.graph.engine.folder import ABANDONED, BEGIN, is_run_id, journal_path, journal_run, made
 from interlock.journal import Entry, Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 
@@ -26,6 +32,8 @@ Kind: TypeAlias = Literal["task", "ticket"]
 TICKET: Final = journal_run("")
 """How the names of ticket runs begin in the journal."""
 MAX_WAITS: Final = 500
+_SETTLED_NS: Final = 2_000_000_000
+"""A folder that changed later than that may change again within the same tick of its clock."""
 _LOSSES: Final = frozenset({"lease_taken_over", "lease_forced", "lease_expired"})
 """The lines that say that a holder lost a lease."""
 
@@ -199,6 +207,16 @@ _READERS: Final[Mapping[str, Callable[[Row, Mapping[str, Any]], None]]] = {
 """What each type of line says; those that are not here move no row."""
 
 
+def _begun(folder: Path) -> Row:
+    """Return the row of a run that no line of the journal is about yet."""
+    at = datetime.fromtimestamp(made(folder) / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    row = Row(folder.name, "task", folder.name.rpartition(".")[0], begun_at=at, changed_at=at)
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        _started(row, json.loads((folder / BEGIN).read_bytes()))
+    row.over = row.abandoned = (folder / ABANDONED).exists()
+    return row
+
+
 class Line(NamedTuple):
     """Where a line of the journal begins, and what it is: `run` is its name in the journal, `at` in UTC."""
 
@@ -234,11 +252,13 @@ class Feed:
         self.position = 0
         self._newest: list[Row] | None = None
         self._joined: dict[str, tuple[str, str, str]] = {}
+        self._runs, self._stamp = root / ".interlock" / "runs", 0
+        self._unseen, self._unwritten = set[str](), set[str]()
         self._losses: dict[str, list[Line]] = {}
         self._mutex = threading.Lock()
 
     def catch_up(self) -> None:
-        """Read what was written since the last call.
+        """Read what was written since the last call, and look for runs that were begun.
 
         Raises:
             JournalError: The journal cannot be read, or is not what was written.
@@ -248,12 +268,15 @@ class Feed:
                 self._take(self.position, entry)
                 self.position = position
                 self._newest = None
+            self._find_begun()
 
     def newest(self) -> Sequence[Row]:
         """Return the rows, the one that changed last first."""
         with self._mutex:
             if self._newest is None:
                 self._newest = list(reversed(self.rows.values()))
+                if self._unwritten:
+                    self._newest.sort(key=lambda row: row.changed_at, reverse=True)
             return self._newest
 
     def read(self, lines: Iterable[Line]) -> list[Entry]:
@@ -272,6 +295,27 @@ class Feed:
         """Return the lines of a run, and those of the reservations that say who took its files, in their order."""
         return sorted((*self.lines_of.get(run, ()), *self._losses.get(agent_of_run(run), ())))
 
+    def _find_begun(self) -> None:
+        """Give each run without a line a row, and take that of one whose folder is gone; the folder is read once."""
+        folder = self._runs
+        try:
+            stamp = folder.stat().st_mtime_ns
+        except OSError:
+            return
+        if stamp != self._stamp or time.time_ns() - stamp < _SETTLED_NS:
+            self._stamp = stamp
+            there = {path.name for path in folder.iterdir() if is_run_id(path.name)}
+            for name in self._unwritten - there:
+                del self.rows[name]
+                self._newest = None
+            self._unwritten &= there
+            self._unseen = there - self.rows.keys()
+        for name in [name for name in self._unseen if (folder / name / BEGIN).exists()]:
+            self._unseen.discard(name)
+            self._unwritten.add(name)
+            self.rows[name] = _begun(folder / name)
+            self._newest = None
+
     def _take(self, start: int, entry: Entry) -> None:
         name = sys.intern(entry.run)
         line = Line(start, name, sys.intern(entry.type), entry.at)
@@ -288,6 +332,7 @@ class Feed:
             ticket = name.startswith(TICKET)
             self.rows[name] = Row(name.removeprefix(TICKET), "ticket" if ticket else "task")
         row = self.rows.pop(name)
+        self._unwritten.discard(name)
         try:
             row.take(entry)
         except (LookupError, TypeError, ValueError, AttributeError):

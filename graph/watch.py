@@ -53,13 +53,13 @@ class _Turn:
     def take(self, notice: Mapping[str, Any]) -> None:
         """Take up one notice."""
         kind, name = notice["kind"], str(notice.get("gate") or notice.get("role") or "")
-        if kind in ("queued", "unqueued"):
-            self.awaited.pop("files", None)
-            if kind == "queued":
-                self._await("files", notice["at"], "waits for files that others hold")
-        elif not name:
+        if kind == "queued":
+            self._await("files", notice["at"], "waits for files that others hold")
             return
-        elif kind == "asking":
+        self.awaited.pop("files", None)
+        if not name:
+            return
+        if kind == "asking":
             again = f"re-ask {notice['reask']}" if notice.get("reask") else "at work"
             self.awaited.pop(name, None)
             self._await(name, notice["at"], again)

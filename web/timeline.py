@@ -139,7 +139,7 @@ def _axis(moments: Iterable[float]) -> dict[float, float]:
     widths = [math.sqrt(after - before) + _GAP_SECONDS for before, after in pairwise(ordered)]
     scale = (WIDTH - _LEAST) / (sum(widths) or 1.0)
     place, x = dict[float, float](), 0.0
-    for moment, width in zip(ordered, [*widths, 0.0], strict=True):
+    for moment, width in zip(ordered, [*widths, 0.0][: len(ordered)], strict=True):
         place[moment] = x
         x += width * scale
     return place
@@ -147,7 +147,7 @@ def _axis(moments: Iterable[float]) -> dict[float, float]:
 
 def _band(entries: Sequence[Entry], place: Mapping[float, float]) -> list[Segment]:
     changes = [entry for entry in entries if entry.type == "status"]
-    ends = [place[_seconds(entry.at)] for entry in changes[1:]] + [WIDTH]
+    ends = [place[_seconds(entry.at)] for entry in changes[1:]] + [WIDTH][: len(changes)]
     return [
         Segment(
             round(place[_seconds(entry.at)], 1), round(max(_LEAST, end - place[_seconds(entry.at)]), 1),

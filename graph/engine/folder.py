@@ -120,7 +120,7 @@ def _folders(root: Path, kind: Kind) -> Iterator[Path]:
 
 
 def _by_age(folders: Iterator[Path]) -> list[str]:
-    return [run for _, run in sorted((_made(folder), folder.name) for folder in folders)]
+    return [run for _, run in sorted((made(folder), folder.name) for folder in folders)]
 
 
 def _name(folder: Path) -> str:
@@ -131,8 +131,11 @@ def _name(folder: Path) -> str:
         return folder.name.rpartition(".")[0]
 
 
-def _made(folder: Path) -> int:
-    """Return when a run was made; a run of an older version has no note, there the time of its first file counts."""
+def made(folder: Path) -> int:
+    """Return when a run was made, in nanoseconds since the epoch.
+
+    A run of an older version has no note; there the time of its first file counts.
+    """
     try:
         return int((folder / _MADE).read_bytes())
     except (OSError, ValueError):

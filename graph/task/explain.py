@@ -19,7 +19,7 @@ from interlock.graph.task.machine import REWORKABLE, UNANSWERED, Cause, certifie
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.preflight import found_program
 from interlock.graph.task.questions import Question
-from interlock.graph.task.scope_leases import LOST_FIX, lost_files
+from interlock.graph.task.scope_leases import LOST_FIX, lost_files, waited_for
 from interlock.graph.task.state import CollectedEvidence, excused_gates, waived_trees
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
@@ -251,7 +251,9 @@ def _next_steps(
     view: RunView, root: Path, moves: list[Entry], gates: list[dict[str, Any]], *, driven: bool, shared_only: bool
 ) -> list[str]:
     if driven:
-        return ["Wait: a process drives the run at this moment."]
+        files = waited_for(root, view.run_id)
+        held = [f"Wait: {files}. It goes on by itself once they are free."] if files else []
+        return held or ["Wait: a process drives the run at this moment."]
     if view.abandoned:
         return ["Nothing: the run was abandoned. Start a new run of the task with `interlock run`."]
     if view.question is not None:
@@ -267,7 +269,8 @@ def _next_steps(
             if role not in view.kept and role not in [item.role for item in view.waiting]
         ]
     if view.phase in ("new", "running"):
-        return [f"Take the run on: interlock resume {view.run_id}"]
+        unstarted = [f"Or end it for good: interlock abandon {view.run_id}"] if view.phase == "new" else []
+        return [f"Take the run on: interlock resume {view.run_id}", *unstarted]
     if view.status == "APPROVED":
         after = tree_after(view, root, shared_only=shared_only)
         steps = [f"Look at {path}: it was changed, and no gate judged the change." for path in after["not_judged"]]

@@ -11,8 +11,10 @@ from interlock.agents.ask import agent_of_run
 from interlock.agents.files import as_written, run_caller
 from interlock.core.errors import InterlockError
 from interlock.core.project import NoProject
+from interlock.core.text import one_line
 from interlock.gates.patterns import expand
 from interlock.graph.errors import LeasesError, ScopeHeldError
+from interlock.graph.task.progress import progress_since
 from interlock.graph.task.task import Task
 from interlock.journal import JournalError
 from interlock.reservations import (
@@ -61,6 +63,7 @@ _MAX_PATTERNS: Final = 20_000
 _SHORTEST_TTL_MINUTES: Final = 0.05
 _MAX_SHOWN: Final = 10
 _MAX_REASON: Final = 200
+_MAX_WAIT_TEXT: Final = 1000
 
 
 class ScopeLeases:
@@ -301,6 +304,15 @@ def held_by(waiter: str, blockers: Iterable[Mapping[str, Any]]) -> tuple[str, st
     if runs:
         fix += f" To give up what a run holds that nobody goes on with: {give_up(runs[0])}"
     return f"{waiter} waits for files of its scope: {first}{more}", fix
+
+
+def waited_for(root: Path, run_id: str) -> str:
+    """Return whose files a run that is driven waits for, by its progress; empty when it waits for none."""
+    with suppress(LookupError, TypeError, ValueError, AttributeError):
+        last = progress_since(root, run_id)[0][-1]
+        if last["kind"] == "queued":
+            return one_line(held_by(agent_of_run(run_id), last["blockers"])[0][:_MAX_WAIT_TEXT])
+    return ""
 
 
 def give_up(holder: str) -> str:

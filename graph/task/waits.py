@@ -68,6 +68,8 @@ def waits_of(view: RunView, store: RunStore) -> Iterator[Wait]:
             yield Wait("stopped", run, text, f"{run}/stopped/{head}/{stopped['code']}")
         else:
             text = "nobody drives it; it can be taken on"
+            if view.phase == "new":
+                text = f"it was begun and has not started; take it on, or remove it: interlock abandon {run}"
             for left in left_agents(store):
                 text = f"nobody drives it, but {left.role} still works (process {left.pid}), which a resume ends first"
             yield Wait("cut off", run, text, f"{run}/cut-off/{head}")

@@ -69,6 +69,20 @@ def test_who_is_at_work_in_a_driven_run_is_seen_as_its_progress_grows(project: P
     assert watch.look().runs[0]["state"] == "answer"
 
 
+def test_a_run_that_was_begun_and_never_driven_is_seen_until_it_is_abandoned(project: Project) -> None:
+    run_id = project.start()
+    watch = Watch(project.root)
+    look = watch.look()
+    assert [(row["run_id"], row["state"], row["status"]) for row in look.runs] == [(run_id, "cut off", None)]
+    assert [(row["run_id"], row["next"]) for row in look.waits] == [(run_id, f"interlock resume {run_id}")]
+    assert [row["state"] for row in Watch(project.root, run_id).look().runs] == ["cut off"]
+    with RunStore(project.root, run_id).locked():
+        assert ([row["state"] for row in watch.look().runs], watch.look().waits) == (["at work"], [])
+    abandon(project.root, run_id)
+    assert ([row["state"] for row in watch.look().runs], watch.look().waits) == (["abandoned"], [])
+    assert [row["state"] for row in Watch(project.root).look().runs] == ["abandoned"]
+
+
 @pytest.mark.parametrize(("runner", "state"), [("good", "ended"), ("blocked", "blocked"), ("abandoned", "abandoned")])
 def test_a_run_that_is_over_says_how(project: Project, runner: str, state: str) -> None:
     if runner == "blocked":

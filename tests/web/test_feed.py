@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,7 +99,24 @@ def test_an_abandoned_run_is_over(project: Project) -> None:
     abandon(project.root, run_id)
     feed = Feed(project.root)
     feed.catch_up()
-    assert run_id not in feed.rows, "nothing was written of it but its end"
+    row = feed.rows[run_id]
+    assert (row.over, row.abandoned, row.state) == (True, True, ""), "nothing was written of it but its end"
+
+
+def test_a_run_without_a_line_is_found_by_its_folder_and_goes_with_it(project: Project) -> None:
+    feed = Feed(project.root)
+    older = project.run().run_id
+    feed.catch_up()
+    run_id = project.start()
+    feed.catch_up()
+    (row, _) = feed.newest()
+    assert (row.run, row.name, row.title, row.lines) == (run_id, "HELLO-001", "Write the greeting", 0)
+    gone = project.start()
+    feed.catch_up()
+    shutil.rmtree(project.root / ".interlock/runs" / gone)
+    project.drive(run_id)
+    feed.catch_up()
+    assert [(row.run, bool(row.state)) for row in feed.newest()] == [(run_id, True), (older, True)]
 
 
 def test_a_ticket_has_its_state_and_title(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ import pytest
 from PIL import Image
 
 from interlock.agents import REMOTE
-from interlock.graph import Drives, Tickets, Watch, verify_journal, view_run
+from interlock.graph import Drives, RunStore, Tickets, Watch, verify_journal, view_run
+from interlock.graph.task.progress import Progress
 from interlock.notify import queue
+from interlock.redaction import redactor_for
 from interlock.reservations import open_reservations
 from interlock.web import report
 from interlock.web.views.run import log_of
@@ -68,6 +70,27 @@ def test_a_run_shows_why_it_is_there_its_attempts_its_answers_and_its_log(
     assert re.search(r'<td class="failed" title="GATE-TESTS: [^"]+">failed</td>', page)
     seq = next(entry.seq for entry in project.entries("answer") if entry.data["role"] == "tester")
     assert "ASSIGNED_AGENT: tester" in browser.text(f"/hello/runs/{reviewed}/answers/{seq}")
+
+
+def test_a_run_that_waits_for_its_files_says_so_on_its_page_and_the_board_and_can_be_ended_before_its_first_line(
+    over: Callable[..., World], project: Project
+) -> None:
+    run_id = project.start()
+    browser, store = over(project.root).browser(), RunStore(project.root, run_id)
+    progress = Progress(store, redactor_for(project.root))
+    blocker = {"holder": "ann", "held_pattern": "src/**", "state": "alive", "expires_in_seconds": 600, "waiting": False}
+    with store.locked():
+        progress.write({"kind": "queued", "blockers": [blocker], "waited_seconds": 0})
+        for path in (f"/hello/runs/{run_id}", "/board"):
+            assert "ann (alive) holds `src/**`" in browser.text(path)
+        progress.write({"kind": "unqueued", "waited_seconds": 1})
+        assert "ann (alive)" not in browser.text("/board")
+    assert "not started" in browser.text("/board")
+    assert f"interlock abandon {run_id}" in browser.text("/")
+    for path in ("", "/evidence", "/changes"):
+        assert browser.get(f"/hello/runs/{run_id}{path}").status_code == 200
+    browser.post(f"/hello/runs/{run_id}/abandon", sure="yes")
+    assert RunStore(project.root, run_id).abandoned()
 
 
 def test_a_review_in_the_page_is_the_envelope_that_the_run_takes(

@@ -75,7 +75,9 @@ def next_step(project: Project, row: Row) -> str:
         return f"waits for you: {view.question.kind}"
     if view.phase == "waiting":
         return f"waits for {', '.join(item.role for item in view.waiting)}"
-    return {"new": "not started", "running": "at work or cut off", "done": "ended"}[view.phase]
+    if view.phase == "done":
+        return "ended"
+    return project.at_work(row.run) or ("not started" if view.phase == "new" else "cut off")
 
 
 def board(request: Request) -> Response:

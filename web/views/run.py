@@ -52,7 +52,7 @@ class TextLine:
 def run_values(project: Project, run_id: str) -> dict[str, Any]:
     """Return all that is shown of a run; a run whose folder is gone is shown from its journal lines."""
     row = project.row(run_id)
-    lines = project.feed.lines_of[run_id]
+    lines = project.feed.lines_of.get(run_id, ())
     entries, logged = project.feed.read(lines), project.feed.log_lines(run_id)
     waiting: list[str] = []
     question: graph.Question | None = None
@@ -73,7 +73,7 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
         "project": project, "row": row, "why": explained, "marks": MARKS, "plots": of_run(row),
         "timeline": timeline(entries), "matrix": matrix(row.gates, entries), "answers": _answers(entries),
         "log": log_of(project.feed.read(logged[-LOG_LINES:])),
-        "log_count": len(logged), "position": logged[-1].start + 1, "waiting_for": waiting,
+        "log_count": len(logged), "position": logged[-1].start + 1 if logged else 0, "waiting_for": waiting,
         "question": question, "can_resume": can_resume, "can_abandon": can_abandon,
     }  # fmt: skip
 
@@ -112,7 +112,7 @@ def answer(request: Request) -> Response:
     project = site_of(request).project(request.path_params["project"])
     row = project.row(request.path_params["run"])
     seq = request.path_params["seq"]
-    lines = [line for line in project.feed.lines_of[row.run] if line.type == "answer"]
+    lines = [line for line in project.feed.lines_of.get(row.run, ()) if line.type == "answer"]
     entry = next((each for each in project.feed.read(lines) if str(each.seq) == seq), None)
     if entry is None:
         raise NotHereError(f"line {seq[:20]} of {row.run} is not an answer", "The run's page lists its answers.")
