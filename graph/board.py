@@ -4,6 +4,7 @@ It is kept up to date by reading on: the journal from where the last look ended,
 have changed. So a look at a thousand runs of which none moved costs next to nothing.
 """
 
+import math
 import os
 import time
 from collections.abc import Generator, Iterator
@@ -18,7 +19,7 @@ from interlock.graph.task.scope_leases import LOST_FIX, lost_files, waited_for
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
 from interlock.graph.task.waits import Wait, waits_of
-from interlock.reservations import Reservations, drain_events, open_reservations, place
+from interlock.reservations import Reservations, drain_events, identity, key_of, open_reservations, place
 from interlock.reservations.answers import StatusAnswer
 
 LOOKED_AT: Final = 200
@@ -53,6 +54,7 @@ class Board:
         self.damaged = ""
         self._views: dict[str, tuple[tuple[int, ...], RunView]] = {}
         self._graphs: Graphs = {}
+        self._names: set[str] = set()
         self._looked: tuple[float, StatusAnswer | None] | None = None
 
     def refresh(self) -> None:
@@ -118,15 +120,24 @@ class Board:
                     yield Waiting(Wait("files", run, f"{rows[-1].text}. {LOST_FIX}", key), rows[-1].at)
 
     def _of_requests(self) -> Iterator[Waiting]:
+        """Yield what this person is asked to release, and what was granted while they waited for it."""
         try:
             held = self.reservations()
         except InterlockError:  # the page of the leases, or the table, says what is wrong
             return
-        for row in held["negotiations"] if held is not None else ():
-            if not row["resolved"]:
+        if held is None:
+            return
+        for row in held["negotiations"]:
+            if not row["resolved"] and key_of(row["holder"]) in self._names:
                 thread, file = str(row["thread_id"]), str(row["file"])
                 text = f"{row['requester']} asks {row['holder']} for {file}"
                 yield Waiting(Wait("negotiation", thread, text, thread, file=file), str(row["created_at"]))
+        for row in held["leases"]:
+            if row["claim"] and key_of(row["holder"]) in self._names:
+                left = f"{max(1, math.ceil(row['expires_in_seconds'] / 60))} min left"
+                text = f"{row['pattern']} is yours now; reserve it again to keep it, or release it: {left}"
+                id_ = row["reservation_id"]
+                yield Waiting(Wait("claim", id_, text, id_, file=row["pattern"]), row["granted_at"])
 
     def reservations(self, *, fresh: bool = False) -> StatusAnswer | None:
         """Return leases, wait queue and the negotiations of a day; None where nothing was reserved.
@@ -141,6 +152,7 @@ class Board:
             if os.path.exists(place.find(str(self.root)).store_path):  # noqa: PTH110 - a text, as in the whole package
                 with calls(self.root) as mine:
                     found = mine.current_state(_SINCE_MINUTES)
+                    self._names = {key_of(mine.caller.name), key_of(identity.person(os.environ))}
             self._looked = time.monotonic(), found
         return self._looked[1]
 

@@ -32,6 +32,8 @@ Kind: TypeAlias = Literal["task", "ticket"]
 TICKET: Final = journal_run("")
 """How the names of ticket runs begin in the journal."""
 MAX_WAITS: Final = 500
+_SERVED: Final = ("granted", "it holds them")
+"""Why a waiter left the queue that has its files."""
 _SETTLED_NS: Final = 2_000_000_000
 """A folder that changed later than that may change again within the same tick of its clock."""
 _LOSSES: Final = frozenset({"lease_taken_over", "lease_forced", "lease_expired"})
@@ -146,7 +148,11 @@ def _objection_answered(row: Row, data: Mapping[str, Any]) -> None:
 def _status(row: Row, data: Mapping[str, Any]) -> None:
     state = str(data["to"])
     row.reasons = tuple(map(str, data["envelope"]["fail_reasons"])) if state == "BLOCKED" else ()
+    if whole(data["attempt"]) != row.attempt:
+        row.waived.clear()  # a waiver is for the tree of one attempt
     row.state, row.attempt, row.cause = state, whole(data["attempt"]), str(data.get("cause", ""))
+    if state == "APPROVED" and "waived" in data:
+        row.waived = {str(gate): str(name) for gate, name in data["waived"].items()}
     row.over = state == "APPROVED"
     row.failed.update(failed_gates(row.cause, row.reasons))
     if state == "BLOCKED":
@@ -343,8 +349,14 @@ class Feed:
         waiter = str(entry.data.get("waiter_id", ""))
         if entry.type == "waiter_joined":
             patterns: list[str] = entry.data.get("patterns") or [""]
-            self._joined[waiter] = str(entry.data.get("agent")), str(patterns[0]), entry.at
+            self._joined[waiter] = str(entry.data.get("agent")), str(patterns[0]), _happened(entry)
         elif entry.type in ("waiter_granted", "waiter_left") and waiter in self._joined:
             agent, pattern, since = self._joined.pop(waiter)
-            seconds = (datetime.fromisoformat(entry.at) - datetime.fromisoformat(since)).total_seconds()
-            self.waits.append(QueueWait(agent, pattern, since, seconds, entry.type == "waiter_granted"))
+            seconds = (datetime.fromisoformat(_happened(entry)) - datetime.fromisoformat(since)).total_seconds()
+            granted = entry.type == "waiter_granted" or entry.data.get("reason") in _SERVED
+            self.waits.append(QueueWait(agent, pattern, since, seconds, granted))
+
+
+def _happened(entry: Entry) -> str:
+    """Return when an event of the reservations happened; its line may have been written much later."""
+    return str(entry.data.get("at") or entry.at)

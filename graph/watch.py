@@ -133,9 +133,9 @@ class Watch:
         total = row.total
         return {
             "run_id": row.run, "of": row.kind, "name": row.name, "title": row.title, "status": row.state or None,
-            "attempt": row.attempt, "state": state, "reasons": list(row.reasons), "at_work": at_work,
-            "begun_at": row.begun_at, "changed_at": row.changed_at, "seconds": round(total.seconds, 1),
-            "tokens": total.tokens, "usd": total.usd,
+            "waived": dict(row.waived), "attempt": row.attempt, "state": state, "reasons": list(row.reasons),
+            "at_work": at_work, "begun_at": row.begun_at, "changed_at": row.changed_at,
+            "seconds": round(total.seconds, 1), "tokens": total.tokens, "usd": total.usd,
         }  # fmt: skip
 
     def _state(self, row: Row, waits: Mapping[str, str]) -> tuple[str, list[dict[str, Any]]]:

@@ -64,8 +64,8 @@ def who(
         # The client is in another container: this server is all that there is of it here.
         pid, started = process.own()
     if pid is None or via not in APART:
-        return Known(_person(env), "person", pid, started)
-    return Known(f"{_person(env)}:{pid}-{_mark(started)}", "agent", pid, started)
+        return Known(person(env), "person", pid, started)
+    return Known(f"{person(env)}:{pid}-{_mark(started)}", "agent", pid, started)
 
 
 def stated_name(env: Mapping[str, str], session_id: str = "", client: str = "claude") -> str:
@@ -188,7 +188,8 @@ def _mark(started: str) -> str:
     return f"{crc_hqx(f'{process.host()} {started}'.encode(), 0):04x}"
 
 
-def _person(env: Mapping[str, str]) -> str:
+def person(env: Mapping[str, str]) -> str:
+    """Return the name of the person who works here: `user@host`, by the login name."""
     user = env.get("LOGNAME") or env.get("USER")
     if not user:
         try:

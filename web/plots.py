@@ -66,7 +66,8 @@ def of_project(rows: Iterable[Row], waits: Iterable[QueueWait]) -> list[Plot]:
         for gate, count in gates.most_common(MAX_BARS)
     ]
     latest = [row for row in listed if row.kind == "task"][:MAX_BARS]
-    attempts = [(row.run, float(row.attempt), f"{row.attempt}, {row.state or 'not started'}") for row in latest]
+    ends = ["abandoned" if row.abandoned else row.state or "not started" for row in latest]
+    attempts = [(row.run, float(row.attempt), f"{row.attempt}, {end}") for row, end in zip(latest, ends, strict=True)]
     took = [(row.run, row.total.seconds, seconds_text(row.total.seconds)) for row in latest]
     waited = [
         (f"{wait.agent}: {wait.pattern}", wait.seconds,

@@ -90,7 +90,7 @@ def waived_by(view: RunView) -> dict[str, str]:
 def status_text(view_or_row: Mapping[str, Any]) -> str:
     """Return the status of a `run_summary` for a person: `APPROVED (GATE-X waived by ada)`."""
     status = view_or_row["status"] or "-"
-    rows: Mapping[str, str] = view_or_row["waived"] if status == "APPROVED" else {}
+    rows: Mapping[str, str] = view_or_row.get("waived", {}) if status == "APPROVED" else {}
     return f"{status} ({', '.join(f'{gate} waived by {name}' for gate, name in rows.items())})" if rows else status
 
 

@@ -1,6 +1,7 @@
 """What of a run waits for a person: the one list behind the inbox, `interlock watch` and the notifications."""
 
 from collections.abc import Iterator
+from shlex import quote
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from interlock.graph.task.left_agents import left_agents
@@ -8,14 +9,14 @@ from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
 
 WaitKind: TypeAlias = Literal[
-    "objection", "waiver", "review", "answer", "stopped", "cut off", "blocked", "negotiation", "files",
+    "objection", "waiver", "review", "answer", "stopped", "cut off", "blocked", "negotiation", "files", "claim",
 ]  # fmt: skip
 
 COMMANDS: Final[dict[WaitKind, str]] = {
     "objection": "interlock answer {run}", "waiver": "interlock answer {run}", "review": "interlock ask {run} {role}",
     "answer": "interlock ask {run} {role}", "stopped": "interlock resume {run}", "cut off": "interlock resume {run}",
     "blocked": "interlock explain {run}", "negotiation": "interlock respond {run} release",
-    "files": "interlock explain {run}",
+    "files": "interlock explain {run}", "claim": "interlock reserve {file}",
 }  # fmt: skip
 """What goes on from each kind of wait."""
 
@@ -26,11 +27,11 @@ class Wait(NamedTuple):
     Args:
         kind: What for. An `answer` is that of a role other than reviewer, and may be an agent's to give; a run that is
             `cut off` waits for whoever takes it on.
-        run: The run; of a negotiation its thread.
+        run: The run; of a negotiation its thread, of a claim its reservation.
         text: What is to be done.
         key: What it is known by: the same for the same thing, whoever looks.
         role: Who is asked, of a review and an answer.
-        file: What is asked for, of a negotiation.
+        file: What is asked for, of a negotiation; what was granted, of a claim.
     """
 
     kind: WaitKind
@@ -43,7 +44,7 @@ class Wait(NamedTuple):
     @property
     def command(self) -> str:
         """The command that goes on from here."""
-        return COMMANDS[self.kind].format(run=self.run, role=self.role)
+        return COMMANDS[self.kind].format(run=self.run, role=self.role, file=quote(self.file))
 
 
 def waits_of(view: RunView, store: RunStore) -> Iterator[Wait]:

@@ -125,7 +125,8 @@ def in_words(line: Mapping[str, Any]) -> tuple[str, str]:
     match line["kind"]:
         case "run":
             busy = ", ".join(f"{row['name']}: {row['doing']}" for row in line["at_work"])
-            words = f"{line['status'] or '-'}, attempt {line['attempt']}: {line['state']}{f' ({busy})' if busy else ''}"
+            words = f"{graph.status_text(line)}, attempt {line['attempt']}: {line['state']}"
+            words += f" ({busy})" if busy else ""
             return f"run {line['run_id']}", f"{line['run_id']} {'not shown any more' if more else words}"
         case "wait":
             text = f"waits for you{more}: {line['wait']} in {line['run_id']}: {line['text']}"

@@ -11,7 +11,7 @@ from interlock.cli.progress import AtWork, money_text, progress_lines, short_num
 from interlock.cli.reservation_output import fitted
 from interlock.cli.screen import STYLES
 from interlock.core.text import count, one_line
-from interlock.graph import Look
+from interlock.graph import Look, status_text
 from interlock.graph.board import LOOKED_AT
 from interlock.reservations import span
 
@@ -79,7 +79,7 @@ def _runs(look: Look, now: datetime, width: int) -> Part:
     head = ("run", "status", "attempt", "state", "changed", "tokens", "cost", "what")
     rows = [
         (
-            row["run_id"], row["status"] or "-", row["attempt"], row["state"], _ago(row["changed_at"], now),
+            row["run_id"], status_text(row), row["attempt"], row["state"], _ago(row["changed_at"], now),
             short_number(row["tokens"]) if row["tokens"] else "", money_text(row["usd"]) if row["usd"] else "",
             row["title"] or row["name"],
         )
@@ -123,7 +123,7 @@ def _table(
     """Return a head and a line for each row, of which `cut` may be cut and `spare` may go; nothing without rows."""
     if not rows:
         return []
-    limits = [_MAX_CUT if name == cut else _MAX_CELL for name in head]
+    limits = [_MAX_CUT if name in (cut, "status") else _MAX_CELL for name in head]
     cells = [[_bounded(str(cell), limit) for cell, limit in zip(row, limits, strict=True)] for row in rows]
     filled = [at for at in range(len(head)) if any(row[at] for row in cells)]
     kept = [head[at] for at in filled]

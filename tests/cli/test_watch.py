@@ -165,3 +165,13 @@ def test_a_terminal_gets_a_picture_without_colour_and_is_left_as_it_was(tmp_path
     assert not re.search(r"\x1b\[[0-9;]*(3[0-7]|9[0-7]|38)[0-9;]*m", text), "no colour"
     drawn = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", re.sub(r"\x1b\[(H|\?1049l)", "\n", text))
     assert max(map(cell_len, drawn.splitlines())) <= 60
+
+
+def test_a_waived_gate_is_named_with_the_status_in_words_and_in_a_key_of_its_own() -> None:
+    look = look_of(1)
+    look.runs[0] |= {"status": "APPROVED", "waived": {"GATE-VISUAL-BROWSER": "ada"}, "state": "ended", "at_work": []}
+    text = "APPROVED (GATE-VISUAL-BROWSER waived by ada)"
+    assert text in frame(look, "shop", NOW, 120, None).plain
+    (row,) = [line for line in changes(iter([look])) if line["kind"] == "run"]
+    assert (row["status"], row["waived"]) == ("APPROVED", {"GATE-VISUAL-BROWSER": "ada"})
+    assert text in in_words(row)[1]

@@ -1,5 +1,6 @@
 """What a look at a project finds, and that it reads on instead of anew."""
 
+import os
 import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from interlock.graph import Tickets, Watch, abandon, board, journal_path
 from interlock.graph.task.progress import Progress
 from interlock.graph.task.store import RunStore
 from interlock.redaction import redactor_for
-from interlock.reservations import open_reservations
+from interlock.reservations import identity, open_reservations
 from tests.graph.conftest import Project, Scripted, build
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -20,15 +21,18 @@ STAMP = "2026-01-02T03:04:05.000Z"
 def test_a_look_has_runs_tickets_leases_the_queue_and_what_waits(project: Project) -> None:
     view = project.waiting("reviewer")
     Tickets(project.root).begin("SHOP-7", "SHOP-7.1")
-    ann, bob = (open_reservations(str(project.root), "cli", name=name) for name in ("ann", "bob"))
+    me = identity.person(os.environ)
+    ann, bob, carl = (open_reservations(str(project.root), "cli", name=name) for name in (me, "bob", "carl"))
     ann.reserve_files(["docs/**"], "writes")
+    carl.reserve_files(["test/**"], "writes")
+    bob.negotiate_release("test/a", "between others", "normal")
     bob.negotiate_release("docs/a", "for a fix", "normal")
     look = Watch(project.root).look()
     assert [(row["run_id"], row["of"], row["state"]) for row in look.runs] == [
         ("SHOP-7.1", "ticket", "at its agent"), (view.run_id, "task", "review"),
     ]  # fmt: skip
-    assert {row["holder"] for row in look.leases} == {"ann", f"run:{view.run_id}"}
-    assert [(row["agent"], row["patterns"]) for row in look.queue] == [("bob", ["docs/a"])]
+    assert {row["holder"] for row in look.leases} == {me, "carl", f"run:{view.run_id}"}
+    assert [(row["agent"], row["patterns"]) for row in look.queue] == [("bob", ["test/a"]), ("bob", ["docs/a"])]
     assert [(row["wait"], row["next"].split()[1]) for row in look.waits] == [
         ("negotiation", "respond"),
         ("review", "ask"),
@@ -37,6 +41,18 @@ def test_a_look_has_runs_tickets_leases_the_queue_and_what_waits(project: Projec
     assert [row["run_id"] for row in alone.runs] == [view.run_id]
     assert ([row["holder"] for row in alone.leases], alone.queue) == ([f"run:{view.run_id}"], [])
     assert [row["wait"] for row in alone.waits] == ["review"]
+
+
+def test_a_file_that_was_granted_to_the_person_meanwhile_waits_for_them_with_its_time(project: Project) -> None:
+    me = open_reservations(str(project.root), "cli", name=identity.person(os.environ))
+    bob = open_reservations(str(project.root), "cli", name="bob")
+    bob.reserve_files(["docs/a b"])
+    me.negotiate_release("docs/a b", "for a fix", "normal")
+    assert Watch(project.root).look().waits == []
+    bob.release_all()
+    (wait,) = Watch(project.root).look().waits
+    assert (wait["wait"], wait["next"]) == ("claim", "interlock reserve 'docs/a b'")
+    assert wait["text"].endswith(": 2 min left")
 
 
 def test_who_is_at_work_in_a_driven_run_is_seen_as_its_progress_grows(project: Project) -> None:

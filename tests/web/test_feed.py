@@ -5,10 +5,14 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
-from interlock.graph import Tickets, abandon
-from interlock.graph.feed import Feed
+from interlock.graph import Tickets, abandon, journal_path
+from interlock.graph.feed import Feed, Row
+from interlock.journal import Entry, Journal
 from interlock.web.matrix import matrix
+from interlock.web.plots import of_project
 from tests.graph.conftest import Project, Scripted, build, envelope, reviewing
 from tests.graph.test_objections import answered, decide, objecting
 from tests.web.conftest import World
@@ -117,6 +121,45 @@ def test_a_run_without_a_line_is_found_by_its_folder_and_goes_with_it(project: P
     project.drive(run_id)
     feed.catch_up()
     assert [(row.run, bool(row.state)) for row in feed.newest()] == [(run_id, True), (older, True)]
+
+
+def test_a_waiver_counts_for_its_attempt_alone() -> None:
+    row = Row("A-1.1", "task")
+
+    def take(kind: str, **data: object) -> dict[str, str]:
+        row.take(cast("Entry", SimpleNamespace(type=kind, at="2026-01-02T03:04:05Z", data=data)))
+        return dict(row.waived)
+
+    take("status", to="READY_FOR_REVIEW", attempt=1)
+    assert take("waiver", gate="GATE-X", by="ada") == {"GATE-X": "ada"}
+    assert take("status", to="IN_PROGRESS", attempt=2) == {}
+    take("waiver", gate="GATE-X", by="ada")
+    assert take("status", to="APPROVED", attempt=2) == {"GATE-X": "ada"}, "a line of an older version"
+    assert take("status", to="APPROVED", attempt=2, waived={"GATE-Y": "bob"}) == {"GATE-Y": "bob"}
+
+
+def test_a_wait_lasts_from_event_to_event_and_its_reason_says_whether_it_was_granted(tmp_path: Path) -> None:
+    rows = (("granted", True), ("it holds them", True), ("its process has ended", False), ("deadlock", False))
+    lines = [
+        (
+            f"s/{number}/{kind}",
+            kind,
+            {"waiter_id": number, "agent": "run:A-1.1", "at": f"2026-01-02T03:04:{at}Z", **data},
+        )
+        for number, (why, _) in enumerate(rows)
+        for kind, at, data in (
+            ("waiter_joined", "05", {"patterns": ["src/**"]}),
+            ("waiter_left", "25", {"reason": why}),
+        )
+    ]
+    Journal(journal_path(tmp_path)).extend("reservations", lines)
+    feed = Feed(tmp_path)
+    feed.catch_up()
+    assert [(wait.seconds, wait.granted) for wait in feed.waits] == [(20.0, granted) for _, granted in rows]
+    (*_, plot) = of_project([Row("A-1.1", "task", state="IN_PROGRESS", abandoned=True)], feed.waits)
+    assert [bar.text.endswith("not granted") for bar in plot.bars] == [not granted for _, granted in rows]
+    attempts = of_project([Row("A-1.1", "task", state="IN_PROGRESS", abandoned=True)], ())[1]
+    assert attempts.bars[0].text == "0, abandoned"
 
 
 def test_a_ticket_has_its_state_and_title(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What each screen shows of real runs, and what a person does there."""
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from interlock.graph.task.progress import Progress
 from interlock.notify import queue
 from interlock.redaction import redactor_for
 from interlock.reservations import open_reservations
+from interlock.reservations.identity import person
 from interlock.web import report
 from interlock.web.views.run import log_of
 from tests.graph.conftest import Project, Scripted, build
@@ -224,17 +226,24 @@ def test_a_finding_shows_its_element_in_the_screenshot_of_the_same_attempt(
 
 
 def test_leases_are_a_tree_with_requests_to_answer(over: Callable[..., World], project: Project) -> None:
-    ann, bob = (open_reservations(str(project.root), "cli", name=name) for name in ("ann", "bob"))
+    ann, bob, me = (
+        open_reservations(str(project.root), "cli", name=name) for name in ("ann", "bob", person(os.environ))
+    )
+    me.reserve_files(["docs/**"])
+    bob.negotiate_release("docs/a", "one line", "normal")
     ann.reserve_files(["src/**"], "the words")
     bob.negotiate_release("src/greeting.txt", "one line", "normal")
     browser = over(project.root).browser("review")
     text = browser.text("/hello/leases")
     for part in ("ann alive", "the words", "bob asks ann for src/greeting.txt", "ann answers it"):
         assert part in text
-    assert "bob asks ann" in browser.text("/")
+    inbox = browser.text("/")
+    assert (f"bob asks {me.caller.name}" in inbox, "bob asks ann" in inbox) == (True, False), (
+        "what others have to answer"
+    )
     assert browser.post("/hello/leases/ask", file="src/**", reason="me too").status_code == 303
     assert browser.post("/hello/leases/release", lease="rsv_no").status_code == 409
-    for calls in (ann, bob):
+    for calls in (ann, bob, me):
         calls.runtime.store.close()
 
 

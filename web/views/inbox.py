@@ -41,7 +41,7 @@ def waiting_items(site: Site) -> list[Item]:
 
 
 def _path(wait: Wait) -> str:
-    if wait.kind == "negotiation":
+    if wait.kind in ("negotiation", "claim"):
         return "/leases"
     there = f"/runs/{quote(wait.run)}"
     return there + {
