@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeAlias
 
-from interlock.agents.ask import agent_of_run
+from interlock.agents.ask import RunnerError, agent_of_run
 from interlock.agents.files import as_written, run_caller
 from interlock.core.errors import InterlockError
 from interlock.core.project import NoProject
@@ -76,7 +76,7 @@ class ScopeLeases:
         self.patterns = tuple(patterns)
         self.reason = reason[:_MAX_REASON]
         self._report: Notice = _ignore
-        self._lost = False
+        self._lost = self._rests = False
 
     @classmethod
     def open(cls, root: Path, run_id: str, task: Task) -> Self:
@@ -96,8 +96,9 @@ class ScopeLeases:
     def held(self, notice: Notice | None = None, *, queue_seconds: float | None = None) -> Generator[Self]:
         """Hold the scope while the body runs: all of it or, as long as others are in the way, a place in the queue.
 
-        A body that ends decides with `finish` or `rest` what becomes of the leases; one that raises leaves them, for
-        the run may be taken on. Those of a process that has ended can be taken over.
+        A body that ends decides with `finish` or `rest` what becomes of the leases; one that an agent stopped rests;
+        one that raises otherwise leaves them, for the run may be taken on. Those of a process that has ended can be
+        taken over.
 
         Args:
             notice: Called with `queued` (who holds what), `unqueued`, `scope_lost` and `leases_trouble`.
@@ -111,8 +112,16 @@ class ScopeLeases:
         try:
             with _translated():
                 self._queue(queue_seconds)
-            with self._renewing():
-                yield self
+            try:
+                with self._renewing():
+                    yield self
+            except RunnerError:  # the run waits for a person to resume it
+                self._rests = True
+                raise
+            finally:
+                if self._rests:  # not before the last renewal, which is made in the name of this process
+                    with self._reported():
+                        self.leases.rest()
             self._drain()
         finally:
             self.runtime.store.close()
@@ -123,9 +132,8 @@ class ScopeLeases:
             self.leases.release_all()
 
     def rest(self) -> None:
-        """Keep everything while an agent outside works: from now on no process represents the run, only its calls."""
-        with self._reported():
-            self.leases.rest()
+        """Keep everything once the body ends, while a person or an agent outside is waited for: without a process."""
+        self._rests = True
 
     # -- while it waits for an answer --------------------------------------------------------------------------------
 

@@ -422,3 +422,13 @@ def test_a_run_that_lost_its_files_while_it_waited_says_who_has_them_until_it_ho
     drive(run_id, root=project.root, runners=project.runners, notice=steps, answers={"reviewer": ""})
     assert [row["code"] for row in steps.rows if row["kind"] == "leases_trouble"] == ["RSV211"]
     assert [each for each in Watch(project.root).look().waits if each["wait"] == "files"] == []
+
+
+def test_a_run_that_an_agent_stopped_is_nobodys_process_and_alive(world_of: Worlds) -> None:
+    world, run = world_of()
+    with pytest.raises(RunnerError), run("T.1").held():
+        raise RunnerError("nobody is at home", "Call again.")
+    world.end_process("T.1")
+    world.now += 3600
+    (row,) = world.agent("other").reserve_files(["src/a"])["errors"]
+    assert row.get("conflict", {}).get("holder_state") == "alive"
