@@ -1,5 +1,6 @@
 """What each screen shows of real runs, and what a person does there."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -12,9 +13,7 @@ from PIL import Image
 
 from interlock.agents import REMOTE
 from interlock.graph import Drives, RunStore, Tickets, Watch, verify_journal, view_run
-from interlock.graph.task.progress import Progress
 from interlock.notify import queue
-from interlock.redaction import redactor_for
 from interlock.reservations import open_reservations
 from interlock.reservations.identity import person
 from interlock.web import report
@@ -79,13 +78,14 @@ def test_a_run_that_waits_for_its_files_says_so_on_its_page_and_the_board_and_ca
 ) -> None:
     run_id = project.start()
     browser, store = over(project.root).browser(), RunStore(project.root, run_id)
-    progress = Progress(store, redactor_for(project.root))
+    progress = store.folder / "progress.jsonl"
     blocker = {"holder": "ann", "held_pattern": "src/**", "state": "alive", "expires_in_seconds": 600, "waiting": False}
     with store.locked():
-        progress.write({"kind": "queued", "blockers": [blocker], "waited_seconds": 0})
+        queued = {"kind": "queued", "at": "2026-01-02T03:04:05Z", "blockers": [blocker], "waited_seconds": 0}
+        progress.write_text(json.dumps(queued) + "\n", encoding="utf-8")
         for path in (f"/hello/runs/{run_id}", "/board"):
             assert "ann (alive) holds `src/**`" in browser.text(path)
-        progress.write({"kind": "unqueued", "waited_seconds": 1})
+        progress.write_text(json.dumps(queued | {"kind": "unqueued"}) + "\n", encoding="utf-8")
         assert "ann (alive)" not in browser.text("/board")
     assert "not started" in browser.text("/board")
     assert f"interlock abandon {run_id}" in browser.text("/")
