@@ -77,6 +77,8 @@ def test_a_review_in_the_page_is_the_envelope_that_the_run_takes(
     form = browser.get(f"/hello/runs/{reviewed}/answer/reviewer").text
     ask = re.findall(r'name="ask_id" value="([^"]+)"', form)[0]
     where = f"/hello/runs/{reviewed}/answer/reviewer"
+    assert " checked" not in form
+    assert "WEB403" in browser.post(where, output="Read every line.", ask_id=ask).text
     bad = browser.post(f"{where}/preview", outcome="pass", text="STATUS: APPROVED")
     assert "ENV403" in bad.text
     done = browser.post(where, outcome="pass", output="Read every line.", ask_id=ask)
