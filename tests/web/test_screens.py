@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from interlock.agents import REMOTE
-from interlock.graph import Drives, Tickets, Watch, verify_journal, view_run
+from interlock.graph import Drives, Tickets, abandon, view_run
 from interlock.notify import queue
 from interlock.reservations import open_reservations
 from interlock.web import report
@@ -170,7 +170,12 @@ def test_changes_show_hand_overs_against_one_another_and_take_comments(
     kept = browser.post(f"/hello/runs/{reviewed}/comment", attempt="2", path="src/greeting.txt", line="1", text="why?")
     assert kept.status_code == 303
     assert "ada now why?" in browser.text(f"/hello/runs/{reviewed}/changes")
+    late = browser.post(f"/hello/runs/{reviewed}/comment", attempt="2", path="src/greeting.txt", line="9", text="no")
+    assert ("RUN650" in late.text, "has 1 lines" in late.text) == (True, True)
+    assert 'name="line"' in browser.get(f"/hello/runs/{reviewed}/changes").text
     assert "src/greeting.txt:1 why?" in browser.get(f"/hello/runs/{reviewed}/answer/reviewer").text
+    abandon(project.root, reviewed)
+    assert 'name="line"' not in browser.get(f"/hello/runs/{reviewed}/changes").text
 
 
 def test_evidence_is_shown_beside_that_of_an_earlier_attempt_and_its_files_run_nowhere(
