@@ -56,7 +56,7 @@ def asked(view: graph.RunView, name: str) -> Asked | None:
 def composed(ask: Asked, form: Mapping[str, str]) -> str:
     """Return the envelope of a form: `outcome`, `output`, `inputs`, `reasons`, `actions`; lists are one item a line.
 
-    A form with a `text` is that text: it was edited as a whole. One without an outcome is no answer, and its text empty.
+    A form with a `text` is that text: it was edited as a whole. Without an outcome there is none.
     """
     if form.get("text", "").strip():
         return form["text"].replace("\r\n", "\n")
