@@ -25,13 +25,16 @@ WRITTEN: Final = ("output", "reasons", "inputs", "text", "reason", "task")
 """The fields of forms in which people write."""
 
 
-def when(moment: str | None) -> Markup:
-    """Return a time as `<time>`: how long ago it was, and the exact one for who asks."""
+@pass_context
+def when(context: Context, moment: str | None) -> Markup:
+    """Return a time as `<time>`: how long ago it was, with the exact one; in an `archive` the exact one alone."""
     if not moment:
         return Markup("")
     at = datetime.fromisoformat(moment)
     exact = at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, ago(at))
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        at.isoformat(), exact, exact if context.get("archive") else ago(at)
+    )
 
 
 def ago(at: datetime) -> str:
@@ -103,7 +106,9 @@ def environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, extensions=["jinja2.ext.do"], finalize=readable,
     )  # fmt: skip
-    made.filters.update(when=when, moment=moment, duration=seconds_text, tokens=tokens_text, usd=usd_text)
+    cast("dict[str, Any]", made.filters).update(
+        when=when, moment=moment, duration=seconds_text, tokens=tokens_text, usd=usd_text
+    )
     cast("dict[str, Any]", made.globals).update(asset=asset, query=query)
     return made
 

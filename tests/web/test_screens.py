@@ -1,5 +1,6 @@
 """What each screen shows of real runs, and what a person does there."""
 
+import html
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,14 +11,15 @@ import pytest
 from PIL import Image
 
 from interlock.agents import REMOTE
-from interlock.graph import Drives, Tickets, abandon, view_run
+from interlock.graph import Drives, Tickets, abandon, comment, view_run
 from interlock.notify import queue
 from interlock.reservations import open_reservations
 from interlock.web import report
-from interlock.web.views.run import log_of
+from interlock.web.pictures import difference, strip
+from interlock.web.timeline import timeline
 from tests.graph.conftest import Project, Scripted, build
-from tests.graph.test_objections import WHY, answered, decide, objecting
-from tests.web.browsing import sample
+from tests.graph.test_objections import WHY, objecting
+from tests.web.browsing import picture, sample
 from tests.web.conftest import URL, World
 
 
@@ -192,6 +194,25 @@ def test_evidence_is_shown_beside_that_of_an_earlier_attempt_and_its_files_run_n
     assert browser.get(path).text == answer.text
 
 
+def test_pictures_are_cut_to_where_they_differ() -> None:
+    pictures = {name: picture("white", (60, 3000)) for name in ("one", "two")}
+    changed = Image.open(BytesIO(pictures["two"]))
+    changed.paste((200, 0, 0), (20, 2000, 30, 2010))
+    kept = BytesIO()
+    changed.save(kept, "PNG")
+    found = difference("one", "two", {**pictures, "two": kept.getvalue()}.get)
+    assert (found.box, found.top, found.height) == ((20, 2000, 30, 2010), 1952, 3000)
+    assert Image.open(BytesIO(strip(kept.getvalue(), found.top))).getpixel((20, 48)) == (200, 0, 0)
+    assert Image.open(BytesIO(strip(pictures["one"], 4000))).size == (60, 1)
+    assert strip(b"no picture", 0) == b""
+
+
+def test_a_hand_over_that_a_gate_refused_is_drawn_as_refused(reviewed: str, project: Project) -> None:
+    lane = next(row for row in timeline(project.entries()).lanes if row.role == "builder")
+    assert [bar.look for bar in lane.bars] == ["bad", "good"]
+    assert "refused by GATE-TESTS" in lane.bars[0].title
+
+
 def test_a_finding_shows_its_element_in_the_screenshot_of_the_same_attempt(
     over: Callable[..., World], tmp_path: Path
 ) -> None:
@@ -252,7 +273,10 @@ def test_a_ticket_shows_its_submissions_and_whether_its_quotations_hold(
 
 
 def test_a_report_is_one_file_without_a_script_or_an_address(reviewed: str, project: Project, tmp_path: Path) -> None:
+    comment(project.root, reviewed, 2, "src/greeting.txt", 1, "why so short?", "ada")
     text = report(project.root, reviewed)
-    assert "GATE-TESTS" in text
+    said = next(row.data["envelope"] for row in project.entries("answer") if row.data["outcome"] == "fail")
+    for part in ("GATE-TESTS", "why so short?", html.escape(said["output"]), html.escape(said["fail_reasons"][0])):
+        assert part in text
     assert "<script" not in text
     assert set(re.findall(r'(?:src|href)="([a-z]+:|/)', text)) <= {"data:"}
