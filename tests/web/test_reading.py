@@ -79,10 +79,10 @@ def test_a_comment_begins_at_the_number_of_its_line_by_click_and_by_keyboard(tmp
     with served(project.root) as server:
         window = opened(server)
         page = window.open(f"/hello/runs/{run}/changes?from=base&to=1")
-        page.get_by_role("link", name="2", exact=True).click()
+        page.locator("[data-pick]", has_text="2").click()
         expect(page.get_by_role("spinbutton")).to_have_value("2")
         expect(page.get_by_label("Comment", exact=True)).to_be_focused()
-        page.get_by_role("link", name="2", exact=True).focus()
+        page.get_by_role("button", name="Comment on line 2").focus()
         page.keyboard.press("ArrowUp")
         page.keyboard.press("Enter")
         expect(page.get_by_role("spinbutton")).to_have_value("1")

@@ -96,20 +96,26 @@
     part.querySelector("h2").append(label);
     // One number of a file is a stop of the tab key; the arrows go on from there.
     const numbers = [...part.querySelectorAll("[data-pick]")], form = part.querySelector(".comment");
-    const stop = (number) => { numbers.forEach((each) => { each.tabIndex = each === number ? 0 : -1; }); };
-    if (numbers[0]) stop(numbers[0]);
+    const stop = (number) => {
+      part.querySelectorAll("[data-pick][tabindex]").forEach((each) => ["tabindex", "role", "aria-label"].forEach((name) => each.removeAttribute(name)));
+      number.tabIndex = 0;
+      number.setAttribute("role", "button");
+      number.setAttribute("aria-label", "Comment on line " + number.textContent);
+    };
+    if (numbers[0] && form) stop(numbers[0]);
     part.addEventListener("click", (event) => {
       const number = event.target.closest("[data-pick]");
-      if (!number) return;
-      event.preventDefault();
+      if (!number || !form) return;
       stop(number);
       form.open = true;
       form.querySelector("[data-line]").value = number.textContent;
       form.querySelector("[name=text]").focus();
     });
     part.addEventListener("keydown", (event) => {
+      if (!event.target.matches("[data-pick]")) return;
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], next = numbers[numbers.indexOf(event.target) + step];
-      if (!step || !event.target.matches("[data-pick]")) return;
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.target.click(); }
+      if (!step) return;
       event.preventDefault();
       if (next) { stop(next); next.focus(); }
     });
