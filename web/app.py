@@ -18,6 +18,7 @@ from interlock.core.errors import InterlockError
 from interlock.web.access import ENTER, Gate
 from interlock.web.live import Live, events
 from interlock.web.pages import STATIC, refused
+from interlock.web.projects import NotHereError, Site
 from interlock.web.sessions import Sessions
 from interlock.web.views import ROUTES
 from interlock.web.views.inbox import waiting_items

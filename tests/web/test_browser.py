@@ -119,7 +119,7 @@ def test_without_javascript_every_screen_is_read_and_a_run_is_answered(tmp_path:
         page = window.open("/")
         page.get_by_role("link", name=re.compile("builder is asked")).click()
         page.get_by_label("What you did").fill("It cannot be done")
-        expect(page.get_by_role("button", name="Hand in")).to_be_hidden()
+        expect(page.get_by_role("button", name="Submit")).to_be_hidden()
         page.get_by_label("hand-over").check()
         page.get_by_role("button", name="Check").click()
         expect(page.locator("#preview h3")).to_contain_text("valid")

@@ -87,5 +87,5 @@ def test_a_comment_begins_at_the_number_of_its_line_by_click_and_by_keyboard(tmp
         page.keyboard.press("Enter")
         expect(page.get_by_role("spinbutton")).to_have_value("1")
         page.keyboard.type("why?")
-        page.get_by_role("button", name="Keep it").click()
+        page.get_by_role("button", name="Save").click()
         window.sees("why?")

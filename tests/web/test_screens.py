@@ -15,7 +15,7 @@ from interlock.graph import Drives, Tickets, abandon, comment, view_run
 from interlock.notify import queue
 from interlock.reservations import open_reservations
 from interlock.web import report
-from interlock.web.pictures import difference, strip
+from interlock.web.image_diff import difference, strip
 from interlock.web.timeline import timeline
 from tests.graph.conftest import Project, Scripted, build
 from tests.graph.test_objections import WHY, objecting
@@ -120,7 +120,7 @@ def test_an_objection_is_answered_and_a_gate_waived_by_a_session_that_may_decide
     assert "ada answered `accept`" in late.text
     assert project.drive(run_id).question is not None
     assert "Waive GATE-TESTS" in browser.text(where)
-    assert "1 changed file of the last hand-over src/greeting.txt" in browser.text(where)
+    assert "Lines of 1 changed file src/greeting.txt" in browser.text(where)
     browser.post(where, answer="waive", number="2", gate="GATE-TESTS", reason="seen")
     assert project.drive(run_id).status == "APPROVED"
     for text in (browser.text(f"/hello/runs/{run_id}"), re.sub(r"<[^>]+>", "", report(project.root, run_id))):

@@ -102,7 +102,7 @@ def submit(request: Request) -> Response:
     project, ask = _ask(request)
     form: dict[str, str] = request.scope["form"]
     if not composed(ask, form):
-        raise NotAllowedError("nothing was handed in: the answer has no outcome", "Go back, and choose an outcome.")
+        raise NotAllowedError("nothing was submitted: the answer has no outcome", "Go back, and choose an outcome.")
     view = hand_in(project, ask, form, session_of(request.scope).name)
     again = asked(view, ask.role.name)
     there = f"/{project.key}/runs/{quote(view.run_id)}"

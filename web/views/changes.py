@@ -66,7 +66,9 @@ def comment(request: Request) -> Response:
     kept = graph.hand_overs(project.root, run_id)
     if not any(path in {*row.files, *(each.path for each in row.outside)} for row in kept):
         raise NotHereError(f"no hand-over of {run_id} has a file {shown(path)}", "Comment on a file of its changes.")
-    count = _line_count(project, run_id, next((row for row in kept if row.attempt == attempt), None), path)
+    # The files at an objection have the attempt of a hand-over too.
+    rows = sorted((row for row in kept if row.attempt == attempt), key=lambda row: row.label == form.get("after"))
+    count = _line_count(project, run_id, rows[-1] if rows else None, path)
     if count is not None and line > count:
         message = f"{shown(path)} has {count} lines in attempt {attempt}, and no line {line}"
         raise graph.CommentError(message, f"Name a line from 1 to {count}, or 0 for the file as a whole.")

@@ -34,7 +34,6 @@ def show(request: Request) -> Response:
     values: dict[str, Any] = {
         **changes_values(project, row.run), "question": view.question, "task": view.task, "fields": FIELDS,
         "gates": [gate for gate in judged if gate.after.gate in about.gates],
-        "files": changes_values(project, row.run)["files"],
     }  # fmt: skip
     return page(request, "decide.html", values)
 

@@ -13,10 +13,9 @@ from interlock.core.text import whole
 from interlock.journal import Entry
 from interlock.web import evidence
 from interlock.web.evidence import Collected, Compared, File
-from interlock.web.image_diff import Difference, around, difference, kind_of
+from interlock.web.image_diff import Difference, around, difference, kind_of, strip
 from interlock.web.pages import page, site_of
-from interlock.web.pictures import Difference, around, difference, kind_of, strip
-from interlock.web.site import NotHereError, Project, reading
+from interlock.web.projects import NotHereError, Project, reading
 
 SHOWN_BYTES: Final = 256 * 1024
 """So much of a text is shown at once."""
