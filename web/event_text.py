@@ -66,11 +66,6 @@ def _working(data: Mapping[str, Any]) -> tuple[str, str]:
     return f"{data['role']}: {data.get('tool') or 'thinking'}, {data.get('tokens') or 0} tokens", ""
 
 
-def _answered(data: Mapping[str, Any]) -> tuple[str, str]:
-    why = f": {data['reason']}" if data.get("reason") else ""
-    return f"{data['by']} answers the objection: {data['answer']}{why}", "odd"
-
-
 _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]]] = {
     "run_started": lambda _data: ("the run begins", ""),
     "status": _status,
@@ -78,8 +73,8 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]]] = {
     "evidence": _evidence,
     "abandoned": lambda _data: ("abandoned", "bad"),
     "waiver": lambda data: (f"{data['gate']} waived by {data['by']}: {data['reason']}", "odd"),
-    "objection_answered": _answered,
     "waiver_declined": lambda data: (f"{data['by']} declines to waive {data['gate']}: {data['reason']}", "odd"),
+    "objection_answered": _objection_answered,
     "comment": lambda data: (f"{data['by']} comments on {data['path']}:{data['line']}: {data['text']}", ""),
     "policy_changed": lambda _data: ("the policy of the project is not that of this run any more", "odd"),
     "runner_failed": lambda data: (f"the agent of {data['role']} gave no answer", "bad"),

@@ -11,14 +11,15 @@ import pytest
 from PIL import Image
 
 from interlock.agents import REMOTE
-from interlock.graph import Drives, Tickets, abandon, comment, view_run
+from interlock.graph import Drives, Tickets, Watch, abandon, comment, verify_journal, view_run
 from interlock.notify import queue
 from interlock.reservations import open_reservations
 from interlock.web import report
 from interlock.web.image_diff import difference, strip
 from interlock.web.timeline import timeline
+from interlock.web.views.run import log_of
 from tests.graph.conftest import Project, Scripted, build
-from tests.graph.test_objections import WHY, objecting
+from tests.graph.test_objections import WHY, answered, decide, objecting
 from tests.web.browsing import picture, sample
 from tests.web.conftest import URL, World
 
@@ -113,6 +114,10 @@ def test_an_objection_is_answered_and_a_gate_waived_by_a_session_that_may_decide
     where = f"/hello/runs/{run_id}/decide"
     assert WHY in browser.text(where)
     assert "the last attempt that was judged" in browser.text(where)
+    assert "src/greeting.txt in scope added, +1 −0" in browser.text(where)
+    changes = browser.text(f"/hello/runs/{run_id}/changes")
+    assert "attempt 1, question 1" in changes
+    assert "src/greeting.txt in scope added, +1 −0" in changes
     assert "objection" in browser.text("/")
     assert "WEB403" in other.post(where, answer="accept", number="1").text
     browser.post(where, answer="accept", number="1", reason="it is so")
