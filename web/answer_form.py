@@ -56,11 +56,13 @@ def asked(view: graph.RunView, name: str) -> Asked | None:
 def composed(ask: Asked, form: Mapping[str, str]) -> str:
     """Return the envelope of a form: `outcome`, `output`, `inputs`, `reasons`, `actions`; lists are one item a line.
 
-    A form with a `text` is that text: it was edited as a whole.
+    A form with a `text` is that text: it was edited as a whole. Without an outcome there is none.
     """
     if form.get("text", "").strip():
         return form["text"].replace("\r\n", "\n")
-    way = next((row for row in ask.ways if row.name == form.get("outcome")), ask.ways[0])
+    way = next((row for row in ask.ways if row.name == form.get("outcome")), None)
+    if way is None:
+        return ""
     task, own = ask.view.task, ask.role.certifies
     anybody = [gate for gate in task.gates_required if ask.protocol.gate(gate).certifier == "anybody"]
     passed = [gate for gate in task.gates_required if gate in anybody or (way.passed == "own" and gate == own)]

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from interlock.core.errors import InterlockError
 from interlock.web.access import ENTER, Gate
 from interlock.web.live import Live, events
-from interlock.web.pages import STATIC, page
+from interlock.web.pages import STATIC, refused
 from interlock.web.projects import NotHereError, Site
 from interlock.web.sessions import Sessions
 from interlock.web.views import ROUTES
@@ -112,19 +112,14 @@ def _counted(site: Site) -> Callable[[], int]:
 def _refused(request: Request, error: Exception) -> Response:
     """Show what was refused, with the way on."""
     if isinstance(error, HTTPException):
-        values: dict[str, Any] = {"code": f"WEB{error.status_code}", "message": error.detail, "fix": "", "problems": []}
-        return page(request, "refused.html", values, status=error.status_code)
+        return refused(request, f"WEB{error.status_code}", error.detail, "", error.status_code)
     assert isinstance(error, InterlockError)
-    status = 404 if isinstance(error, NotHereError) else 409
+    status = {"WEB404": 404, "WEB400": 400}.get(error.code, 409)
     problems = [item if isinstance(item, str) else f"{item.text} {item.fix}" for item in error.problems[1:]]
-    values = {"code": error.code, "message": error.message, "fix": error.fix, "problems": problems}
-    return page(request, "refused.html", values, status=status)
+    return refused(request, error.code, error.message, error.fix, status, problems)
 
 
 def _defect(request: Request, error: Exception) -> Response:
     traceback.print_exception(error)
-    values: dict[str, Any] = {
-        "code": "WEB500", "message": f"{type(error).__name__} in Interlock", "problems": [],
-        "fix": "Please report it; the output of the server shows where it happened.",
-    }  # fmt: skip
-    return page(request, "refused.html", values, status=500)
+    fix = "Please report it; the output of the server shows where it happened."
+    return refused(request, "WEB500", f"{type(error).__name__} in Interlock", fix, 500)

@@ -19,12 +19,22 @@ _SIGNATURES: Final = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image
 
 
 class Difference(NamedTuple):
-    """How two pictures differ: changed pixels of how many, and a PNG in which they are red; or why it is not known."""
+    """How two pictures differ: changed pixels of how many, and a PNG in which they are red; or why it is not known.
+
+    `box` is where they lie: left, top, right and bottom; `height` is that of the higher picture.
+    """
 
     changed: int = 0
     pixels: int = 0
     png: bytes = b""
     unknown: str = ""
+    box: tuple[int, int, int, int] = (0, 0, 0, 0)
+    height: int = 0
+
+    @property
+    def top(self) -> int:
+        """The row of pixels from which on the pictures are shown, so that the first change is in sight."""
+        return max(0, self.box[1] - _MARGIN)
 
     @property
     def share(self) -> float:
@@ -75,7 +85,23 @@ def _compare(was: bytes, now: bytes) -> Difference:
     pale.paste(Image.new("RGB", size, (200, 0, 40)), mask=differs)
     kept = io.BytesIO()
     pale.save(kept, "PNG")
-    return Difference(differs.histogram()[255], size[0] * size[1], kept.getvalue())
+    box = differs.getbbox() or (0, 0, 0, 0)
+    return Difference(differs.histogram()[255], size[0] * size[1], kept.getvalue(), "", box, size[1])
+
+
+def strip(data: bytes, top: int) -> bytes:
+    """Return as PNG the part of a picture from a row on, as high as wide or 600 pixels; empty for none."""
+    try:
+        from PIL import Image  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport] - an extra
+    except ImportError:
+        return b""
+    picture = _opened(data)
+    if isinstance(picture, str) or not 0 <= top < MAX_PIXELS // picture.width:
+        return b""
+    bottom = max(top + 1, min(picture.height, top + max(_MAX_CROP, picture.width)))
+    kept = io.BytesIO()
+    _padded(picture, (picture.width, bottom)).crop((0, top, picture.width, bottom)).save(kept, "PNG")
+    return kept.getvalue()
 
 
 def around(data: bytes, box: tuple[int, int, int, int]) -> bytes:

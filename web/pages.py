@@ -1,12 +1,12 @@
 """How a page is made: templates with escaping always on, the words for times and amounts, and what every page shows."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
@@ -21,15 +21,20 @@ from interlock.web.projects import Site
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
+WRITTEN: Final = ("output", "reasons", "inputs", "text", "reason", "task")
+"""The fields of forms in which people write."""
 
 
-def when(moment: str | None) -> Markup:
-    """Return a time as `<time>`: how long ago it was, and the exact one for who asks."""
+@pass_context
+def when(context: Context, moment: str | None) -> Markup:
+    """Return a time as `<time>`: how long ago it was, with the exact one; in an `archive` the exact one alone."""
     if not moment:
         return Markup("")
     at = datetime.fromisoformat(moment)
     exact = at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, ago(at))
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        at.isoformat(), exact, exact if context.get("archive") else ago(at)
+    )
 
 
 def ago(at: datetime) -> str:
@@ -101,7 +106,9 @@ def environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, extensions=["jinja2.ext.do"], finalize=readable,
     )  # fmt: skip
-    made.filters.update(when=when, moment=moment, duration=seconds_text, tokens=tokens_text, usd=usd_text)
+    cast("dict[str, Any]", made.filters).update(
+        when=when, moment=moment, duration=seconds_text, tokens=tokens_text, usd=usd_text
+    )
     cast("dict[str, Any]", made.globals).update(asset=asset, query=query)
     return made
 
@@ -149,3 +156,18 @@ def page(request: Request, template: str, values: Mapping[str, Any], *, status: 
     }
     text = render(template, {**shared, **values})
     return HTMLResponse(text.encode("utf-8", "backslashreplace"), status_code=status)
+
+
+def refused(
+    request: Request, code: str, message: str, fix: str, status: int, problems: Sequence[str] = ()
+) -> HTMLResponse:
+    """Return the page that says what was refused, with the texts of the form and the way back to its page."""
+    came = urlsplit(request.headers.get("referer", ""))
+    ours = came.netloc == request.headers.get("host") and came.path.startswith(f"{request.scope['root_path']}/")
+    form: Mapping[str, str] = request.scope.get("form") or {}
+    values = {
+        "code": code, "message": message, "fix": fix, "problems": problems,
+        "back": came._replace(scheme="", netloc="").geturl() if ours else "",
+        "written": {name: form[name] for name in WRITTEN if form.get(name, "").strip()},
+    }  # fmt: skip
+    return page(request, "refused.html", values, status=status)

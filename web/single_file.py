@@ -1,9 +1,14 @@
 """A run as one file: everything that its pages show, pictures inside, readable from the disk and without a script."""
 
 import base64
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from markupsafe import Markup
+
+from interlock import graph
+from interlock.journal import Entry
 from interlock.web import evidence
 from interlock.web.image_diff import around, difference, kind_of
 from interlock.web.pages import STATIC, render
@@ -57,6 +62,21 @@ def _report(root: Path, project: Project, run_id: str) -> str:
         **run_values(project, run_id), **changes_values(project, run_id), "evidence": evidence_values(project, run_id),
         "log": log_of(entries), "picture": picture, "changed": changed,
         "element": element,
-        "style": (STATIC / "interlock.css").read_text("utf-8"),
+        "style": Markup((STATIC / "interlock.css").read_text("utf-8")),  # noqa: S704 - no text of a run
+        "archive": True, "texts": _texts(root, entries), "remarks": graph.comments(root, run_id),
     }  # fmt: skip
     return render("report.html", values)
+
+
+def _texts(root: Path, entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """Return what each answer says, in its order: its envelope's, or the text that is kept where there is none."""
+    rows: list[dict[str, Any]] = []
+    for entry in entries:
+        if entry.type == "answer":
+            data = entry.data
+            envelope: dict[str, Any] = data.get("envelope") or {}
+            text = envelope.get("output")
+            if text is None:
+                text = graph.RunStore(root, entry.run).answer_of(data["role"], data.get("response_sha256", ""))
+            rows.append({**data, "at": entry.at, "text": text or "", "reasons": envelope.get("fail_reasons", ())})
+    return rows

@@ -75,6 +75,15 @@ class Timeline:
     lanes: list[Lane]
     asks: list[Ask]
 
+    @property
+    def statuses(self) -> list[tuple[str, str]]:
+        """The statuses of each colour of the band, for its legend."""
+        names: dict[str, dict[str, None]] = {}
+        for part in self.band:
+            look = part.status.lower() if part.status in ("BLOCKED", "APPROVED") else ""
+            names.setdefault(look, {})[part.status] = None
+        return [(look, ", ".join(each)) for look, each in names.items()]
+
 
 LOOKS: Final[Mapping[str, str]] = {
     "handover": "good", "progress": "good", "pass": "good", "fail": "bad", "blocked": "bad", "invalid": "odd",
@@ -89,12 +98,15 @@ def timeline(entries: Sequence[Entry]) -> Timeline:
     moments = {_seconds(entry.at) for entry in entries} | {start for _, start, _ in asked}
     place = _axis(moments)
     lanes: dict[str, Lane] = {}
+    refused = {entry.data.get("attempt"): ", ".join(_reasons(entry)) for entry in entries if _reasons(entry)}
     for entry, start, ask in asked:
         lane = lanes.setdefault(ask.role, Lane(ask.role))
-        look = LOOKS.get(ask.outcome, "odd")
+        gates = refused.get(ask.attempt, "") if ask.outcome == "handover" else ""
+        look = "bad" if gates else LOOKS.get(ask.outcome, "odd")
         lane.good, lane.bad = lane.good + (look == "good"), lane.bad + (look != "good")
         x, end = place[start], place[_seconds(entry.at)]
         title = f"{ask.role}, attempt {ask.attempt}, ask {ask.number}: {ask.outcome}"
+        title += f", refused by {gates}" if gates else ""
         lane.bars.append(Bar(round(x, 1), round(max(_LEAST, end - x), 1), look, title))
     for entry in entries:
         if entry.type == "evidence":
@@ -104,6 +116,13 @@ def timeline(entries: Sequence[Entry]) -> Timeline:
             title = f"evidence for {entry.data.get('gate')}: {'clean' if good else 'not met'}"
             lane.marks.append(Bar(round(place[_seconds(entry.at)], 1), 3.0, "good" if good else "bad", title))
     return Timeline(_band(entries, place), list(lanes.values()), asks)
+
+
+def _reasons(entry: Entry) -> list[str]:
+    """Return the gates for which the work of an attempt was refused; none for a line that says nothing of it."""
+    envelope: Mapping[str, Any] = (entry.data.get("envelope") or {}) if entry.type == "status" else {}
+    refuses = entry.data.get("to") == "BLOCKED"
+    return list(dict.fromkeys(str(row).partition(":")[0] for row in envelope.get("fail_reasons", ()) if refuses))
 
 
 def _asks(entries: Iterable[Entry]) -> tuple[list[tuple[Entry, float, Ask]], list[Ask]]:

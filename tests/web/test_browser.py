@@ -118,10 +118,12 @@ def test_without_javascript_every_screen_is_read_and_a_run_is_answered(tmp_path:
             assert window.page.locator("main").inner_text()
         page = window.open("/")
         page.get_by_role("link", name=re.compile("builder is asked")).click()
-        page.get_by_label("What you found").fill("It cannot be done")
+        page.get_by_label("What you did").fill("It cannot be done")
+        expect(page.get_by_role("button", name="Submit")).to_be_hidden()
+        page.get_by_label("hand-over").check()
         page.get_by_role("button", name="Check").click()
         expect(page.locator("#preview h3")).to_contain_text("valid")
-        assert page.get_by_label("What you found").input_value() == "It cannot be done"
+        assert page.get_by_label("What you did").input_value() == "It cannot be done"
         (made.root / "src/greeting.txt").write_text("hello\nworld\n")
         page.get_by_role("button", name="Submit").click()
         page.wait_for_url(f"**/runs/{made.waiting}")
@@ -155,7 +157,7 @@ def test_a_run_is_answered_to_the_end_by_hand_and_refused_answers_say_why(tmp_pa
         page.wait_for_url("**/answer/builder")
         expect(page.get_by_text("The last answer was refused")).to_be_visible()
         (project.root / "src/greeting.txt").write_text("hello\n")
-        page.get_by_label("What you found").fill("Done")
+        page.get_by_label("What you did").fill("Done")
         page.get_by_label("hand-over").check()
         page.get_by_role("button", name="Submit").click()
         page.wait_for_url(f"**/runs/{run}")
@@ -180,7 +182,9 @@ def test_of_two_who_answer_at_once_the_second_is_refused_with_the_reason(tmp_pat
     with served(project.root) as server:
         windows = [opened(server), opened(server)]
         for window in windows:
-            window.open(f"/hello/runs/{run}/answer/builder").get_by_label("What you found").fill("Mine")
+            page = window.open(f"/hello/runs/{run}/answer/builder")
+            page.get_by_label("What you did").fill("Mine")
+            page.get_by_label("hand-over").check()
         first, second = (window.page for window in windows)
         (project.root / "src/greeting.txt").write_text("hello\n")
         first.get_by_role("button", name="Submit").click()

@@ -1,5 +1,6 @@
 """What each screen shows of real runs, and what a person does there."""
 
+import html
 import json
 import os
 import re
@@ -12,16 +13,18 @@ import pytest
 from PIL import Image
 
 from interlock.agents import REMOTE
-from interlock.graph import Drives, RunStore, Tickets, Watch, verify_journal, view_run
+from interlock.graph import Drives, RunStore, Tickets, Watch, abandon, comment, verify_journal, view_run
 from interlock.notify import queue
 from interlock.reservations import open_reservations
 from interlock.reservations.identity import person
 from interlock.web import report
+from interlock.web.image_diff import difference, strip
+from interlock.web.timeline import timeline
 from interlock.web.views.run import log_of
 from tests.graph.conftest import Project, Scripted, build
 from tests.graph.test_objections import WHY, answered, decide, objecting
-from tests.web.browsing import sample
-from tests.web.conftest import World
+from tests.web.browsing import picture, sample
+from tests.web.conftest import URL, World
 
 
 @pytest.fixture
@@ -102,6 +105,8 @@ def test_a_review_in_the_page_is_the_envelope_that_the_run_takes(
     form = browser.get(f"/hello/runs/{reviewed}/answer/reviewer").text
     ask = re.findall(r'name="ask_id" value="([^"]+)"', form)[0]
     where = f"/hello/runs/{reviewed}/answer/reviewer"
+    assert " checked" not in form
+    assert "WEB403" in browser.post(where, output="Read every line.", ask_id=ask).text
     bad = browser.post(f"{where}/preview", outcome="pass", text="STATUS: APPROVED")
     assert "ENV403" in bad.text
     done = browser.post(where, outcome="pass", output="Read every line.", ask_id=ask)
@@ -133,6 +138,7 @@ def test_an_objection_is_answered_and_a_gate_waived_by_a_session_that_may_decide
     browser, other = world.browser("decide"), world.browser("review")
     where = f"/hello/runs/{run_id}/decide"
     assert WHY in browser.text(where)
+    assert "the last attempt that was judged" in browser.text(where)
     assert "src/greeting.txt in scope added, +1 −0" in browser.text(where)
     changes = browser.text(f"/hello/runs/{run_id}/changes")
     assert "attempt 1, question 1" in changes
@@ -144,6 +150,7 @@ def test_an_objection_is_answered_and_a_gate_waived_by_a_session_that_may_decide
     assert "ada answered `accept`" in late.text
     assert project.drive(run_id).question is not None
     assert "Waive GATE-TESTS" in browser.text(where)
+    assert "Lines of 1 changed file src/greeting.txt" in browser.text(where)
     browser.post(where, answer="waive", number="2", gate="GATE-TESTS", reason="seen")
     assert project.drive(run_id).status == "APPROVED"
     for text in (browser.text(f"/hello/runs/{run_id}"), re.sub(r"<[^>]+>", "", report(project.root, run_id))):
@@ -193,7 +200,12 @@ def test_changes_show_hand_overs_against_one_another_and_take_comments(
     kept = browser.post(f"/hello/runs/{reviewed}/comment", attempt="2", path="src/greeting.txt", line="1", text="why?")
     assert kept.status_code == 303
     assert "ada now why?" in browser.text(f"/hello/runs/{reviewed}/changes")
+    late = browser.post(f"/hello/runs/{reviewed}/comment", attempt="2", path="src/greeting.txt", line="9", text="no")
+    assert ("RUN650" in late.text, "has 1 lines" in late.text) == (True, True)
+    assert 'name="line"' in browser.get(f"/hello/runs/{reviewed}/changes").text
     assert "src/greeting.txt:1 why?" in browser.get(f"/hello/runs/{reviewed}/answer/reviewer").text
+    abandon(project.root, reviewed)
+    assert 'name="line"' not in browser.get(f"/hello/runs/{reviewed}/changes").text
 
 
 def test_evidence_is_shown_beside_that_of_an_earlier_attempt_and_its_files_run_nowhere(
@@ -212,6 +224,25 @@ def test_evidence_is_shown_beside_that_of_an_earlier_attempt_and_its_files_run_n
     assert browser.get(path).text == answer.text
 
 
+def test_pictures_are_cut_to_where_they_differ() -> None:
+    pictures = {name: picture("white", (60, 3000)) for name in ("one", "two")}
+    changed = Image.open(BytesIO(pictures["two"]))
+    changed.paste((200, 0, 0), (20, 2000, 30, 2010))
+    kept = BytesIO()
+    changed.save(kept, "PNG")
+    found = difference("one", "two", {**pictures, "two": kept.getvalue()}.get)
+    assert (found.box, found.top, found.height) == ((20, 2000, 30, 2010), 1952, 3000)
+    assert Image.open(BytesIO(strip(kept.getvalue(), found.top))).getpixel((20, 48)) == (200, 0, 0)
+    assert Image.open(BytesIO(strip(pictures["one"], 4000))).size == (60, 1)
+    assert strip(b"no picture", 0) == b""
+
+
+def test_a_hand_over_that_a_gate_refused_is_drawn_as_refused(reviewed: str, project: Project) -> None:
+    lane = next(row for row in timeline(project.entries()).lanes if row.role == "builder")
+    assert [bar.look for bar in lane.bars] == ["bad", "good"]
+    assert "refused by GATE-TESTS" in lane.bars[0].title
+
+
 def test_a_finding_shows_its_element_in_the_screenshot_of_the_same_attempt(
     over: Callable[..., World], tmp_path: Path
 ) -> None:
@@ -223,6 +254,22 @@ def test_a_finding_shows_its_element_in_the_screenshot_of_the_same_attempt(
     assert (around.size, around.getpixel((8, 20)), around.getpixel((20, 20))) == ((108, 88), (200, 0, 40), (0, 0, 0))
     for box in ("999,10,50,30", "10,10,0,30", "a,b,c,d"):
         assert browser.get(path.replace("10,10,50,30", box)).status_code == 404
+
+
+def test_a_filter_by_no_time_is_refused_and_one_by_the_beginning_of_a_time_is_not(world: World) -> None:
+    browser = world.browser()
+    for since, status in (("yesterday", 400), ("31.1.2026", 400), ("2026", 200), ("2026-01-31T12:00", 200), ("", 200)):
+        assert browser.get(f"/hello/journal?since={since}").status_code == status, since
+    assert browser.get("/hello/journal/export?since=today").status_code == 400
+
+
+def test_what_was_written_is_on_the_page_that_refuses_it_with_the_way_back(world: World) -> None:
+    browser = world.browser()
+    there = f"{world.sessions.base}/hello/runs/NONE.1/answer/qa?x=1"
+    for origin, leads in ((URL, True), ("http://127.0.0.1:9", False)):
+        browser.client.headers["referer"] = origin + there
+        text = browser.post("/hello/runs/NONE.1/answer/qa", output="An hour's work <b>").text
+        assert ("An hour&#39;s work &lt;b&gt;" in text, f'href="{there}"' in text) == (True, leads)
 
 
 def test_leases_are_a_tree_with_requests_to_answer(over: Callable[..., World], project: Project) -> None:
@@ -263,7 +310,10 @@ def test_a_ticket_shows_its_submissions_and_whether_its_quotations_hold(
 
 
 def test_a_report_is_one_file_without_a_script_or_an_address(reviewed: str, project: Project, tmp_path: Path) -> None:
+    comment(project.root, reviewed, 2, "src/greeting.txt", 1, "why so short?", "ada")
     text = report(project.root, reviewed)
-    assert "GATE-TESTS" in text
+    said = next(row.data["envelope"] for row in project.entries("answer") if row.data["outcome"] == "fail")
+    for part in ("GATE-TESTS", "why so short?", html.escape(said["output"]), html.escape(said["fail_reasons"][0])):
+        assert part in text
     assert "<script" not in text
     assert set(re.findall(r'(?:src|href)="([a-z]+:|/)', text)) <= {"data:"}

@@ -80,7 +80,8 @@
     listen(log.dataset.log, { said, ended: () => location.reload() }, log.dataset.after);
   }
 
-  // -- changes: a tick for what was viewed goes when the file changes, since its digest is in the key; a line is picked by a click.
+  // -- changes: a tick for what was viewed goes when the file changes, since its digest is in the key; a click or Enter on the number
+  // of a line opens the form for a comment on it.
   for (const part of document.querySelectorAll("[data-file]")) {
     const key = "viewed " + part.dataset.file, label = document.createElement("label"), box = document.createElement("input");
     box.type = "checkbox";
@@ -93,13 +94,31 @@
     label.className = "viewed choice";
     label.append(box, " viewed");
     part.querySelector("h2").append(label);
-    part.querySelectorAll("tr").forEach((row) => row.addEventListener("dblclick", () => {
-      const number = row.querySelectorAll(".no")[1], form = part.querySelector(".comment");
-      if (!number || !number.textContent || !form) return;
+    // One number of a file is a stop of the tab key; the arrows go on from there.
+    const numbers = [...part.querySelectorAll("[data-pick]")], form = part.querySelector(".comment");
+    const stop = (number) => {
+      part.querySelectorAll("[data-pick][tabindex]").forEach((each) => ["tabindex", "role", "aria-label"].forEach((name) => each.removeAttribute(name)));
+      number.tabIndex = 0;
+      number.setAttribute("role", "button");
+      number.setAttribute("aria-label", "Comment on line " + number.textContent);
+    };
+    if (numbers[0] && form) stop(numbers[0]);
+    part.addEventListener("click", (event) => {
+      const number = event.target.closest("[data-pick]");
+      if (!number || !form) return;
+      stop(number);
       form.open = true;
       form.querySelector("[data-line]").value = number.textContent;
       form.querySelector("[name=text]").focus();
-    }));
+    });
+    part.addEventListener("keydown", (event) => {
+      if (!event.target.matches("[data-pick]")) return;
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key], next = numbers[numbers.indexOf(event.target) + step];
+      if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.target.click(); }
+      if (!step) return;
+      event.preventDefault();
+      if (next) { stop(next); next.focus(); }
+    });
   }
 
   // -- screenshots: a slider over before and after, as one picture whose upper half is cut by a rectangle.

@@ -79,7 +79,7 @@ def _form_values(project: Project, ask: Asked, form: dict[str, str]) -> dict[str
     text = composed(ask, form)
     return {
         "project": project, "row": project.row(ask.view.run_id), "ask": ask, "form": form, "text": text,
-        "findings": [] if not form else judged(project, ask, text), "refusal": _refusal(project, ask),
+        "findings": judged(project, ask, text) if form and text else [], "refusal": _refusal(project, ask),
     }  # fmt: skip
 
 
@@ -100,7 +100,10 @@ def submit(request: Request) -> Response:
     """Hand the answer of a form in."""
     allowed(request, "review")
     project, ask = _ask(request)
-    view = hand_in(project, ask, request.scope["form"], session_of(request.scope).name)
+    form: dict[str, str] = request.scope["form"]
+    if not composed(ask, form):
+        raise NotAllowedError("nothing was submitted: the answer has no outcome", "Go back, and choose an outcome.")
+    view = hand_in(project, ask, form, session_of(request.scope).name)
     again = asked(view, ask.role.name)
     there = f"/{project.key}/runs/{quote(view.run_id)}"
     if again is not None and again.request["reask"]:

@@ -30,7 +30,7 @@ def show(request: Request) -> Response:
     if view.question is None:
         raise AnsweredError(f"run {row.run} asks no person for a decision", "Look at the run: it has gone on.")
     about = view.question
-    judged: list[Gate] = evidence_values(project, row.run)["gates"] if about.kind == "waiver" else []
+    judged: list[Gate] = evidence_values(project, row.run)["gates"]
     values: dict[str, Any] = {
         **changes_values(project, row.run), "question": view.question, "task": view.task, "fields": FIELDS,
         "gates": [gate for gate in judged if gate.after.gate in about.gates],

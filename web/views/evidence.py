@@ -13,7 +13,7 @@ from interlock.core.text import whole
 from interlock.journal import Entry
 from interlock.web import evidence
 from interlock.web.evidence import Collected, Compared, File
-from interlock.web.image_diff import Difference, around, difference, kind_of
+from interlock.web.image_diff import Difference, around, difference, kind_of, strip
 from interlock.web.pages import page, site_of
 from interlock.web.projects import NotHereError, Project, reading
 
@@ -109,12 +109,18 @@ def _file(request: Request) -> tuple[Project, File, bytes]:
     return project, file, data
 
 
+def _part(request: Request, data: bytes) -> bytes:
+    """Return the part of a picture from the row `from` on; empty where the whole is asked for, or none can be made."""
+    return strip(data, whole(request.query_params["from"])) if "from" in request.query_params else b""
+
+
 def raw(request: Request) -> Response:
-    """Answer with a file as a picture that nothing runs in, or as plain text; a text by pieces, from `from` on."""
+    """Answer with a file as a picture that nothing runs in, or as plain text; a piece of either, from `from` on."""
     _, file, data = _file(request)
     kind = kind_of(data)
     if kind is not None:
-        return Response(data, media_type=kind, headers=_SAFE)
+        part = _part(request, data)
+        return Response(part or data, media_type="image/png" if part else kind, headers=_SAFE)
     start = whole(request.query_params.get("from"))
     part = data[start : start + SHOWN_BYTES]
     name = _NOT_IN_NAMES.sub("_", file.name)[:100]
@@ -155,7 +161,7 @@ def differing(request: Request) -> Response:
     found = difference(before, after, lambda sha256: evidence.read(project.root, files[sha256]))
     if found.unknown:
         raise NotHereError(found.unknown, "Look at both pictures.")
-    return Response(found.png, media_type="image/png", headers=_SAFE)
+    return Response(_part(request, found.png) or found.png, media_type="image/png", headers=_SAFE)
 
 
 ROUTES: Final = (

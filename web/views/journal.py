@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Final
 
 from starlette.requests import Request
@@ -10,6 +11,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from interlock import graph
+from interlock.core.errors import InterlockError
+from interlock.core.text import shown
 from interlock.graph.feed import Line
 from interlock.journal import canonical
 from interlock.web.pages import page, page_number, site_of
@@ -19,9 +22,27 @@ PAGE_LINES: Final = 100
 _BLOCK: Final = 200
 
 
+class MomentError(InterlockError):
+    """A filter names no time."""
+
+    code = "WEB400"
+
+
 def _wanted(request: Request, project: Project) -> Sequence[Line]:
-    """Return the lines that the address asks for, in the order of the file."""
-    run, kind, since = (request.query_params.get(name, "") for name in ("run", "type", "since"))
+    """Return the lines that the address asks for, in the order of the file.
+
+    Raises:
+        MomentError: `since` is not a time, nor the beginning of one.
+    """
+    run, kind, since = (request.query_params.get(name, "").strip() for name in ("run", "type", "since"))
+    try:
+        datetime.fromisoformat(
+            since + "2000-01-01T00:00:00"[len(since) :] if len(since) >= 4 else since or "2000-01-01"
+        )
+    except ValueError as error:
+        raise MomentError(
+            f"`{shown(since)}` is not a time", "Write it in UTC, as `2026-01-31` or `2026-01-31T12:00`."
+        ) from error
     lines: Sequence[Line] = project.feed.lines_of.get(run, []) if run else project.feed.lines
     if kind or since:
         lines = [line for line in lines if kind in ("", line.type) and line.at >= since]

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock.core.errors import InterlockError
-from interlock.core.text import whole
+from interlock.core.text import one_line, whole
 from interlock.graph import negotiate
 from interlock.graph.board import calls
 from interlock.reservations import key_of
@@ -64,7 +64,7 @@ def respond(request: Request) -> Response:
             mine.respond_to_release(
                 form.get("thread", ""), form.get("action", ""),
                 eta_minutes=whole(eta) or None,
-                reason=form.get("reason") or None,
+                reason=one_line(form.get("reason", "")) or None,
             ),
         )  # fmt: skip
 
@@ -75,7 +75,9 @@ def ask(request: Request) -> Response:
     project = site_of(request).project(request.path_params["project"])
     form = request.scope["form"]
     with calls(project.root) as mine:
-        return _done(request, project, negotiate(mine, form.get("file", ""), form.get("reason", ""), "normal"))
+        return _done(
+            request, project, negotiate(mine, form.get("file", ""), one_line(form.get("reason", "")), "normal")
+        )
 
 
 ROUTES: Final = (

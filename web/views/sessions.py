@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock.web.access import COOKIE, session_of
-from interlock.web.pages import page, redirect
+from interlock.web.pages import page, redirect, refused
 from interlock.web.sessions import Sessions
 
 
@@ -24,10 +24,8 @@ def revoke(request: Request) -> Response:
     """End a session; one may end one's own, and with the right to decide any."""
     wanted, mine = request.scope["form"].get("session", ""), session_of(request.scope)
     if wanted != mine.session_id and not mine.may("decide"):
-        return page(request, "refused.html", {
-            "code": "WEB403", "message": "this session may end itself alone", "problems": [],
-            "fix": "Open the link that `interlock ui` prints in a terminal.",
-        }, status=403)  # fmt: skip
+        fix = "Open the link that `interlock ui` prints in a terminal."
+        return refused(request, "WEB403", "this session may end itself alone", fix, 403)
     _sessions(request).revoke(wanted)
     answer = redirect(request, "/sessions")
     if wanted == mine.session_id:
