@@ -59,12 +59,7 @@ def test_a_program_that_will_not_end_is_killed(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_a_program_leaves_behind_does_not_outlive_it_or_hold_its_answer_up(tmp_path: Path) -> None:
-    code = (
-        "import os, time\n"
-        "pid = os.fork()\n"
-        "if pid == 0:\n    time.sleep(600)\n"
-        "print(pid, flush=True)"
-    )  # fmt: skip
+    code = "import os, time\npid = os.fork()\nif pid == 0:\n    time.sleep(600)\nprint(pid, flush=True)"
     ended = run(code, tmp_path)
     assert (ended.status, ended.stopped) == (0, "")
     assert ended.seconds < FOREVER / 2
