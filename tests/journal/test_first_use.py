@@ -66,16 +66,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 EVENTS = st.builds(Event, NAMES, NAMES, NAMES, st.dictionaries(TEXTS, JSON, max_size=4))
-NESTED: dict[str, Any] = {
-    "at": "",
-    "data": {},
-    "hash": "0" * 64,
-    "key": "k",
-    "prev": "0" * 64,
-    "run": "B",
-    "seq": 9,
-    "type": "t",
-}
+NESTED = dict[str, Any](at="", data={}, hash="0" * 64, key="k", prev="0" * 64, run="B", seq=9, type="t")
 
 
 def _link(entry: Entry) -> Link:
@@ -228,9 +219,7 @@ AROUND: list[tuple[str, Callable[[bytes], bytes], str]] = [
 
 
 @pytest.mark.parametrize(("harm", "code"), [case[1:] for case in AROUND], ids=[case[0] for case in AROUND])
-def test_a_fault_around_the_data_is_refused_at_first_use(
-    journal: Journal, harm: Callable[[bytes], bytes], code: str
-) -> None:
+def test_faults_around_data_refuse_the_first_use(journal: Journal, harm: Callable[[bytes], bytes], code: str) -> None:
     _with(journal, harm)
     before = journal.path.read_bytes()
     again = Journal(journal.path)

@@ -21,9 +21,7 @@ def written(journal: Journal) -> list[Entry]:
     return [*rows, journal.append("A", "k", "t", {"text": "x" * space})]
 
 
-def test_every_line_is_given_with_the_position_behind_it_and_any_position_goes_on_with_the_next(
-    journal: Journal,
-) -> None:
+def test_every_line_comes_with_the_position_behind_it_and_any_position_goes_on_with_the_next(journal: Journal) -> None:
     entries = written(journal)
     found = list(journal.follow())
     assert [entry for _, entry in found] == entries
@@ -67,9 +65,7 @@ def _replaced(path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [_cut, _replaced, Path.unlink])
-def test_a_position_in_a_file_that_was_cut_replaced_or_removed_is_lost(
-    journal: Journal, harm: Callable[[Path], None]
-) -> None:
+def test_a_position_in_a_file_cut_replaced_or_removed_is_lost(journal: Journal, harm: Callable[[Path], None]) -> None:
     written(journal)
     position, last = list(journal.follow())[-1]
     harm(journal.path)

@@ -357,9 +357,7 @@ def test_a_link_in_the_place_of_the_torn_file_is_not_followed(journal: Journal, 
     assert journal.path.read_bytes().endswith(b"half")
 
 
-def test_a_repeat_waits_for_the_disk_unless_this_journal_has_done_so(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repeat_waits_for_the_disk_unless_the_journal_did(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     Journal(journal.path).append("A", "theirs", "t", {})
     journal.append("A", "ours", "t", {})
     Journal(journal.path).append("A", "later", "t", {})
