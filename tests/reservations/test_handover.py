@@ -90,9 +90,7 @@ def died(world: World) -> None:
 
 
 @pytest.mark.parametrize("ends", [released, ran_out, died])
-def test_an_agent_that_gets_unsaved_work_of_another_learns_whose_it_is_and_how_to_see_it(
-    ends: Callable[[World], None],
-) -> None:
+def test_who_gets_unsaved_work_of_another_learns_whose_it_is_and_how_to_see_it(ends: Callable[[World], None]) -> None:
     world = World(unsaved={FILE})
     world.agent("ann").reserve_files([FILE])
     ends(world)

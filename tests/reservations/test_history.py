@@ -236,9 +236,7 @@ def test_gaps_in_the_events_are_named(tmp_path: Path) -> None:
         ("s/1", "committed", {"at": "2027-01-15T08:00:00Z"}),
     ],
 )
-def test_a_line_that_this_package_never_wrote_is_refused(
-    tmp_path: Path, key: str, kind: str, data: dict[str, Any]
-) -> None:
+def test_a_line_this_package_never_wrote_is_refused(tmp_path: Path, key: str, kind: str, data: dict[str, Any]) -> None:
     journal = Journal(tmp_path / "events.jsonl")
     journal.append(outbox.JOURNAL_RUN, key, kind, data)
     with pytest.raises(history.HistoryUnreadableError):

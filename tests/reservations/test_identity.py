@@ -163,9 +163,7 @@ def test_the_nearest_stored_ancestor_says_who_it_is() -> None:
 @pytest.mark.parametrize(
     ("name", "started", "host"), [("stale", "another time", ""), ("stale", "", "another machine"), ("", "", "")]
 )
-def test_a_later_process_of_the_same_number_and_an_agent_that_left_are_not_found(
-    name: str, started: str, host: str
-) -> None:
+def test_a_later_process_of_its_number_and_an_agent_that_left_are_not_found(name: str, started: str, host: str) -> None:
     store = SqliteStore(":memory:")
     parent = next(iter(process.ancestors()))
     put(store, name, parent.pid, started or parent.started, host)

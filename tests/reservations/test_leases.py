@@ -45,9 +45,7 @@ def test_a_lease_about_to_end_is_waited_for_and_not_negotiated(world: World) -> 
 @pytest.mark.parametrize(
     ("first", "second", "granted"), [(False, False, True), (True, False, False), (False, True, False)]
 )
-def test_shared_leases_overlap_each_other_and_nothing_else(
-    world: World, first: bool, second: bool, granted: bool
-) -> None:
+def test_shared_leases_overlap_each_other_alone(world: World, first: bool, second: bool, granted: bool) -> None:
     world.agent("ann").reserve_files(["src/**"], exclusive=first)
     assert (not codes(world.agent("bob").reserve_files(["src/a.py"], exclusive=second))) is granted
 
@@ -117,10 +115,7 @@ def test_a_pattern_and_what_it_covers_in_one_call_is_one_lease(world: World) -> 
 def test_an_exclusive_lease_does_not_fall_into_a_shared_one(world: World, ann: Reservations) -> None:
     ann.reserve_files(["src/a.py"])
     ann.reserve_files(["src/**"], exclusive=False)
-    assert sorted((lease.pattern, lease.exclusive) for lease in world.leases()) == [
-        ("src/**", False),
-        ("src/a.py", True),
-    ]
+    assert sorted((each.pattern, each.exclusive) for each in world.leases()) == [("src/**", False), ("src/a.py", True)]
 
 
 def test_a_lease_that_is_asked_for_stays_beside_the_wider_one(world: World, ann: Reservations) -> None:

@@ -26,9 +26,7 @@ def test_the_first_call_registers_the_agent_and_binds_its_process(world: World) 
 
 
 @each_row(("seconds", "written"), [(100, True), (0.5, False), (-5000, True)])
-def test_every_call_is_a_sign_of_life_after_a_second_or_when_the_clock_was_set_back(
-    seconds: float, written: bool
-) -> None:
+def test_every_call_is_a_sign_of_life_after_a_second_or_a_clock_set_back(seconds: float, written: bool) -> None:
     world = World()
     world.look("ann")
     before = world.store.stamp()

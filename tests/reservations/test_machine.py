@@ -59,11 +59,8 @@ class Agents(RuleBasedStateMachine):
     def reserve_what_is_free(self, name: str, patterns: list[str]) -> None:
         self.world.look()
         before, queue = self.world.leases(), self.places()
-        free = {
-            pattern
-            for pattern in patterns
-            if self.is_free(name, pattern, patterns, before, queue, exclusive=True, no_force=False)
-        }
+        here = {"exclusive": True, "no_force": False}
+        free = {pattern for pattern in patterns if self.is_free(name, pattern, patterns, before, queue, **here)}
         answer = self.world.agent(name).reserve_files(patterns, partial=True)
         assert {patterns[int(row["place"][9:-1])] for row in answer["errors"]} == set(patterns) - free
 
@@ -167,23 +164,14 @@ class Agents(RuleBasedStateMachine):
                 same or (PATHS[lease.pattern] >= PATHS[pattern] and (lease.no_force or not no_force))
             ):
                 return True
-        place = next(
-            (
-                w.waiter_id
-                for w in queue
-                if (w.agent, w.exclusive) == (name, exclusive) and set(w.patterns) == set(patterns)
-            ),
-            10**9,
-        )
+        wanted = (name, exclusive, set(patterns))
+        place = next((w.waiter_id for w in queue if (w.agent, w.exclusive, set(w.patterns)) == wanted), 10**9)
         front: list[Any] = [w for w in queue if w.agent != name and w.waiter_id < place]
         if any(lease.pattern == pattern for lease in own):
             front = []
         waiting = any(collide(pattern, p, exclusive=exclusive or w.exclusive) for w in front for p in w.patterns)
-        foreign = [
-            lease
-            for lease in held
-            if lease.agent != name and collide(pattern, lease.pattern, exclusive=exclusive or lease.exclusive)
-        ]
+        others = [lease for lease in held if lease.agent != name]
+        foreign = [each for each in others if collide(pattern, each.pattern, exclusive=exclusive or each.exclusive)]
         return not waiting and all(self.is_dead(lease) for lease in foreign)
 
 

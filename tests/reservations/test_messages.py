@@ -20,6 +20,7 @@ from tests.table import each_row
 
 ACK = {"type": "release-ack", "file": "a.py", "released": True, "released_by": "Ada"}
 DEFER = {"type": "release-defer", "file": "a.py", "released": False, "eta_minutes": 5, "reason": "tests run"}
+PLAIN = st.none() | st.booleans() | st.floats() | st.text()
 REQUEST = {"type": "release-request", "file": "a.py", "reason": "need it", "requester": "Ada", "urgency": "normal"}
 
 
@@ -229,13 +230,7 @@ def test_an_answer_by_the_protocol_carries_no_warning(ada: Reservations, bob: Re
 
 
 @settings(max_examples=examples(50), deadline=None)
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.floats() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-        max_leaves=6,
-    )
-)
+@given(st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=6))
 def test_reading_a_body_never_fails(value: Any) -> None:
     text = json.dumps(value)
     assert bodies.read(text) is None

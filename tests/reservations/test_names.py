@@ -64,10 +64,7 @@ def test_a_name_that_is_quoted_already_is_taken_as_it_says(project: Path) -> Non
     (project / "app" / "[[]slug[]]").mkdir()
     ann = agent(project, "ann")
     ann.reserve_files([QUOTED, "app/[[]slug[]]/[id].tsx"])
-    assert [row["pattern"] for row in ann.my_reservations()["reservations"]] == [
-        "app/[[]slug[]]/[di].tsx",
-        QUOTED,
-    ]
+    assert [row["pattern"] for row in ann.my_reservations()["reservations"]] == ["app/[[]slug[]]/[di].tsx", QUOTED]
 
 
 @pytest.mark.anyio
@@ -109,9 +106,7 @@ def test_a_tool_call_with_half_of_a_surrogate_pair_is_answered(tmp_path: Path) -
         assert wire.ask(request("my_reservations", {}, 99))["result"]["structuredContent"] == {"reservations": []}
 
 
-def test_a_command_with_bytes_that_are_no_text_is_refused_and_says_why(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_that_is_no_text_is_refused_and_says_why(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     monkeypatch.setenv("INTERLOCK_AGENT_ID", "bob")
     for arguments in (

@@ -97,9 +97,7 @@ def refused(answer: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("tool", "argument"), [(tool, name) for tool, given in CALLS.items() for name in given])
-def test_any_value_of_any_argument_is_answered_and_a_refusal_changes_nothing(
-    store: SqliteStore, tool: str, argument: str
-) -> None:
+def test_any_argument_is_answered_and_a_refusal_changes_nothing(store: SqliteStore, tool: str, argument: str) -> None:
     agent(store, "bob").reserve_files(["held/**"])
     calls = agent(store, "ada")
     calls.my_reservations()
@@ -136,9 +134,7 @@ def test_any_value_of_any_argument_is_answered_and_a_refusal_changes_nothing(
         ("respond_to_release", "reason", "RSV105"),
     ],
 )
-def test_half_of_a_pair_and_a_nul_are_no_text(
-    store: SqliteStore, tool: str, argument: str, code: str, value: str
-) -> None:
+def test_half_a_pair_and_a_nul_are_no_text(store: SqliteStore, tool: str, argument: str, code: str, value: str) -> None:
     agent(store, "bob").reserve_files(["held/**"])
     given = [value] if argument in {"patterns", "reservation_ids"} else value
     work: Callable[..., Any] = getattr(agent(store, "ada"), tool)

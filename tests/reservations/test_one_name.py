@@ -73,9 +73,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("path", FILES)
-def test_what_is_typed_and_what_the_hook_holds_have_one_name(
-    project: Path, typed: Callable[[str], Pattern], path: str
-) -> None:
+def test_what_is_typed_and_what_is_held_has_one_name(project: Path, typed: Callable[[str], Pattern], path: str) -> None:
     found = typed(path.removeprefix("link/../"))
     names = "{" + ",".join(FILES[path]) + "}" if len(FILES[path]) > 1 else FILES[path][0]
     assert found.text == names

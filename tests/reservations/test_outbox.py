@@ -85,9 +85,7 @@ class Failing(Journal):
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_drain_that_was_killed_is_repeated_without_a_line_twice(
-    world: World, journal: Journal, *, after: bool
-) -> None:
+def test_a_killed_drain_is_repeated_without_a_line_twice(world: World, journal: Journal, *, after: bool) -> None:
     failing = Failing(journal.path)
     failing.after = after
     with pytest.raises(OSError, match="killed"):

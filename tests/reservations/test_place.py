@@ -272,9 +272,7 @@ def test_a_path_in_a_repository_inside_is_seen(repository: Path, inner: Path, pa
     assert (seen == place.find(str(inner))) if found else (seen is None)
 
 
-def test_only_another_repository_below_is_another_project(
-    repository: Path, inner: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_repository_below_is_a_project(repository: Path, inner: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(repository, "worktree", "add", "-q", "trees/t")
     assert place.other_below(str(repository), "vendor/inner/x") == "vendor/inner"
     assert place.other_below(str(repository), "trees/t/x") == ""

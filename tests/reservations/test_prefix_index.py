@@ -52,9 +52,7 @@ def test_what_cannot_be_read_meets_everything(every: Near[str]) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["src/{}/x.py", "src/{}/**"])
-def test_of_ten_thousand_patterns_none_is_read_that_is_a_path_or_a_folder(
-    form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_ten_thousand_patterns_no_path_and_no_folder_is_read(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(pattern_of(form.format(number)), number) for number in range(10_000)]
     many = Near((pattern.text, pattern.prefix, number) for pattern, number in rows)
     calls: list[str] = []
@@ -84,9 +82,7 @@ def world() -> World:
     return world
 
 
-def test_plain_leases_are_compared_without_reading_their_patterns(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plain_leases_are_compared_without_reading_patterns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def read(text: str) -> patterns.Pattern:
         raise AssertionError(text)
 
@@ -108,9 +104,7 @@ def test_what_is_plain_is_known_by_text_and_prefix(text: str, fold_case: bool) -
     assert patterns.plain_prefix(pattern.text, fold_case=fold_case) == (pattern.prefix if plain else None)
 
 
-def test_several_wide_patterns_beyond_the_bound_are_refused_and_one_never_is(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wide_patterns_beyond_a_bound_are_refused_and_never_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(granting, "MAX_COMPARED", 500)
     bob = world.agent("bob")
     wide = ["**/*.a", "**/*.b"]

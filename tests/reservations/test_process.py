@@ -32,11 +32,8 @@ def test_our_own_programs_are_no_client(tmp_path: Path) -> None:
 
 
 def test_a_program_that_init_has_adopted_has_no_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [
-        process.Process(7, 1, "bash", "x"),
-        process.Process(1, 0, "systemd", "y"),
-        process.Process(2, 0, "far", "z"),
-    ]
+    named = [(7, 1, "bash", "x"), (1, 0, "systemd", "y"), (2, 0, "far", "z")]
+    rows = [process.Process(*row) for row in named]
     monkeypatch.setattr(process, "ancestors", lambda: iter(rows))
     assert process.client() == (7, "x")
     monkeypatch.setattr(process, "ancestors", lambda: iter(rows[1:]))
@@ -45,11 +42,8 @@ def test_a_program_that_init_has_adopted_has_no_client(monkeypatch: pytest.Monke
 
 def test_a_process_runs_until_it_ends() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        started = (
-            process.from_proc(child.pid)
-            if sys.platform == "linux"
-            else process.from_ps("-p", str(child.pid))[child.pid]
-        )
+        on_linux, pid = sys.platform == "linux", child.pid
+        started = process.from_proc(pid) if on_linux else process.from_ps("-p", str(pid))[pid]
         assert started is not None
         mark = (process.host(), child.pid, started.started)
         assert process.is_running(*mark) is True

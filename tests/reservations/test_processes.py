@@ -92,9 +92,7 @@ def await_queue(agent: Reservations, length: int) -> None:
         wait_queue.until_changed(agent.runtime, stamp, 1)
 
 
-def test_eight_processes_are_served_in_the_order_they_came_and_a_killed_one_is_passed_over(
-    tmp_path: Path, start: Start
-) -> None:
+def test_eight_processes_are_served_in_order_and_a_killed_one_is_passed_over(tmp_path: Path, start: Start) -> None:
     holder = here(tmp_path)
     held = ids(holder.reserve_files(["a"]))
     waiting: list[subprocess.Popen[str]] = []

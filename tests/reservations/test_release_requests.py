@@ -135,9 +135,7 @@ def test_more_urgency_later_never_gives_the_holder_more_time() -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_wrong_argument_is_refused_at_its_place_and_sends_nothing(
-    arguments: dict[str, Any], code: str | None, place: str
-) -> None:
+def test_a_wrong_argument_is_refused_and_sends_nothing(arguments: dict[str, Any], code: str | None, place: str) -> None:
     _, ada, bob = holding()
     given: dict[str, Any] = {"file": FILE, "reason": "need it"} | arguments
     answer = bob.negotiate_release(**given)

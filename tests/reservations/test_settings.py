@@ -88,9 +88,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("line", "key", "unknown", "fix"), WRONG, ids=[row[0] for row in WRONG])
-def test_a_fault_is_refused_by_hooks_and_configuration_alike(
-    tmp_path: Path, line: str, key: str, unknown: bool, fix: str
-) -> None:
+def test_hooks_and_configuration_refuse_a_fault(tmp_path: Path, line: str, key: str, unknown: bool, fix: str) -> None:
     (tmp_path / "interlock.toml").write_text(f"[reservations]\n{line}\n")
     with pytest.raises(SettingsError) as caught:
         settings.read(str(tmp_path))

@@ -338,9 +338,7 @@ def test_a_store_of_an_older_version_is_brought_up_with_its_rows(
     assert refused(SqliteStore(str(path))).code == StoreDamagedError.code
 
 
-def test_a_step_that_fails_leaves_the_version_before_it(
-    path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_step_leaves_the_old_version(path: Path, store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     write(store)
     steps = (*migrations.SCHEMA_STEPS, "CREATE TABLE later (a TEXT);", "DROP TABLE agent; SELECT nothing FROM nowhere;")
     monkeypatch.setattr(migrations, "SCHEMA_STEPS", steps)

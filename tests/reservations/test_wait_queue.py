@@ -94,9 +94,7 @@ def test_a_waiter_without_a_call_gets_a_short_claim_and_one_message(world: World
 
 
 @pytest.mark.parametrize("got", [["a"], ["a", "b"], ["**"]])
-def test_an_agent_that_got_the_file_in_another_way_leaves_the_queue_and_is_not_notified(
-    world: World, got: list[str]
-) -> None:
+def test_who_got_the_file_in_another_way_leaves_the_queue_and_is_not_notified(world: World, got: list[str]) -> None:
     world.agent("ann").reserve_files(["a"])
     bob = world.agent("bob")
     bob.negotiate_release("a", "please")

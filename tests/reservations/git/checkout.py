@@ -68,12 +68,7 @@ class Checkout:
         return self.run(name, "git", *arguments, cwd=cwd, data=data)
 
     def run(
-        self,
-        name: str,
-        *command: str,
-        cwd: Path | None = None,
-        data: bytes = b"",
-        env: Mapping[str, str] | None = None,
+        self, name: str, *command: str, cwd: Path | None = None, data: bytes = b"", env: Mapping[str, str] | None = None
     ) -> Ran:
         """Run any program as an agent."""
         done = subprocess.run(

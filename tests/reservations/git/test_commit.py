@@ -353,9 +353,7 @@ def test_work_that_no_hook_touched_is_not_reported(shared: Checkout) -> None:
     assert shared.events("surprise_write") == []
 
 
-def test_edit_waits_while_the_hooks_of_a_commit_are_at_work_in_the_same_checkout_alone(
-    shared: Checkout, tmp_path: Path
-) -> None:
+def test_edit_waits_while_hooks_of_a_commit_work_in_the_same_checkout_alone(shared: Checkout, tmp_path: Path) -> None:
     shared.must("bob", "worktree", "add", "-q", "--detach", str(tmp_path / "other"))
     hook(shared, "post-commit", "true")
     seen: list[str] = []
@@ -406,9 +404,7 @@ def test_edit_is_refused_while_a_commit_takes_long_and_passes_when_it_has_ended(
     assert edited(shared, "ann", "ann.py") == 0
 
 
-def test_edit_that_waits_for_a_commit_passes_as_soon_as_that_has_ended(
-    shared: Checkout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_edit_waiting_for_a_commit_passes_as_soon_as_it_ends(shared: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     with commit_lock.alone(shared.runtime, str(shared.root / ".git")) as lock:
         assert lock is not None

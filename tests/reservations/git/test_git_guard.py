@@ -399,9 +399,7 @@ def test_parser_is_not_loaded_where_nobody_else_holds_anything(unchanged: Checko
     assert unchanged.run("ann", sys.executable, "-c", code).err == ""
 
 
-def test_without_the_parser_git_is_refused_while_others_hold_files(
-    unchanged: Checkout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_parser_git_is_refused_while_others_hold(unchanged: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "interlock.reservations.guard.walk", None)
     text = unchanged.guard("bob", "cd src && g''it add .")
     assert text is not None
@@ -476,9 +474,7 @@ def test_commands_that_git_runs_in_submodules_are_judged_there(guarded: Checkout
     assert guarded.guard("bob", "git submodule update --init other") is None
 
 
-def test_named_project_hides_no_leases_of_the_repository(
-    guarded: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_named_project_hides_no_other_lease(guarded: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERLOCK_PROJECT", str(tmp_path))
     env = guarded.env("bob") | {"INTERLOCK_PROJECT": str(tmp_path)}
     assert check_command("git reset --hard", str(guarded.root), env) is not None

@@ -35,9 +35,7 @@ def test_cherry_pick_that_was_refused_is_taken_back_by_its_abort(branches: Check
         ("pull -q --no-rebase --no-edit .", "this merge would change"), ("rebase -q", "this rebase rewrites"),
     ],
 )  # fmt: skip
-def test_what_changes_a_held_path_is_refused_before_the_working_tree_changes(
-    branches: Checkout, command: str, words: str
-) -> None:
+def test_what_changes_a_held_path_is_refused_before_files_change(branches: Checkout, command: str, words: str) -> None:
     before = branches.head()
     done = branches.git("bob", *command.split(), "theirs")
     assert (done.status != 0, words in done.err) == (True, True)
@@ -88,9 +86,7 @@ def test_stash_of_own_paths_goes_and_comes_back(branches: Checkout) -> None:
         ("merge -q theirs", False),
     ],
 )  # fmt: skip
-def test_holder_is_notified_of_what_git_had_written_before_it_was_refused(
-    branches: Checkout, command: str, notified: bool
-) -> None:
+def test_holder_is_notified_of_what_git_wrote_before_refusal(branches: Checkout, command: str, notified: bool) -> None:
     before = branches.head()
     done = branches.git("bob", *command.split())
     assert (done.status != 0, branches.head()) == (True, before)
@@ -217,17 +213,13 @@ def test_questions_to_git_see_this_repository_alone(branches: Checkout, monkeypa
     }  # fmt: skip
 
 
-def test_dirtiness_is_not_known_outside_of_git_and_counts_from_a_root_below_the_top(
-    branches: Checkout, tmp_path: Path
-) -> None:
+def test_dirtiness_is_unknown_outside_git_and_counts_from_a_root_below_top(branches: Checkout, tmp_path: Path) -> None:
     assert asking.dirty(str(tmp_path), ["a"]) == {"a": None}
     branches.write("src/ann.py", "x\n")
     assert asking.dirty(str(branches.root / "src"), ["ann.py", "bob.py"]) == {"ann.py": True, "bob.py": False}
 
 
-def test_project_named_by_the_environment_does_not_reach_into_other_repositories(
-    branches: Checkout, tmp_path: Path
-) -> None:
+def test_project_of_the_environment_does_not_reach_into_other_repositories(branches: Checkout, tmp_path: Path) -> None:
     other = make(tmp_path / "other")
     other.install()
     other.write("ann.py", "two\n")
@@ -239,10 +231,7 @@ def test_project_named_by_the_environment_does_not_reach_into_other_repositories
     assert (done.status, "held by ann" in done.err) == (1, True)
 
 
-@pytest.mark.parametrize(
-    "module",
-    ["hooks.git_hook", "hooks.reference_transaction", "guard.walk"],
-)
+@pytest.mark.parametrize("module", ["hooks.git_hook", "hooks.reference_transaction", "guard.walk"])
 def test_hook_imports_nothing_slow(module: str, bare: Checkout) -> None:
     slow = ("click", "pydantic", "langgraph", "mcp", "pathlib", "subprocess", "tomllib", "hashlib", "shlex", "asyncio")
     code = f"import sys, interlock.reservations.{module}; print([n for n in {slow} if n in sys.modules])"

@@ -264,9 +264,7 @@ def test_what_names_no_commits_is_refused(bare: Checkout, wanted: str) -> None:
         checked(bare, wanted)
 
 
-def test_repositories_of_a_workspace_are_seen_from_the_workspace(
-    bare: Checkout, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repositories_of_a_workspace_are_seen_from_it(bare: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     workspace = bare.root.parent
     monkeypatch.setenv("INTERLOCK_PROJECT", str(workspace))
     (commit,) = read_commits(str(bare.root), str(workspace), "HEAD")
@@ -284,9 +282,7 @@ def test_repositories_of_a_workspace_are_seen_from_the_workspace(
     ("since", "until", "was_held"),
     [(9, 20, True), (10, 20, False), (9, 11, True), (9, 10.5, False), (9, 10, False), (9, 11.5, True), (11, 20, False)],
 )
-def test_a_lease_that_begins_or_ends_in_the_second_of_the_commit_does_not_count(
-    since: float, until: float, was_held: bool
-) -> None:
+def test_leases_from_or_to_the_second_of_the_commit_do_not_count(since: float, until: float, was_held: bool) -> None:
     held = Held("s", "rsv_1", "ann", "a", exclusive=True, claim=False, token=1, since=since, expires_at=until)
     assert held.held_during(10) is was_held
 
@@ -330,9 +326,7 @@ def test_the_command_names_rule_path_lease_and_fix_and_ends_with_1(bare: Checkou
 
 
 @pytest.mark.long
-def test_the_command_ends_with_1_where_the_record_is_missing_unless_that_is_allowed(
-    bare: Checkout, tmp_path: Path
-) -> None:
+def test_the_command_ends_with_1_where_the_record_is_missing_unless_allowed(bare: Checkout, tmp_path: Path) -> None:
     outbox.drain_events(bare.runtime.store, str(bare.root), Journal(tmp_path / "lost.jsonl"))
     committed(bare, "bob", "bob.py")
     bare.reserve("cid", "src/bob.py")

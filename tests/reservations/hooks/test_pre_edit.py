@@ -38,9 +38,7 @@ def test_an_edit_below_an_own_wider_lease_keeps_it_and_its_reason(checkout: Chec
     assert [(row.pattern, row.reason) for row in checkout.rows()] == [("src/**", "refactoring")]
 
 
-def test_a_file_of_another_agent_is_refused_with_holder_reason_liveness_expiry_and_the_calls_that_help(
-    checkout: Checkout,
-) -> None:
+def test_file_of_another_is_refused_with_holder_reason_liveness_expiry_and_calls_that_help(checkout: Checkout) -> None:
     checkout.agent("alice").reserve_files(["src/**"], "refactoring the parser")
     ran = checkout.edit("one", "src/c.py")
     assert refused(ran, "RSV201")
@@ -96,9 +94,7 @@ def test_a_file_of_another_agent_is_refused_with_holder_reason_liveness_expiry_a
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else None,
 )
-def test_every_editing_tool_of_every_client_is_understood(
-    checkout: Checkout, tool: str, arguments: object, paths: list[str]
-) -> None:
+def test_edits_of_any_client_are_understood(checkout: Checkout, tool: str, arguments: object, paths: list[str]) -> None:
     ran = checkout.hook("pre-edit", checkout.call("one", tool, arguments))
     assert (ran.status, ran.err, sorted(checkout.leases)) == (0, "", paths)
 
@@ -139,9 +135,7 @@ def test_an_edit_of_several_files_is_reserved_whole_or_not_at_all(checkout: Chec
         ("mcp__tracker__update", {"path": "a.py"}),
     ],
 )
-def test_a_tool_that_writes_nothing_passes_and_makes_no_store(
-    checkout: Checkout, tool: str, arguments: dict[str, str]
-) -> None:
+def test_a_reading_tool_passes_and_makes_no_store(checkout: Checkout, tool: str, arguments: dict[str, str]) -> None:
     ran = checkout.hook("pre-edit", checkout.call("one", tool, arguments))
     assert ran == Ran(0, "", "")
     assert not (checkout.root / ".git" / "interlock").exists()
@@ -257,9 +251,7 @@ def handed_on(checkout: Checkout, path: str, *, writes: bool) -> None:
         checkout.agent(f"claude-{session}").release_all()
 
 
-def test_who_comes_back_to_a_file_that_changed_in_other_hands_reads_it_before_the_edit_passes(
-    checkout: Checkout,
-) -> None:
+def test_who_comes_back_to_a_file_changed_in_other_hands_reads_it_before_the_edit_passes(checkout: Checkout) -> None:
     handed_on(checkout, "a.py", writes=True)
     ran = checkout.edit("one", "a.py")
     assert refused(ran, "RSV211")

@@ -13,9 +13,7 @@ PATCH = "*** Begin Patch\n*** Update File: c.py\n@@\n-one\n+two\n*** End Patch"
 
 
 @pytest.mark.parametrize("first", ["above", "inside"])
-def test_file_of_a_submodule_has_one_holder_from_above_and_from_inside(
-    checkout: Checkout, library: Checkout, first: str
-) -> None:
+def test_submodule_file_has_one_holder_from_above_and_inside(checkout: Checkout, library: Checkout, first: str) -> None:
     """Architecture: two exclusive holders must be impossible."""
     folders = [checkout.root, library.root]
     one, two = folders if first == "above" else reversed(folders)
@@ -42,9 +40,7 @@ def test_what_is_held_from_above_is_refused_inside_too(checkout: Checkout, libra
     assert f"cd '{checkout.root}' && interlock negotiate 'lib/src/c.py'" in ran.err
 
 
-def test_an_edit_that_one_project_refuses_leaves_nothing_reserved_in_the_other(
-    checkout: Checkout, library: Checkout
-) -> None:
+def test_an_edit_one_project_refuses_leaves_nothing_reserved_in_another(checkout: Checkout, library: Checkout) -> None:
     checkout.agent("ann").reserve_files(["lib/**"])
     assert library.edit("bob", "src/c.py").status == 2
     assert library.leases == {}
@@ -56,9 +52,7 @@ def test_a_project_around_that_never_had_a_store_gets_none(checkout: Checkout, l
 
 
 @pytest.mark.parametrize("elsewhere", ["a folder without git", "another repository"])
-def test_held_file_is_refused_to_an_agent_that_works_elsewhere(
-    checkout: Checkout, tmp_path: Path, elsewhere: str
-) -> None:
+def test_held_file_is_refused_to_an_agent_elsewhere(checkout: Checkout, tmp_path: Path, elsewhere: str) -> None:
     """Architecture: an edit of a path that another agent holds is refused; a `cd` does not change that."""
     folder = tmp_path.resolve() / "elsewhere"
     if elsewhere == "another repository":
@@ -99,9 +93,7 @@ def test_requests_of_another_project_are_shown_with_its_folder(checkout: Checkou
         ("Bash", "rm src/c.py"),
     ],
 )
-def test_a_command_is_judged_in_the_folder_that_its_call_names(
-    checkout: Checkout, tool: str, arguments: object
-) -> None:
+def test_a_command_is_judged_in_the_folder_its_call_names(checkout: Checkout, tool: str, arguments: object) -> None:
     """Architecture: the same program for Codex and Gemini CLI, whose shell tools name the folder in the call."""
     assert checkout.edit("ann", "src/c.py").status == 0
     assert checkout.hook("pre-edit", checkout.call("bob", tool, arguments)).status == 2
@@ -142,9 +134,7 @@ def test_the_end_of_a_session_that_lives_elsewhere_releases_nothing(checkout: Ch
 
 
 @pytest.mark.parametrize(("asked", "there"), [("lib/src/c.py", "src/c.py"), ("lib/src/**", "src/**"), ("lib", "**")])
-def test_what_lies_in_a_repository_inside_is_reserved_there(
-    checkout: Checkout, library: Checkout, asked: str, there: str
-) -> None:
+def test_an_inner_repository_reserves_its_own(checkout: Checkout, library: Checkout, asked: str, there: str) -> None:
     answer = open_reservations(str(checkout.root), name="ann").reserve_files([asked, "a.py"])
     (refusal,) = answer["errors"]
     assert (refusal["code"], refusal["place"]) == ("RSV101", "patterns[0]")
@@ -154,8 +144,6 @@ def test_what_lies_in_a_repository_inside_is_reserved_there(
     assert library.leases == {there: "ann"}
 
 
-def test_a_pattern_over_repositories_inside_is_granted_and_holds_there_too(
-    checkout: Checkout, library: Checkout
-) -> None:
+def test_a_pattern_over_repositories_inside_is_granted_and_holds_there(checkout: Checkout, library: Checkout) -> None:
     assert open_reservations(str(checkout.root), name="ann").reserve_files(["**/c.py"])["errors"] == []
     assert library.edit("bob", "src/c.py").status == 2

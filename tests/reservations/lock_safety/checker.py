@@ -195,11 +195,8 @@ class Replay:
 
     def _in_turn(self, row: Row) -> None:
         """First come, first served: nobody else waits in front for what overlaps."""
-        own = [
-            key
-            for key, each in self.queue.items()
-            if each["agent"] == row["agent"] and row["pattern"] in each["patterns"]
-        ]
+        agent, pattern = row["agent"], row["pattern"]
+        own = [key for key, each in self.queue.items() if each["agent"] == agent and pattern in each["patterns"]]
         place = min(own, default=None)
         for key, waiter in self.queue.items():
             in_front = waiter["agent"] != row["agent"] and (place is None or key < place)
