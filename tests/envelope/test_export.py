@@ -55,9 +55,7 @@ def test_every_word_of_the_exported_language_is_a_well_formed_envelope(text: str
 @pytest.mark.long
 @given(text=WORDS, data=st.data())
 @MANY
-def test_the_grammars_agree_on_damaged_words_and_accept_nothing_that_the_validator_refuses(
-    text: str, data: st.DataObject
-):
+def test_the_grammars_agree_on_damaged_words_and_accept_nothing_the_validator_refuses(text: str, data: st.DataObject):
     at = data.draw(st.integers(0, len(text)))
     gone = data.draw(st.integers(0, 12))
     put = data.draw(st.sampled_from(("", "\n", ":", " ", "\t", "-", "STATUS:", "\nTASK :", "[]", "1. ", "é", "\u202e")))

@@ -103,9 +103,7 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
 }  # fmt: skip
 
 
-@each_row(
-    ("form", "label"), [*((form, ("", "")) for form in HEADS.values()), *(("{}", row) for row in LABELS.values())]
-)
+@each_row("form, label", [*((form, ("", "")) for form in HEADS.values()), *(("{}", row) for row in LABELS.values())])
 @each_row("is_first", [True, False])
 def test_another_envelope_is_refused_however_it_is_marked(form: str, label: tuple[str, str], *, is_first: bool) -> None:
     head, _, rest = QA.partition("\n")
@@ -126,9 +124,7 @@ def test_three_labels_are_another_envelope() -> None:
             assert codes(validate(text, extract=True, **IN_PROGRESS)) == expected
 
 
-@each_row(
-    "around", ["My final STATUS: BLOCKED", "| GATE-VISUAL-QA | Status: BLOCKED |", "So I end (STATUS = `BLOCKED`)."]
-)
+@each_row("around", ["In all, STATUS: BLOCKED", "| GATE-VISUAL-QA | Status: BLOCKED |", "I end (STATUS = `BLOCKED`)."])
 def test_a_verdict_is_not_extracted_from_a_message_that_says_blocked_beside_it(around: str) -> None:
     for text in (f"{around}\n\n{QA}", f"{QA}\n---\n\n{around}\n"):
         report = validate(text, extract=True, **IN_QA)
@@ -185,9 +181,9 @@ def test_every_real_response_is_extracted_with_all_its_fields(corpus: Path) -> N
         assert len(labels | missing) == 12
         assert report.normalised
         assert not validate(path.read_bytes()).ok
-        errors = [finding for finding in report.findings if finding.level == "error"]
-        assert all(finding.fix and finding.source and finding.line for finding in errors), path
-        errors[path.stem] = {finding.code for finding in report.findings if finding.level == "error"}
+        found = [finding for finding in report.findings if finding.level == "error"]
+        assert all(finding.fix and finding.source and finding.line for finding in found), path
+        errors[path.stem] = {finding.code for finding in found}
     assert errors["SYSTEM-FRONTEND-SCAFFOLD-001"] == set()
     assert "ENV403" in errors["TOURS-UI-001"]
     assert {"ENV203", "ENV207", "ENV217", "ENV307", "ENV413"} <= errors["TOURS-UI-001"]

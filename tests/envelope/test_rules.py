@@ -180,9 +180,7 @@ def test_an_input_is_looked_for_without_its_remark_and_lines_where_it_is_a_path(
 )
 def test_a_placeholder_that_is_left_is_a_warning(field: str, text: str) -> None:
     report = validate(change(BUILD, **{field: text}), **IN_PROGRESS)
-    assert [(finding.code, finding.level, finding.field) for finding in report.findings] == [
-        ("ENV317", "warning", field)
-    ]
+    assert [(each.code, each.level, each.field) for each in report.findings] == [("ENV317", "warning", field)]
 
 
 @each_row(
