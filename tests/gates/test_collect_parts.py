@@ -337,9 +337,7 @@ def test_every_rule_that_is_left_out_is_documented_with_its_reason(root: Path) -
         ([768.02, 1200], [984]), ([100, 319, 2000, 9000], []), ([400, 401], []),
     ],
 )  # fmt: skip
-def test_engines_look_once_into_each_span_of_a_layout_that_no_view_shows(
-    breakpoints: list[float], widths: list[int]
-) -> None:
+def test_engines_look_once_into_each_span_that_no_view_shows(breakpoints: list[float], widths: list[int]) -> None:
     assert widths_between(breakpoints) == widths
 
 
@@ -350,9 +348,7 @@ def test_the_widest_spans_of_very_many_are_looked_into() -> None:
 
 
 @each_row("key", ["cookie", "scheme"])
-def test_neither_a_task_nor_the_configuration_says_as_whom_or_in_which_colours_a_page_is_seen(
-    key: str, tmp_path: Path
-) -> None:
+def test_no_task_and_no_configuration_says_as_whom_or_in_which_colours_a_page_is_seen(key: str, tmp_path: Path) -> None:
     assert key in {field.name for field in fields(Look)}
     (tmp_path / "interlock.toml").write_text(f'[evidence]\n{key} = "dark"\n')
     with pytest.raises(ConfigError) as refused:

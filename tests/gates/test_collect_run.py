@@ -198,9 +198,7 @@ def test_a_page_of_a_server_is_looked_at(tmp_path: Path, server: Server) -> None
 
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize(("path", "code"), [("/broken", "COL305"), ("/moved", "COL306")])
-def test_a_server_that_answers_otherwise_leaves_no_evidence(
-    path: str, code: str, tmp_path: Path, server: Server
-) -> None:
+def test_any_other_answer_of_a_server_leaves_no_evidence(path: str, code: str, tmp_path: Path, server: Server) -> None:
     with raises_code(CollectorError, code):
         look(tmp_path, f"{server.url}{path}", "console")
 

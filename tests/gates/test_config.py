@@ -181,9 +181,7 @@ BAD_PATTERNS = {
     ("name", "code", "text", "key"),
     [(name, code, *row) for code, rows in (("CFG104", WRONG), ("CFG105", BAD_PATTERNS)) for name, row in rows.items()],
 )
-def test_a_wrong_value_or_pattern_is_refused_with_its_key(
-    tmp_path: Path, name: str, code: str, text: str, key: str
-) -> None:
+def test_a_wrong_value_or_pattern_is_refused_by_key(tmp_path: Path, name: str, code: str, text: str, key: str) -> None:
     put(tmp_path, "interlock.toml", text)
     error = refused(tmp_path)
     assert (error.code, error.key) == (code, key), name

@@ -150,9 +150,7 @@ def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("change", ["grow", "shrink", "touch"])
-def test_a_file_that_changes_while_it_is_read_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
-) -> None:
+def test_a_file_changed_while_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     put(tmp_path, GOOD, b"x" * 100)
     real = os.read
     done: list[bool] = []

@@ -131,9 +131,7 @@ def test_no_program_of_the_repository_is_started(root: Path) -> None:
     assert not (root / "started").exists()
 
 
-def test_the_environment_does_not_lead_git_elsewhere(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_never_leads_git_elsewhere(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = list_tree(root)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
@@ -141,9 +139,7 @@ def test_the_environment_does_not_lead_git_elsewhere(
     assert list_tree(root) == before
 
 
-def test_a_missing_git_and_a_broken_repository_are_errors_and_no_empty_list(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_git_and_a_broken_repository_are_no_empty_list(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, raises_code(TreeError, "TREE105"):
         patch.setenv("PATH", "/nowhere")
         list_tree(root)
@@ -153,9 +149,7 @@ def test_a_missing_git_and_a_broken_repository_are_errors_and_no_empty_list(
     assert caught.value.fix
 
 
-def test_only_ignore_files_of_the_tree_hide_something(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_ignore_files_of_the_tree_hide_a_file(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path, "excludes", "everywhere.py\n")
     git(root, "config", "core.excludesFile", str(tmp_path / "excludes"))
     git(root, "config", "core.ignoreCase", "true")

@@ -106,9 +106,7 @@ STALE: dict[str, tuple[Callable[[Binding], Binding], str]] = {
 
 
 @pytest.mark.parametrize(("other", "code"), STALE.values(), ids=STALE.keys())
-def test_evidence_of_other_work_is_stale_and_says_of_which(
-    tmp_path: Path, other: Callable[[Binding], Binding], code: str
-) -> None:
+def test_stale_evidence_says_of_which_work(tmp_path: Path, other: Callable[[Binding], Binding], code: str) -> None:
     now = replace(BINDING, attempt=2)
     made = a11y(tmp_path, other(now))
     report = in_run(tmp_path, [A11Y], cite(made), [made], now)
@@ -239,9 +237,7 @@ def test_a_file_cited_for_two_gates_is_read_once(tmp_path: Path, monkeypatch: py
     assert (seen, set(report.verified)) == ([path], {REVIEW, "GATE-OTHER"})
 
 
-def test_an_answer_that_cites_too_many_files_or_bytes_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_citing_too_many_files_or_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cited = [put(tmp_path, f"artifacts/reports/{i}.md", "x") for i in range(judge.MAX_ENTRIES + 1)]
     assert codes(alone(tmp_path, [], {"reports": cited}).findings) == ["EVD517"]
     monkeypatch.setattr(judge, "MAX_TOTAL_BYTES", 150)

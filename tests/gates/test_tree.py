@@ -128,10 +128,8 @@ def test_the_walk_finds_exactly_the_files_that_match(
 ) -> None:
     root = tmp_path_factory.mktemp("tree")
     for path in paths:
-        if (
-            not any((root / path).is_relative_to(f) for f in root.rglob("*") if f.is_file())
-            and not (root / path).exists()
-        ):
+        below_file = any((root / path).is_relative_to(f) for f in root.rglob("*") if f.is_file())
+        if not below_file and not (root / path).exists():
             put(root, path, "x")
     scope = compile_scope(["/".join(pattern)])
     every = {str(f.relative_to(root)) for f in root.rglob("*") if f.is_file()}

@@ -115,9 +115,7 @@ def test_a_change_that_no_stamp_shows_is_found_where_contents_are_asked_for(
     assert reader.look().digest == tree_digest(tmp_path, SCOPE)
 
 
-def test_what_changed_just_now_is_read_by_every_look(
-    tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_just_changed_is_read_each_time(tmp_path: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tree, "_SETTLED_NS", 10**12)
     put(tmp_path, "src/a.py", "a = 1\n")
     reader = TreeReader(tmp_path, SCOPE)
@@ -160,9 +158,7 @@ def test_after_any_changes_a_look_finds_what_reading_everything_finds(tmp_path: 
             assert reader.look().files == tree_files(tmp_path, SCOPE)
 
 
-def test_a_look_of_the_same_moment_serves_until_it_is_said_that_something_ended(
-    tmp_path: Path, reads: list[str]
-) -> None:
+def test_a_look_of_the_same_moment_serves_until_it_is_said_something_ended(tmp_path: Path, reads: list[str]) -> None:
     put(tmp_path, "src/a.py", "a = 1\n")
     reader = TreeReader(tmp_path, SCOPE)
     before = reader.look()
@@ -174,9 +170,7 @@ def test_a_look_of_the_same_moment_serves_until_it_is_said_that_something_ended(
     assert sorted(reader.look(within_seconds=60).files) == ["src/a.py", "src/b.py", "src/c.py"]
 
 
-def test_what_a_freeze_has_read_is_not_read_again_unless_contents_are_asked_for(
-    tmp_path: Path, reads: list[str]
-) -> None:
+def test_what_a_freeze_read_is_not_read_again_unless_contents_are_asked_for(tmp_path: Path, reads: list[str]) -> None:
     put(tmp_path, "src/a.py", "a = 1\n")
     value, status = tree_files(tmp_path, SCOPE)["src/a.py"], (tmp_path / "src/a.py").stat()
     tree.remember(status.st_ino, status.st_size, status.st_ctime_ns, value)

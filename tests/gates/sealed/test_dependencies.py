@@ -345,9 +345,7 @@ def test_what_this_user_may_write_in_the_distribution_is_searched_for_changes(tm
 
 
 @pytest.mark.long
-def test_a_gate_of_a_user_who_may_write_there_searches_it_and_finds_nothing(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gate_of_a_user_who_may_write_searches_and_finds_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dependencies, "writable_system", REAL)
     project = make(home / "p", FILES)
     assert bool(project.case.frozen.system) == os.access("/usr", os.W_OK)

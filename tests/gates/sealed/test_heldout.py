@@ -225,9 +225,7 @@ NAN = float("nan")
         (1.0, 10**400, 1e-9, False), (float("inf"), float("-inf"), 1.0, False), (2**53, 2**53 + 1, None, False),
     ],
 )  # fmt: skip
-def test_values_are_equal_by_type_and_value(
-    found: object, expected: object, tolerance: float | None, equal: bool
-) -> None:
+def test_values_equal_by_type_and_value(found: object, expected: object, tolerance: float | None, equal: bool) -> None:
     assert same(found, expected, tolerance) is equal
 
 

@@ -55,9 +55,7 @@ def test_bytecode_is_named_apart_and_scratch_of_tools_does_not_count(folder: Pat
 
 
 @pytest.mark.parametrize("name", ["a/.cache/x.js", "a/node_modules/.cache/r.js", "b/__pycache__/fixed.py", "b/b.pyc"])
-def test_files_where_tools_write_count_unless_it_is_bytecode_or_the_scratch_of_the_folder(
-    folder: Path, name: str
-) -> None:
+def test_files_where_tools_write_count_unless_bytecode_or_the_scratch_of_the_folder(folder: Path, name: str) -> None:
     digest = record(Place(str(folder)))
     write(folder, {name: "fixed"})
     assert changes(folder, digest) == {name: "added"}

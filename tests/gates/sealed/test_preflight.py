@@ -44,9 +44,7 @@ def test_works():
 
 
 @pytest.mark.long
-def test_what_passes_bare_and_fails_sealed_is_named_with_the_key_that_helps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_fails_only_sealed_is_named_with_a_key_that_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs_namespaces()
     monkeypatch.setenv("LC_CTYPE", "C.UTF-8")
     said: list[str] = []

@@ -52,9 +52,7 @@ def test_installed_packages_keep_their_content_also_where_the_base_has_them() ->
     assert not protection((), ("node_modules/**",)).holds("node_modules/eq/index.js", in_base=True)
 
 
-def test_a_module_of_a_package_is_not_one_of_the_same_file_name_at_the_top(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_of_a_package_is_not_its_namesake_at_the_top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interlock.gates.sealed.sandbox.PRIVATE", ())  # where the folders of tests may lie
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/utils.py").touch()

@@ -169,9 +169,7 @@ QUIET = "os.close(1); os.close(2)"
 
 @pytest.mark.long
 @pytest.mark.parametrize(("close", "end"), [(QUIET, "sys.exit(3)"), ("", "sys.exit(3)"), ("", "time.sleep(60)")])
-def test_nothing_is_left_running_and_a_pipe_held_open_is_not_waited_for(
-    maker: Maker, tmp_path: Path, close: str, end: str
-) -> None:
+def test_nothing_is_left_running_and_no_open_pipe_awaited(maker: Maker, tmp_path: Path, close: str, end: str) -> None:
     fifo = tmp_path / "out" / "fifo"
     fifo.parent.mkdir()
     os.mkfifo(fifo)

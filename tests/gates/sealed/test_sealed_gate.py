@@ -345,9 +345,7 @@ def test_without_namespaces_code_that_leads_back_into_the_checkout_is_refused(
 
 
 @pytest.mark.long
-def test_without_namespaces_an_honest_fix_passes_and_a_cheat_does_not(
-    project: Sealed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_namespaces_a_fix_passes_and_a_cheat_does_not(project: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
     assert project.base
     monkeypatch.setattr(sandbox, "maker", lambda: "none")
     write(project.root, {"tests/test_calc.py": CHEAT_TESTS})

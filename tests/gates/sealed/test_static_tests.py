@@ -126,9 +126,7 @@ SETTINGS: Mapping[str, tuple[tuple[str, ...], Mapping[str, str], set[str]]] = {
 
 
 @each_row(("command", "files", "expected"), SETTINGS.values(), ids=list(SETTINGS))
-def test_files_that_settings_name_are_found(
-    command: tuple[str, ...], files: Mapping[str, str], expected: set[str]
-) -> None:
+def test_files_in_settings_are_found(command: tuple[str, ...], files: Mapping[str, str], expected: set[str]) -> None:
     assert configured_files(command, lambda path: files[path].encode() if path in files else None, files) == expected
 
 

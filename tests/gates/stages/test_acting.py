@@ -49,9 +49,7 @@ OBSERVED: dict[str, tuple[dict[str, str], tuple[str, ...], list[str]]] = {
 
 
 @each_row(("changes", "allowed", "expected"), OBSERVED.values(), ids=OBSERVED.keys())
-def test_changes_outside_the_plan_are_refused(
-    changes: dict[str, str], allowed: tuple[str, ...], expected: list[str]
-) -> None:
+def test_changes_outside_the_plan_fail(changes: dict[str, str], allowed: tuple[str, ...], expected: list[str]) -> None:
     assert acted(BEFORE | changes, *allowed) == expected
 
 
@@ -146,9 +144,7 @@ OUTCOMES: dict[str, tuple[str, dict[str, str], list[str]]] = {
 
 
 @pytest.mark.parametrize(("outcome", "outcomes", "expected"), OUTCOMES.values(), ids=OUTCOMES.keys())
-def test_success_means_that_every_delegated_step_was_approved(
-    outcome: str, outcomes: dict[str, str], expected: list[str]
-) -> None:
+def test_success_is_every_delegated_step_approved(outcome: str, outcomes: dict[str, str], expected: list[str]) -> None:
     around = replace(NOWHERE, outcomes=outcomes)
     payload = GOOD["record_and_finalize"] | {"outcome": outcome, "artifacts": ["a commit"]}
     assert codes(judged("record_and_finalize", payload, around)) == expected

@@ -57,11 +57,8 @@ def test_an_address_is_marked_as_unverified(tmp_path: Path) -> None:
 
 def test_records_have_digest_and_size(around: Surroundings) -> None:
     texts = ["src/login.py", "linked/login.py", "src", "See https://example.org/x", "src/gone.py", "prose"]
-    login = {
-        "path": "src/login.py",
-        "sha256": hashlib.sha256(LOGIN.encode()).hexdigest(),
-        "size_bytes": len(LOGIN.encode()),
-    }
+    raw = LOGIN.encode()
+    login = {"path": "src/login.py", "sha256": hashlib.sha256(raw).hexdigest(), "size_bytes": len(raw)}
     address = {"url": "https://example.org/x", "verified": False}
     expected = [login, login, {"path": "src", "kind": "folder"}, address]
     assert artifact_records(around, {"artifacts": texts}) == expected

@@ -47,9 +47,7 @@ STANDING = {
 
 
 @pytest.mark.parametrize(("locator", "snippet"), STANDING.values(), ids=STANDING.keys())
-def test_a_snippet_is_found_whatever_its_line_ends_and_common_indentation(
-    tmp_path: Path, locator: str, snippet: str
-) -> None:
+def test_a_snippet_is_found_whatever_its_line_ends_and_indentation(tmp_path: Path, locator: str, snippet: str) -> None:
     assert one(tmp_path, locator, snippet) == []
 
 
@@ -178,9 +176,7 @@ CONFLICTS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 
 
 @pytest.mark.parametrize(("items", "expected"), CONFLICTS.values(), ids=CONFLICTS.keys())
-def test_two_texts_for_one_locator_stop_the_run(
-    tmp_path: Path, items: list[dict[str, Any]], expected: list[str]
-) -> None:
+def test_two_texts_for_one_locator_stop_a_run(tmp_path: Path, items: list[dict[str, Any]], expected: list[str]) -> None:
     issues = gathered(project(tmp_path), *items)
     assert codes(issues) == expected
     assert all((issue.level == "stop") == (issue.code == "STG401") for issue in issues)
