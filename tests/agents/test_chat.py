@@ -83,9 +83,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, messages: list[AIMessage], ask: An
     return chat("http://127.0.0.1:9", {"model": "openai:m"}, tools=False, constrain="off", **changes)(ask)
 
 
-def test_a_provider_that_does_not_say_what_it_used_is_counted_by_length_and_has_no_price(
-    make_ask: Any, monkeypatch: Any
-) -> None:
+def test_unreported_usage_is_counted_by_length_and_has_no_price(make_ask: Any, monkeypatch: Any) -> None:
     answer = scripted(monkeypatch, [AIMessage("word " * 100)], make_ask(), price=Price(1.0, 1.0))
     assert answer.usage.output_tokens > 100
     assert answer.usage.input_tokens > 0
@@ -93,9 +91,7 @@ def test_a_provider_that_does_not_say_what_it_used_is_counted_by_length_and_has_
 
 
 @pytest.mark.parametrize(("cached_input", "usd"), [(None, 300), (0.5, 200)])
-def test_cached_tokens_have_a_price_of_their_own(
-    cached_input: float | None, usd: float, make_ask: Any, monkeypatch: Any
-) -> None:
+def test_cached_input_has_an_own_price(cached_input: float | None, usd: float, make_ask: Any, monkeypatch: Any) -> None:
     usage: Any = {"input_tokens": 200, "output_tokens": 100, "total_tokens": 300}
     message = AIMessage("said", usage_metadata={**usage, "input_token_details": {"cache_read": 200}})
     answer = scripted(monkeypatch, [message], make_ask(), price=Price(1e6, 1e6, cached_input and cached_input * 1e6))

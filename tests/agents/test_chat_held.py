@@ -130,9 +130,7 @@ def serve_in_turn(monkeypatch: Any, *servers: Llama) -> None:
     monkeypatch.setattr(llama, "server_for", server_for)
 
 
-def test_a_local_server_that_ends_in_the_middle_of_a_turn_is_started_again(
-    make_ask: Any, monkeypatch: Any, tmp_path: Any
-) -> None:
+def test_a_local_server_that_ends_in_mid_turn_is_started_again(make_ask: Any, monkeypatch: Any, tmp_path: Any) -> None:
     first, second = Llama([Reply("half of it", fault="cut")]), Llama([Reply("whole")])
     with first, second:
         serve_in_turn(monkeypatch, first, second)

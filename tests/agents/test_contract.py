@@ -33,12 +33,7 @@ OWN = Protocol(
         "GATE-SENIOR": GateSpec("GATE-SENIOR", "a senior agrees", "senior", any_evidence=True),
     },
 )
-CASES = [
-    (protocol, role)
-    for protocol in (DEFAULT_PROTOCOL, OWN)
-    for role in protocol.roles.values()
-    if role.kind != "orchestrator"
-]
+CASES = [(own, role) for own in (DEFAULT_PROTOCOL, OWN) for role in own.roles.values() if role.kind != "orchestrator"]
 BEFORE: dict[str, Status] = {"build": "IN_PROGRESS", "qa": "QA_IN_PROGRESS", "review": "READY_FOR_REVIEW"}
 
 
@@ -79,9 +74,7 @@ def test_every_filled_form_is_a_valid_answer(make_ask: Any, protocol: Protocol, 
 
 
 @each_role
-def test_the_contract_gives_each_status_its_owner_and_names_labels_keys_and_evidence(
-    protocol: Protocol, role: Role
-) -> None:
+def test_the_contract_names_owners_of_statuses_labels_keys_and_evidence(protocol: Protocol, role: Role) -> None:
     text = contract(role.name, protocol, examples=False)
     for status in STATUSES:
         line = next(line for line in text.splitlines() if line.startswith(f"- `{status}` is "))

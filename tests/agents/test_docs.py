@@ -20,9 +20,7 @@ def block(language: str, holding: str) -> str:
     return next(text for text in blocks if holding in text)
 
 
-def test_the_runner_in_twenty_lines_asks_a_real_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_ask: Any
-) -> None:
+def test_the_twenty_line_runner_asks_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_ask: Any) -> None:
     code = block("python", "def claude")
     assert len([line for line in code.splitlines() if line.strip()]) <= 20
     (tmp_path / "my_agents.py").write_text(code, "utf-8")
@@ -55,8 +53,5 @@ def test_the_script_that_the_docs_show_reads(tmp_path: Path) -> None:
 def test_the_docs_name_every_placeholder_and_show_a_role_file_that_reads() -> None:
     text = DOCS.read_text("utf-8")
     assert all(f"{{{name}}}" in text for name in PLACEHOLDERS if not name.startswith("evidence."))
-    assert parse_role(block("markdown", "name: visual-qa"), path="x", role="visual-qa").tools == (
-        "Read",
-        "Grep",
-        "Glob",
-    )
+    role = parse_role(block("markdown", "name: visual-qa"), path="x", role="visual-qa")
+    assert role.tools == ("Read", "Grep", "Glob")

@@ -48,13 +48,8 @@ def answers(name: str, make_ask: Any) -> list[tuple[str, int, int, str]]:
 
 def verdict_of(name: str, role: str, text: str) -> Any:
     task = load(name)
-    return validate(
-        text,
-        agent=role,
-        task_id=task["task_id"],
-        gates=task["gates_required"],
-        current_status=BEFORE[DEFAULT_PROTOCOL.roles[role].kind],
-    )
+    before = BEFORE[DEFAULT_PROTOCOL.roles[role].kind]
+    return validate(text, agent=role, task_id=task["task_id"], gates=task["gates_required"], current_status=before)
 
 
 @pytest.mark.parametrize("name", TASKS)

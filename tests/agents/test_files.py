@@ -155,9 +155,7 @@ def test_links_are_neither_followed_nor_listed(opened: Opened, root: Path, tmp_p
         (["src/a.py"], "AGT917"),
     ],
 )  # fmt: skip
-def test_a_path_that_is_not_the_agents_is_refused_by_every_tool(
-    opened: Opened, root: Path, path: Any, code: str
-) -> None:
+def test_a_path_not_the_agents_is_refused_by_every_tool(opened: Opened, root: Path, path: Any, code: str) -> None:
     scope = in_src if code == "AGT913" else everything
     for files in (opened(scope=scope), ScopedFiles(str(root), scope)):
         for answer in (files.read(path), files.write(path, "x"), files.edit(path, "two", "x"), files.delete(path)):
@@ -263,9 +261,7 @@ def test_a_write_takes_a_lease_on_its_path_and_another_agent_is_refused(opened: 
     assert (root / "src/new/c.py").read_text() == "mine\n"
 
 
-def test_an_own_lease_that_covers_the_path_serves_and_a_shared_one_is_no_right_to_write(
-    opened: Opened, root: Path
-) -> None:
+def test_an_own_lease_over_the_path_serves_and_a_shared_one_is_no_right_to_write(opened: Opened, root: Path) -> None:
     first, reader = (open_reservations(str(root), name=name) for name in ("first", "reader"))
     for agent in (reader, first):
         agent.reserve_files(["src/**"], exclusive=False)
@@ -280,9 +276,7 @@ def test_an_own_lease_that_covers_the_path_serves_and_a_shared_one_is_no_right_t
     assert held(root) == {"src/**": "first"}
 
 
-def test_a_process_that_was_stopped_past_its_lease_cannot_write(
-    opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_past_its_lease_cannot_write(opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lease is checked in the transaction of the write: what was known before it does not count."""
     files = opened("sleeper")
     assert files.write("src/a.py", "mine\n")["errors"] == []
@@ -310,9 +304,7 @@ def test_an_edit_replaces_the_one_place_and_refuses_none_or_several(opened: Open
     assert (root / "src/a.py").read_text() == "one\n2\nthree\n"
 
 
-def test_an_edit_keeps_what_was_written_just_before_it(
-    opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_keeps_what_was_just_written(opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is read inside the transaction that writes it."""
     real = confined.read_confined
 
@@ -325,9 +317,7 @@ def test_an_edit_keeps_what_was_written_just_before_it(
     assert (root / "src/a.py").read_text() == "zero\none\n2\n"
 
 
-def test_a_rewritten_file_keeps_its_permissions_but_not_the_right_to_run_as_its_owner(
-    opened: Opened, root: Path
-) -> None:
+def test_a_rewritten_file_keeps_its_permissions_but_no_right_to_run_as_its_owner(opened: Opened, root: Path) -> None:
     (root / "src/a.py").chmod(0o4755)
     assert opened().write("src/a.py", "x")["errors"] == []
     assert (root / "src/a.py").stat().st_mode & 0o7777 == 0o755
@@ -353,9 +343,7 @@ def test_a_project_elsewhere_is_refused(root: Path, tmp_path: Path, monkeypatch:
     assert place.find(str(root)).root.endswith("src")
 
 
-def test_a_file_of_a_worktree_inside_is_held_under_the_name_that_every_door_gives_it(
-    root: Path, opened: Opened
-) -> None:
+def test_a_file_of_a_worktree_inside_is_held_under_the_name_every_door_gives_it(root: Path, opened: Opened) -> None:
     git(root, "init", "-q")
     git(root, "commit", "-q", "--allow-empty", "-m", "first")
     git(root, "worktree", "add", "-q", "src/tree")
@@ -387,9 +375,7 @@ def scripted(tmp_path: Path) -> ReplayRunner:
     return ReplayRunner.load(tmp_path / "agent.toml")
 
 
-def test_a_scripted_builder_edits_under_the_leases_of_its_run(
-    scripted: ReplayRunner, root: Path, make_ask: Any
-) -> None:
+def test_a_scripted_builder_edits_under_leases_of_its_run(scripted: ReplayRunner, root: Path, make_ask: Any) -> None:
     assert scripted(make_ask(root, agent="run:run-1")).text == "done"
     assert held(root) == {"src/a.py": "run:run-1", "src/app/b.py": "run:run-1"}
     assert (root / "src/a.py").read_text() == "scripted\n"

@@ -60,9 +60,7 @@ def own_part(prompt: str, role: str) -> str:
 
 
 @pytest.mark.parametrize("role", [role.name for role in ROLES if role.kind != "orchestrator"])
-def test_each_role_gets_its_own_work_and_the_contract_once_and_nothing_of_pages_where_there_is_none(
-    role: str,
-) -> None:
+def test_each_role_gets_its_own_work_and_the_contract_once_and_nothing_of_pages_without_one(role: str) -> None:
     assert contract(role, DEFAULT_PROTOCOL, examples=False) in build(role)
     assert "The contract of your answer" not in role_text(ROLE[role], page=True)
     others = [build(other) for other in ROLE if other not in (role, "orchestrator")]

@@ -185,9 +185,7 @@ def test_a_recording_of_another_run_is_not_gone_on_with(work: Work, file: Path) 
     assert file.read_bytes() == before
 
 
-def test_keys_are_in_no_text_and_no_file_of_a_recording(
-    work: Work, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_are_in_no_text_nor_file_of_a_recording(work: Work, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
     recording = work.begin(file)
     ask = work.ask(prompt="use tok-0123456789", system="tok-0123456789")
@@ -251,9 +249,7 @@ def test_an_answer_that_was_changed_by_hand_into_none_is_refused_before_the_run(
         read_recording(file)
 
 
-def test_a_recording_that_is_not_there_is_refused_and_so_is_an_ask_that_was_not_recorded(
-    work: Work, file: Path
-) -> None:
+def test_a_recording_that_is_not_there_is_refused_and_so_is_an_ask_not_recorded(work: Work, file: Path) -> None:
     with pytest.raises(AgentConfigError):
         read_recording(file)
     one_turn(work, file)
@@ -406,9 +402,7 @@ def test_what_was_asked_side_by_side_is_answered_in_the_recorded_order(work: Wor
     assert (order, player.unused) == (["b", "a", "c"], ())
 
 
-def test_an_ask_does_not_wait_for_ever_for_one_that_never_comes(
-    work: Work, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_ask_waits_forever_for_one_that_never_comes(work: Work, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorded, "ORDER_SECONDS", 0.01)
     recording = work.begin(file)
     for role in ("a", "b"):

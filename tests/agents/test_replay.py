@@ -86,9 +86,7 @@ def test_a_turn_may_be_kept_for_one_role_or_one_hand_of_the_attempt(tmp_path: Pa
         run(make_ask(root, role="c"))
 
 
-def test_answering_twice_leaves_the_same_files_and_gives_the_same_text(
-    tmp_path: Path, root: Path, make_ask: Any
-) -> None:
+def test_answering_twice_leaves_the_same_files_and_the_same_text(tmp_path: Path, root: Path, make_ask: Any) -> None:
     run = ReplayRunner.load(script(tmp_path, TWO_ROUNDS))
     first = run(make_ask(root, attempt=2))
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}

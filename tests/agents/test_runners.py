@@ -106,9 +106,7 @@ def test_a_name_that_is_no_function_is_refused(tmp_path: Path, module: str, func
 
 
 @pytest.mark.parametrize("body", ["import interlock_absent", "def f(:", "raise OSError('x')"])
-def test_a_module_that_cannot_be_imported_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
-) -> None:
+def test_a_module_that_fails_to_import_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "interlock_test_broken.py").write_text(body)
     with pytest.raises(AgentConfigError) as caught:
@@ -130,9 +128,7 @@ def test_a_function_that_gives_no_text_is_a_runner_error(
     assert caught.value.fix
 
 
-def test_remote_is_no_runner_and_its_request_plain_json_without_the_path_of_this_machine(
-    tmp_path: Path, make_ask: Any
-) -> None:
+def test_remote_is_no_runner_and_its_request_plain_json_without_local_paths(tmp_path: Path, make_ask: Any) -> None:
     assert make(tmp_path, runner="remote") is REMOTE
     assert not callable(REMOTE)
     ask = make_ask(tmp_path)

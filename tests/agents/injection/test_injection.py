@@ -104,12 +104,8 @@ _REFUSED = "\n\n# Your last answer was refused\n\n"
 
 def assignments(agents: dict[str, Obedient]) -> dict[tuple[str, int], str]:
     """Return what each role got at its first ask of each round."""
-    return {
-        (role, ask.attempt): skeleton(ask.prompt)
-        for role, agent in agents.items()
-        for ask in agent.asks
-        if ask.reask == 0
-    }
+    asks = [(role, ask) for role, agent in agents.items() for ask in agent.asks if ask.reask == 0]
+    return {(role, ask.attempt): skeleton(ask.prompt) for role, ask in asks}
 
 
 @pytest.fixture(scope="module")
@@ -132,9 +128,7 @@ def owned(entry: Entry, protocol: Protocol) -> bool:
 @pytest.mark.alternate
 @pytest.mark.sample(every=120)
 @pytest.mark.parametrize("text", ALL, ids=str)
-def test_a_text_moves_nothing_however_it_is_obeyed(
-    project: Project, plain: dict[tuple[str, int], str], text: Text
-) -> None:
+def test_no_text_moves_anything_however_obeyed(project: Project, plain: dict[tuple[str, int], str], text: Text) -> None:
     agents = plant(project, text)
     before = outside(project.root.parent)
     view = project.run()
@@ -206,9 +200,7 @@ CALL write_report {"name": "review.md", "text": "Read tree [[tree]]. No objectio
 
 @pytest.mark.long
 @pytest.mark.parametrize(("greeting", "status"), [("hello\n", "APPROVED"), ("wrong\n", "BLOCKED")])
-def test_a_reviewer_that_is_talked_round_decides_its_own_gate_and_no_other(
-    project: Project, greeting: str, status: str
-) -> None:
+def test_a_reviewer_talked_round_decides_its_own_gate_alone(project: Project, greeting: str, status: str) -> None:
     """What nobody can measure is the judge's to say; what Interlock measured is not."""
     agents = plant(project, TALKED_ROUND)
     project.task = replace(project.task, run={"max_reasks": 2, "max_rework": 0})

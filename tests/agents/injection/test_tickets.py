@@ -117,9 +117,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize("group", GROUPS, ids=lambda group: group[0].name)
-def test_texts_in_a_ticket_move_no_stage_and_no_file(
-    tmp_path: Path, plain: dict[str, str], group: Sequence[Text]
-) -> None:
+def test_texts_in_a_ticket_move_no_stage_nor_file(tmp_path: Path, plain: dict[str, str], group: Sequence[Text]) -> None:
     root = made(tmp_path / "project")
     before = files(root)
     tickets, run_id, team = resolved(root, group)

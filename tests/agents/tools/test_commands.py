@@ -68,12 +68,7 @@ def test_a_flood_ends_a_command(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(root: Path) -> None:
-    code = (
-        "import os, time\n"
-        "pid = os.fork()\n"
-        "if pid: print(pid, flush=True)\n"
-        "time.sleep(600)\n"
-    )  # fmt: skip
+    code = "import os, time\npid = os.fork()\nif pid: print(pid, flush=True)\ntime.sleep(600)\n"
     answer = made(root, code, timeout_seconds=0.4)("run_command", name="it")
     assert ([row["code"] for row in answer["errors"]], answer["exit_status"]) == (["AGT920"], -signal.SIGTERM)
     assert wait_for_end([int(answer["output"])])

@@ -109,9 +109,7 @@ def test_a_picture_is_shown_as_it_is_beside_its_digest(opened: Opened, root: Pat
     assert (sent, kind) == (data, mime)
 
 
-def test_a_long_picture_is_shown_in_parts_from_the_top(
-    opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_picture_is_shown_in_parts_from_top(opened: Opened, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "MAX_SIDE_PX", 80)
     path = put(root, f"{SHOTS}/long.png", image(64, 170))
     tools = opened()

@@ -83,9 +83,7 @@ def test_importing_the_room_imports_no_langchain() -> None:
         ("run_command", {"name": "test", "arguments": "--fix"}, "arguments"),
     ],
 )
-def test_a_slip_in_the_arguments_is_a_row_that_names_it(
-    opened: Opened, name: str, arguments: dict[str, Any], place: str
-) -> None:
+def test_an_argument_slip_is_named_in_a_row(opened: Opened, name: str, arguments: dict[str, Any], place: str) -> None:
     tools = opened(commands=COMMANDS)
     row = tools(name, **arguments)["errors"][0]
     assert (row["code"], row["place"]) == ("AGT917", place)
@@ -139,9 +137,7 @@ def test_a_builder_lists_searches_reads_writes_edits_and_deletes(opened: Opened,
 
 
 @pytest.mark.parametrize("step", ["build", "qa", "review"])
-def test_the_sources_of_a_task_are_read_outside_its_scope_and_not_written(
-    opened: Opened, root: Path, step: str
-) -> None:
+def test_sources_of_a_task_are_read_outside_its_scope_and_not_written(opened: Opened, root: Path, step: str) -> None:
     tools = opened(step=step, inputs=("docs", "README.md", "interlock.toml", "artifacts"))
     assert tools("read_file", path="docs/brief.md")["text"] == "Make it two.\n"
     assert tools("list_files")["files"] == ["README.md", "docs/brief.md", "src/a.py", "src/app/b.py"]
@@ -159,9 +155,7 @@ def test_a_whole_checkout_is_read_but_for_what_is_never_shown(root: Path) -> Non
     assert tools("search_files", text="core")["matches"] == []
 
 
-def test_reservations_that_cannot_be_used_stop_the_run(
-    ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_reservations_stop_the_run(ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERLOCK_PROJECT", str(tmp_path / "none"))
     with pytest.raises(RunnerError), toolbox(ask(agent="run:run-1")):
         pytest.fail("no tools without reservations")
@@ -171,9 +165,7 @@ def test_reservations_that_cannot_be_used_stop_the_run(
 
 
 @pytest.mark.parametrize("step", ["build", "qa", "review"])
-def test_a_report_lands_in_the_reports_folder_and_its_path_is_what_evidence_cites(
-    opened: Opened, root: Path, step: str
-) -> None:
+def test_a_report_lands_in_the_report_folder_and_evidence_cites_its_path(opened: Opened, root: Path, step: str) -> None:
     tools = opened(step=step)
     for name in ("self-check.md", f"{REPORTS}/self-check.md"):
         answer = tools("write_report", name=name, text="done \u20ac\n")
@@ -191,9 +183,7 @@ def test_a_report_lands_in_the_reports_folder_and_its_path_is_what_evidence_cite
         ("folder", "AGT914"),
     ],
 )  # fmt: skip
-def test_a_report_under_another_name_is_refused(
-    opened: Opened, root: Path, tmp_path: Path, name: str, code: str
-) -> None:
+def test_a_report_of_another_name_is_refused(opened: Opened, root: Path, tmp_path: Path, name: str, code: str) -> None:
     (root / REPORTS / "link").symlink_to(tmp_path)
     (root / REPORTS / "folder").mkdir()
     before = seen(tmp_path)
@@ -202,9 +192,7 @@ def test_a_report_under_another_name_is_refused(
     assert seen(tmp_path) == before
 
 
-def test_a_report_that_was_there_before_the_turn_is_not_replaced_but_under_the_roles_own_name(
-    opened: Opened, root: Path
-) -> None:
+def test_a_report_from_before_the_turn_is_replaced_only_under_the_roles_own_name(opened: Opened, root: Path) -> None:
     first, second = opened(step="qa", role="qa-a"), opened(step="qa", role="qa")
     assert first.codes("write_report", name="review.md", text="first") == []
     assert first.codes("write_report", name="review.md", text="first again") == []
