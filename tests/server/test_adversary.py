@@ -81,9 +81,7 @@ POWERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", POWERS)
 @pytest.mark.parametrize("caller", ["", "builder", "stranger"])
-def test_a_task_that_comes_in_through_a_tool_starts_no_program_and_raises_no_limit(
-    root: Path, name: str, caller: str
-) -> None:
+def test_a_task_from_a_tool_starts_no_program_and_raises_no_limit(root: Path, name: str, caller: str) -> None:
     with pytest.raises(CallError) as refused:
         TaskCalls(root, Drives(root)).begin({**TASK, name: POWERS[name]}, None, caller=caller)
     assert (refused.value.code, name in refused.value.message) == ("MCP403", True)

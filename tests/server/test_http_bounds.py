@@ -63,9 +63,7 @@ LARGE = {
 
 @pytest.mark.parametrize("more", LARGE.values(), ids=LARGE)
 @pytest.mark.parametrize("first", [b"", request()], ids=["first", "behind another"])
-def test_a_head_that_comes_at_once_is_bounded_like_one_that_comes_in_pieces(
-    served: Served, more: str, first: bytes
-) -> None:
+def test_a_head_that_comes_at_once_is_bounded_like_one_in_pieces(served: Served, more: str, first: bytes) -> None:
     with connection(served) as opened:
         opened.sendall(for_port(served, first + request(more=more)))
         answer = rest(opened)

@@ -321,9 +321,7 @@ async def test_a_journal_that_cannot_be_written_costs_no_answer_and_no_event(
     assert "lease_granted" in [entry.type for entry in journal.entries("reservations")]
 
 
-async def test_the_name_of_a_session_is_looked_up_for_each_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_name_of_a_session_is_looked_up_on_each_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Client(make_server(tmp_path)) as client:
         await call(client, "reserve_files", patterns=["a"])
         monkeypatch.setenv("INTERLOCK_AGENT_ID", "named-later")
@@ -334,9 +332,7 @@ async def test_the_name_of_a_session_is_looked_up_for_each_call(
     assert list(kinds.values()) == ["agent"]
 
 
-async def test_the_journal_is_read_once_for_as_long_as_it_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_journal_is_read_once_while_it_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     real = journal_of
 

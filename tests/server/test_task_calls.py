@@ -22,9 +22,7 @@ def calls(tmp_path: Path, config: str = "") -> TaskCalls:
 
 
 @pytest.mark.parametrize("settings", [{}, {"runner": "remote"}])
-def test_a_role_that_the_configuration_settled_is_not_given_away_by_an_object(
-    tmp_path: Path, settings: dict[str, Any]
-) -> None:
+def test_a_role_that_is_configured_is_not_given_away_by_an_object(tmp_path: Path, settings: dict[str, Any]) -> None:
     with raises_code(CallError, "MCP403"):
         calls(tmp_path, JUDGE).begin({**TASK, "agents": {"reviewer": settings}}, None)
 
@@ -99,9 +97,7 @@ def test_a_ticket_run_is_distinguished_from_one_that_does_not_exist(tmp_path: Pa
     assert "explain" not in fixes["none"]
 
 
-def test_an_answer_that_holds_a_key_is_kept_without_it_and_known_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_with_a_key_is_kept_without_and_known_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_SERVICE_TOKEN", "tok-0123456789")
     tools = calls(tmp_path)
     run_id = tools.begin(TASK, None)["run_id"]

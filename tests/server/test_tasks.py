@@ -253,9 +253,7 @@ async def test_a_task_is_begun_from_a_file_below_the_root(host: Host) -> None:
         ({"task": "\u2028"}, "task"),
     ],
 )
-async def test_a_task_that_cannot_start_is_refused_by_what_is_wrong(
-    host: Host, change: dict[str, Any], words: str
-) -> None:
+async def test_a_task_that_cannot_start_says_what_is_wrong(host: Host, change: dict[str, Any], words: str) -> None:
     error = await host.refused("task_begin", task={**TASK, **change})
     assert error["code"] == "RUN601"
     assert words in json.dumps(error)
@@ -303,9 +301,7 @@ async def test_a_caller_that_no_role_of_the_run_has_is_refused(begun: Host, call
     assert (await begun.refused("task_next", run_id=RUN, wait_seconds=0))["code"] == "MCP402"
 
 
-async def test_an_envelope_in_another_name_is_refused_though_it_is_handed_in_by_the_right_caller(
-    begun: Host, caller: Caller
-) -> None:
+async def test_an_envelope_in_another_name_is_refused_even_from_the_right_caller(begun: Host, caller: Caller) -> None:
     caller.name = "builder"
     ask = await begun.ask()
     done = await begun.hand_in(ask, envelope({**ask, "role": "reviewer"}, "READY_FOR_QA"))

@@ -68,9 +68,7 @@ async def test_a_payload_can_be_sent_alone(form: str, connected: Client) -> None
     ],
     ids=lambda text: repr(text)[:30],
 )  # fmt: skip
-async def test_a_text_reaches_the_judge_unparsed_and_is_refused_as_a_result(
-    connected: Client, name: str, text: str
-) -> None:
+async def test_a_text_is_judged_unparsed_and_is_refused_as_a_result(connected: Client, name: str, text: str) -> None:
     """A lenient reader on the way would hide the second key, the NaN and the depth."""
     before = await begun(connected)
     answer = await called(connected, name, ticket_json=text)

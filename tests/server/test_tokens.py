@@ -103,12 +103,7 @@ def test_a_folder_or_a_pipe_in_its_place_is_refused_without_waiting(store: Token
     assert refused(store.records) == "TOK901"
 
 
-GOOD: dict[str, Any] = {
-    "token_id": "0123abcd",
-    "agent": "claude",
-    "sha256": "0" * 64,
-    "created_at": "2026-01-01T00:00:00+00:00",
-}
+GOOD = {"token_id": "0123abcd", "agent": "claude", "sha256": "0" * 64, "created_at": "2026-01-01T00:00:00+00:00"}
 BAD: list[Any] = [
     1,
     [],
@@ -195,11 +190,8 @@ def test_processes_that_create_at_once_lose_no_token(tmp_path: Path) -> None:
     running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path)]) for _ in range(4)]
     assert [process.wait(60) for process in running] == [0] * 4
     assert len(TokenStore(tmp_path).records()) == 40
-    assert sorted(path.name for path in (tmp_path / ".interlock").iterdir()) == [
-        ".gitignore",
-        "tokens.json",
-        "tokens.lock",
-    ]
+    names = [path.name for path in (tmp_path / ".interlock").iterdir()]
+    assert sorted(names) == [".gitignore", "tokens.json", "tokens.lock"]
 
 
 def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
