@@ -37,9 +37,7 @@ def test_a_file_that_changes_between_plan_and_write_is_not_overwritten(project: 
     assert (caught.value.code, path.read_text()) == ("INI103", '{"mine": 1}')
 
 
-def test_an_undo_works_after_a_crash_between_the_record_and_the_files(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_undo_works_after_a_crash_between_record_and_files(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(project, "claude", other_server("claude"))
     before = tree(project)
     written: list[str] = []

@@ -17,14 +17,11 @@ from interlock.install.hooks import CLAUDE
 from interlock.reservations.rules import RULES
 from interlock.server import make_server
 from tests.interlock.checkout import attempt, environment, interlock_command, make, write_hook
+from tests.server.test_reservations import TOOLS
 
 ROOT = Path(interlock.__file__).resolve().parent.parent
 PLUGIN = ROOT / "plugin"
 TEXTS = sorted(PLUGIN.rglob("*.md"))
-TOOLS = {
-    "reserve_files", "release_files", "release_all", "check_conflicts", "my_reservations", "send_message",
-    "fetch_inbox", "list_agents", "request_release", "negotiate_release", "respond_to_release",
-}  # fmt: skip
 WORD = re.compile(r"`([a-z]+(?:_[a-z]+)+)\b")
 
 

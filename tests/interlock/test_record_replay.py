@@ -208,9 +208,7 @@ def test_a_run_is_not_recorded_over_a_file_and_does_not_begin(recorded: Path, or
 
 
 @pytest.mark.parametrize("name", ["src/rec.jsonl", "artifacts/rec.jsonl", "nowhere/rec.jsonl"])
-def test_a_recording_that_cannot_stand_where_it_is_named_stops_the_run_before_it_begins(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_recording_that_cannot_stand_where_named_stops_the_run_before_it_begins(name: str, tmp_path: Path) -> None:
     task = make_project(tmp_path / "a")
     assert call("run", task, "--root", tmp_path / "a", "--record", tmp_path / "a" / name) == 2
     assert not (tmp_path / "a/.interlock").exists()
@@ -372,9 +370,7 @@ def late(ask):
 """
 
 
-def test_a_key_that_an_agent_loads_while_the_run_goes_on_is_kept_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_an_agent_loads_in_the_run_is_kept_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_LATE_API_KEY", "")
     task = make_project(tmp_path / "a", LATE, builder="late")
     assert call("run", task, "--root", tmp_path / "a", "--record", tmp_path / "rec.jsonl") == 0

@@ -159,9 +159,7 @@ def test_a_recording_that_does_not_fit_stops_and_says_how_to_go_on(shop: Path, i
     assert interlock(shop, *WORDS).code == 0
 
 
-def test_a_recording_that_cannot_be_written_begins_no_run(
-    shop: Path, interlock: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unwritable_recording_begins_no_run(shop: Path, interlock: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-nobody-asks")
     (shop.parent / "notes.txt").write_text("mine\n")
     for new in ((), ("--new",)):

@@ -65,9 +65,7 @@ def test_a_broken_configuration_is_reported_at_the_start_and_the_server_goes_on(
         ("--allow-origin", "https://x.example/app", "`/app`"),
     ],
 )
-def test_an_address_that_is_not_accepted_is_refused_with_its_mistake(
-    tmp_path: Path, option: str, value: str, word: str
-) -> None:
+def test_a_wrong_address_is_refused_with_its_mistake(tmp_path: Path, option: str, value: str, word: str) -> None:
     done = interlock(tmp_path, "serve", option, value)
     assert (done.returncode, word in done.stderr) == (2, True), done.stderr
 

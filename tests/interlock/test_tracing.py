@@ -12,11 +12,7 @@ import pytest
 from tests import warm
 from tests.campaign.test_kills import greeting_project
 
-KEYS = {
-    "LANGSMITH_API_KEY": "lsv2_pt_0123456789",
-    "OPENAI_API_KEY": "sk-9876543210abcdef",
-    "MY_SERVICE_TOKEN": "tok_abcdefghij",
-}
+KEYS = {"LANGSMITH_API_KEY": "lsv2_pt_0123456", "OPENAI_API_KEY": "sk-9876543210ab", "MY_SERVICE_TOKEN": "tok_abcdefg"}
 
 
 class Collector(ThreadingHTTPServer):

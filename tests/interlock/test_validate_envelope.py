@@ -344,12 +344,8 @@ def test_colour_is_for_terminals_unless_asked_for(bad: Path):
 
 
 def test_a_reader_that_goes_away_does_not_change_the_verdict(bad: Path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", MAIN, *[str(bad)] * 400],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    )
+    command = [sys.executable, "-c", MAIN, *[str(bad)] * 400]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
@@ -368,12 +364,8 @@ def test_an_answer_that_cannot_be_written_ends_with_2(good: Path):
 
 
 def test_a_closed_standard_input_is_an_unreadable_file():
-    done = subprocess.run(
-        ["sh", "-c", 'exec "$0" -c "$1" - <&-', sys.executable, MAIN],
-        capture_output=True,
-        env=environment(),
-        check=False,
-    )
+    command = ["sh", "-c", 'exec "$0" -c "$1" - <&-', sys.executable, MAIN]
+    done = subprocess.run(command, capture_output=True, env=environment(), check=False)
     assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
 
 
