@@ -363,7 +363,7 @@ class Nodes(Deciding):
             data |= {"tree": state.get("tree", ""), "envelope": None if envelope is None else asdict(envelope)}
             data |= extra or {}
             self.recorder.keep(run_id, key, "status", data)
-        of = {"reasons": reasons or [], **({"cause": state.get("cause")} if status == "BLOCKED" else {})}
+        of = {"reasons": reasons or [], "cause": state.get("cause") if status == "BLOCKED" else None}
         self._notice(previous, status, "orchestrator", state["attempt"], **of)
         return {**cleared, "status": status, "outcome": "holds"}
 
@@ -466,5 +466,5 @@ class Nodes(Deciding):
         self.recorder.watch_policy(self.context.root, state["run_id"], self.context.policy.fingerprints)
 
     def _notice(self, previous: Status | None, status: Status, by: str, attempt: int, **more: Any) -> None:
-        row: Update = {"kind": "status", "from": previous, "to": status, "by": by, "attempt": attempt, "reasons": []}
-        get_stream_writer()({**row, **more})
+        row: Update = {"kind": "status", "from": previous, "to": status, "by": by, "attempt": attempt}
+        get_stream_writer()({**row, "reasons": [], "cause": None, **more})

@@ -16,7 +16,7 @@ SCHEMA: Final = "interlock.events/1"
 
 EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "run": ("schema", "task_id"),
-    "status": ("from", "to", "by", "attempt", "reasons"),
+    "status": ("from", "to", "by", "attempt", "reasons", "cause"),
     "asking": ("role", "attempt", "reask"),
     "working": ("role", "tool", "calls", "tokens"),
     "answered": ("role", "outcome", "codes", "findings", "first", "seconds", "usage", "model"),
