@@ -12,11 +12,10 @@ import sys
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -291,7 +290,15 @@ class Feed:
         Raises:
             JournalError: They cannot be read, or are not what was written.
         """
-        return [entry for line in lines for _, entry in islice(self.journal.follow(line.start), 1)]
+        found, position = list[Entry](), -1
+        following: Iterator[tuple[int, Entry]] = iter(())
+        for line in lines:
+            if line.start != position:  # lines that follow each other are read with the file opened once
+                following = self.journal.follow(line.start)
+            position, entry = next(following, (-1, None))
+            if entry is not None:
+                found.append(entry)
+        return found
 
     def entries(self, run: str) -> list[Entry]:
         """Return the lines of a run, by its name in the journal."""
@@ -306,11 +313,12 @@ class Feed:
         folder = self._runs
         try:
             stamp = folder.stat().st_mtime_ns
+            looks = stamp != self._stamp or time.time_ns() - stamp < _SETTLED_NS
+            there = {path.name for path in folder.iterdir() if is_run_id(path.name)} if looks else set[str]()
         except OSError:
             return
-        if stamp != self._stamp or time.time_ns() - stamp < _SETTLED_NS:
+        if looks:
             self._stamp = stamp
-            there = {path.name for path in folder.iterdir() if is_run_id(path.name)}
             for name in self._unwritten - there:
                 del self.rows[name]
                 self._newest = None

@@ -131,13 +131,17 @@ def _name(folder: Path) -> str:
         return folder.name.rpartition(".")[0]
 
 
+_LATEST_NS: Final = 250_000_000_000 * 10**9
+"""Near the end of the year 9891, so that every time that is read is one of the calendar."""
+
+
 def made(folder: Path) -> int:
     """Return when a run was made, in nanoseconds since the epoch.
 
     A run of an older version has no note; there the time of its first file counts.
     """
     try:
-        return int((folder / _MADE).read_bytes())
+        return max(0, min(int((folder / _MADE).read_bytes()), _LATEST_NS))
     except (OSError, ValueError):
         with suppress(OSError):
             return (folder / BEGIN).stat().st_mtime_ns

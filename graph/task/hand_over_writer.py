@@ -48,14 +48,15 @@ def keep_base(context: TaskContext, store: RunStore, sealing: Mapping[str, Any])
 
 
 def keep_hand_over(
-    context: TaskContext, store: RunStore, state: TaskState, outside: Iterable[Outside], objection: int = 0
+    context: TaskContext, store: RunStore, state: TaskState, outside: Iterable[Outside], tree: str, objection: int = 0
 ) -> None:
     """Keep the files in scope as an attempt handed them over, and those outside that had changed, as `keep_base`.
 
-    With the number of a question they are kept as they were at that objection, beside the hand-over of the attempt.
+    A listing of this `tree` that is there already stays: after a kill the files may be others. With the number of a
+    question and no tree they are kept as they are now, at that objection, beside the hand-over of the attempt.
     """
     label = label_of(state["attempt"], objection)
-    if not (store.folder / FOLDER / f"{label}.json").exists():
+    if listing(store, label).get("tree", "none") != tree:
         with suppress(InterlockError, OSError, ValueError):
             keeping = _Keeping(context, store, state.get("sealing", {}))
             keeping.keep(label, listing(store, BASE).get("files", {}), tuple(outside))

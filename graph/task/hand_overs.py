@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from interlock.agents.changes import ChangeKind
 from interlock.core.errors import InterlockError
+from interlock.gates.tree import digest_of
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.policy import key_variables
 from interlock.graph.task.sealing import base_of
@@ -159,6 +160,8 @@ def _read(store: RunStore) -> Iterator[tuple[Mapping[str, Any], HandOver]]:
         if not row or row["of"] != (first.get("tree", "") if before else ""):
             continue
         files = {path: value for path, value in before.items() if path not in set(row["removed"])} | row["files"]
+        if digest_of(files) != row["tree"]:
+            continue
         same = {} if base is None else {p: item for p, item in base.left_out.items() if p not in row["files"]}
         yield row, _made(label, number, row, dict(sorted(files.items())), same)
 

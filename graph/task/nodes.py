@@ -226,7 +226,7 @@ class Nodes(Deciding):
         data |= {"tree": tree, **({"outside": outside} if outside else {})}
         entry = self.recorder.keep(state["run_id"], f"{state['attempt']}/status/READY_FOR_QA", "status", data)
         self._notice("IN_PROGRESS", "READY_FOR_QA", role.name, state["attempt"])
-        keep_hand_over(self.context, self._store(state), state, outside)
+        keep_hand_over(self.context, self._store(state), state, outside, entry.data["tree"])
         if "outside" in entry.data:
             get_stream_writer()({"kind": "outside", "files": entry.data["outside"]})
         tree = entry.data["tree"]
@@ -293,7 +293,7 @@ class Nodes(Deciding):
             return update
         self.context.tree()  # what is kept are the files of the last look
         number = state.get("questions", 0) + 1
-        keep_hand_over(self.context, self._store(state), state, self._outside(state), number)
+        keep_hand_over(self.context, self._store(state), state, self._outside(state), "", number)
         return {**update, "outcome": "objection", "objected": meant}
 
     def resumed(self, state: TaskState) -> Update:

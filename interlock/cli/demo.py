@@ -1,6 +1,7 @@
 """`interlock demo`: an example in a folder of its own, with scripted agents and real gates."""
 
 import os
+import re
 import shutil
 import sys
 from contextlib import nullcontext
@@ -99,9 +100,11 @@ def _exclude(work: Path) -> None:
     """Keep the folder out of the commits of a checkout around it, whose `git add` a checkout in it would stop."""
     asked = git.run(work.parent, ["rev-parse", "--show-prefix", "--git-path", "info/exclude"])
     if asked.status == 0:
-        prefix, path = os.fsdecode(asked.output).splitlines()
-        exclude, line = work.parent / path, f"/{prefix}{work.name}/"
-        known = exclude.read_text("utf-8").splitlines() if exclude.exists() else []
-        if line not in known:
+        prefix, path, *_ = asked.output.split(b"\n")
+        exclude, name = work.parent / os.fsdecode(path), prefix + os.fsencode(work.name)
+        line = b"/" + re.sub(rb"([\\*?\[])", rb"\\\1", name) + b"/"
+        known = exclude.read_bytes() if exclude.exists() else b""
+        if line not in known.splitlines():
             exclude.parent.mkdir(exist_ok=True)
-            exclude.write_text("\n".join([*known, line, ""]), "utf-8")
+            with exclude.open("ab") as file:
+                file.write(b"\n"[: bool(known) and not known.endswith(b"\n")] + line + b"\n")

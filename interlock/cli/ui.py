@@ -13,6 +13,11 @@ from interlock.cli.answer import refuse_agents
 from interlock.cli.context import json_option, login_name, resolve_root
 from interlock.cli.serve import why_not
 
+_TAKEN = (
+    "interlock ui: another program has the port of these pages. All sessions have ended, because a browser may have "
+    "sent their cookies to it; bookmarks of before do not work any more."
+)
+
 
 @click.command("ui")
 @click.option(
@@ -64,6 +69,9 @@ def ui_command(roots: tuple[Path, ...], port: int | None, no_browser: bool, read
         except OSError as error:
             if port is not None:
                 raise click.UsageError(why_not(error, "127.0.0.1", port)) from error
+            if sessions.all():
+                sessions.renew()
+                click.echo(_TAKEN, err=True)
             bound = listen("127.0.0.1", 0)
         stack.enter_context(bound)
         number = bound.getsockname()[1]
