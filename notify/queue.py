@@ -152,7 +152,7 @@ def _step(root: str, clock: Callable[[], float]) -> float | None:
             deliver(channel, build(dict(zip(Settings._fields, json.loads(settings), strict=True))), root,
                     body_of({"id": number, **json.loads(row)}))  # fmt: skip
         except DeliveryError as failed:
-            error = f"{failed.code}: {failed.message}"
+            error = str(redactor_for(root).value(f"{failed.code}: {failed.message}"))
             due = _after(tries, clock()) if failed.again else None
         with _opened(root) as db:
             db.execute("UPDATE delivery SET due = ?, error = ? WHERE notification = ? AND channel = ?",

@@ -14,6 +14,8 @@ _MARGIN: Final = 48
 """So much of the page is shown around an element, in pixels."""
 _MAX_CROP: Final = 600
 """So much is shown of the height of an element, in pixels."""
+_MAX_SCANS: Final = 100
+"""A JPEG is decoded once for each of its scans, each of which may be some bytes; real ones have about ten."""
 _ANY_CHANGE: Final = [0.0, *([255.0] * 255)]
 _SIGNATURES: Final = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
@@ -95,7 +97,8 @@ def strip(data: bytes, top: int) -> bytes:
         from PIL import Image  # noqa: F401, PLC0415 # pyright: ignore[reportUnusedImport] - an extra
     except ImportError:
         return b""
-    picture = _opened(data)
+    with _ONE_AT_A_TIME:
+        picture = _opened(data)
     if isinstance(picture, str) or not 0 <= top < MAX_PIXELS // picture.width:
         return b""
     bottom = max(top + 1, min(picture.height, top + max(_MAX_CROP, picture.width)))
@@ -115,7 +118,8 @@ def around(data: bytes, box: tuple[int, int, int, int]) -> bytes:
         from PIL import ImageDraw  # noqa: PLC0415 - an extra
     except ImportError:
         return b""
-    picture = _opened(data)
+    with _ONE_AT_A_TIME:
+        picture = _opened(data)
     left, top, width, height = box
     if isinstance(picture, str) or not (0 <= left < picture.width and 0 <= top < picture.height and width and height):
         return b""
@@ -135,11 +139,15 @@ def _opened(data: bytes) -> "Image | str":
 
     try:
         picture = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP"))
-        if picture.width * picture.height > MAX_PIXELS:
+        if picture.width * picture.height > MAX_PIXELS or _scans(data) > _MAX_SCANS:
             return "a picture is too large to compare"
         return picture.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return "a picture cannot be read"
+
+
+def _scans(data: bytes) -> int:
+    return data.count(b"\xff\xda") if data.startswith(b"\xff\xd8") else 1
 
 
 def _padded(picture: "Image", size: tuple[int, int]) -> "Image":

@@ -21,6 +21,10 @@ MAX_PICTURE_BYTES: Final = 24 * 1024 * 1024
 """So much of pictures is put into one report; those that come after are named."""
 
 
+MAX_ELEMENTS: Final = 20
+"""So many findings show their element in one report; each is cut from a whole screenshot."""
+
+
 def report(root: Path, run_id: str) -> str:
     """Return the report of a task run as HTML.
 
@@ -38,7 +42,7 @@ def report(root: Path, run_id: str) -> str:
 def _report(root: Path, project: Project, run_id: str) -> str:
     entries = project.feed.entries(project.row(run_id).run)
     files = evidence.cited(entries)
-    left = MAX_PICTURE_BYTES
+    left, elements = MAX_PICTURE_BYTES, MAX_ELEMENTS
 
     def embedded(data: bytes | None) -> str:
         """Return a picture as an address that holds it; empty for what is none, is gone, or is too much."""
@@ -53,7 +57,9 @@ def _report(root: Path, project: Project, run_id: str) -> str:
         return embedded(evidence.read(root, files[sha256]))
 
     def element(one: evidence.Element) -> str:
-        return embedded(around(evidence.read(root, files[one.sha256]) or b"", one.box))
+        nonlocal elements
+        elements -= 1
+        return embedded(around(evidence.read(root, files[one.sha256]) or b"", one.box)) if elements >= 0 else ""
 
     def changed(before: str, after: str) -> str:
         return embedded(difference(before, after, lambda sha256: evidence.read(root, files[sha256])).png)

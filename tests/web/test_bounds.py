@@ -55,6 +55,10 @@ def test_pictures_that_are_large_are_not_opened_and_what_is_kept_of_others_is_bo
     large = png((3500, 3500), "white")
     assert len(large) < 100_000
     assert "too large" in image_diff.difference("large", "large too", lambda _: large).unknown
+    Image.new("RGB", (9, 9)).save(jpeg := BytesIO(), "JPEG")
+    many = jpeg.getvalue() + b"\xff\xda" * 200
+    assert image_diff.strip(jpeg.getvalue(), 0)
+    assert image_diff.strip(many, 0) == image_diff.around(many, (1, 1, 2, 2)) == b""
     monkeypatch.setattr(image_diff, "_MAX_KNOWN_BYTES", 3000)
     known: dict[Any, Any] = {}
     monkeypatch.setattr(image_diff, "_KNOWN", known)

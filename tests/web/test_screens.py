@@ -50,11 +50,18 @@ def test_the_inbox_names_a_channel_whose_last_notification_did_not_arrive(
     over: Callable[..., World], project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "start_sender", str)
+    monkeypatch.setenv("MY_API_KEY", "abcdefgh-12345678")
+    (project.root / "gone").write_text("#!/bin/sh\necho $MY_API_KEY >&2; exit 1\n")
+    (project.root / "gone").chmod(0o755)
+    config = project.root / "interlock.toml"
+    config.write_text(config.read_text() + '\n[notify]\ncommand = ["true"]\n')
     browser = over(project.root).browser()
     for program, arrives in (("./gone", False), ("true", True)):
         queue.post(project.root, {"command": [program]}, [queue.Event(program, "ended", "approved", program, "T", "t")])
         queue.send(str(project.root))
-        assert ("NTF101" in browser.text("/")) != arrives
+        page = browser.text("/")
+        assert ("did not arrive" in page) != arrives
+        assert "abcdefgh" not in page
 
 
 def test_a_run_shows_why_it_is_there_its_attempts_its_answers_and_its_log(
@@ -252,7 +259,7 @@ def test_a_finding_shows_its_element_in_the_screenshot_of_the_same_attempt(
     path = re.findall(r'src="/[0-9a-f]{16}([^"]+/element/10,10,50,30)"', page)[0]
     around = Image.open(BytesIO(browser.get(path).content))
     assert (around.size, around.getpixel((8, 20)), around.getpixel((20, 20))) == ((108, 88), (200, 0, 40), (0, 0, 0))
-    for box in ("999,10,50,30", "10,10,0,30", "a,b,c,d"):
+    for box in ("999,10,50,30", "10,10,0,30", "a,b,c,d", "," * 5000, "1,2", "9" * 5000):
         assert browser.get(path.replace("10,10,50,30", box)).status_code == 404
 
 

@@ -54,6 +54,8 @@ def fail_to_notify(root: Path, text: Texts) -> None:
         title = text()
         queue.post(root, {"command": [f"./{text.name()}"]}, [queue.Event("k", "waits", "review", "R", title, title)])
     queue.send(str(root))
+    path = root / "interlock.toml"
+    path.write_text(path.read_text() + '\n[notify]\ncommand = ["true"]\n')
 
 
 def real_runs(root: Path, text: Texts) -> tuple[str, str]:

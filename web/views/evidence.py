@@ -143,9 +143,10 @@ def text(request: Request) -> Response:
 
 def element(request: Request) -> Response:
     """Answer with the part of a screenshot around an element, which is outlined."""
-    _, _, data = _file(request)
-    left, top, width, height = (whole(request.path_params[name]) for name in ("left", "top", "width", "height"))
-    png = around(data, (left, top, width, height))
+    _, file, data = _file(request)
+    # One part of the path: a pattern with commas in it would be tried in every way that they can be placed.
+    box = [whole(part) for part in request.path_params["box"].split(",", 4)]
+    png = around(data, (box[0], box[1], box[2], box[3])) if len(box) == 4 and file.key == "screenshots" else b""
     if not png:
         raise NotHereError("the element is not in this picture", "Look at the whole picture.")
     return Response(png, media_type="image/png", headers=_SAFE)
@@ -168,6 +169,6 @@ ROUTES: Final = (
     Route("/{project}/runs/{run}/evidence", show),
     Route("/{project}/runs/{run}/files/{sha256}", raw),
     Route("/{project}/runs/{run}/files/{sha256}/text", text),
-    Route("/{project}/runs/{run}/files/{sha256}/element/{left},{top},{width},{height}", element),
+    Route("/{project}/runs/{run}/files/{sha256}/element/{box}", element),
     Route("/{project}/runs/{run}/differences/{before}/{after}", differing),
 )

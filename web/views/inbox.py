@@ -11,8 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from interlock.core.errors import InterlockError
+from interlock.gates.config import load_config
 from interlock.graph import Wait
-from interlock.notify import history
+from interlock.notify import build, history
 from interlock.web.pages import page, site_of
 from interlock.web.projects import Project, Site
 
@@ -55,10 +57,12 @@ def failing_channels(site: Site) -> list[tuple[Project, Mapping[str, Any], Mappi
     found = list[tuple[Project, Mapping[str, Any], Mapping[str, Any]]]()
     for project in site.projects.values():
         newest = dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]()
-        with suppress(OSError, sqlite3.Error):
-            for row in history(str(project.root)):
+        with suppress(OSError, sqlite3.Error, InterlockError):
+            rows = history(str(project.root))
+            channels = build(load_config(project.root).notify).channels if rows else ()
+            for row in rows:
                 for each in row["deliveries"]:
-                    if each["state"] != "waiting":
+                    if each["state"] != "waiting" and each["channel"] in channels:
                         newest.setdefault(each["channel"], (row, each))
         found += [(project, row, each) for row, each in newest.values() if each["state"] == "failed"]
     return found
