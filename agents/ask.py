@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import sha256
+from os import PathLike, fsencode
+from os.path import realpath
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from interlock.agents.usage import Limits, Usage
@@ -18,6 +20,7 @@ Step: TypeAlias = Literal["build", "qa", "review"]
 Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Takes a step of a run as it happens, also from other threads."""
 
+RUN: Final = "INTERLOCK_RUN"
 REQUEST_SCHEMA: Final = "interlock.ask/1"
 
 _MAX_NAME_CHARS: Final = 100
@@ -34,6 +37,11 @@ def agent_of_run(run_id: str) -> str:
     if len(name) <= _MAX_NAME_CHARS:
         return name
     return f"{name[: _MAX_NAME_CHARS - 17]}-{sha256(run_id.encode()).hexdigest()[:16]}"
+
+
+def run_mark(root: str | PathLike[str], run_id: str) -> str:
+    """Return what the programs of a run have in `INTERLOCK_RUN`: runs of other folders have the same ids."""
+    return f"{run_id}:{sha256(fsencode(realpath(root))).hexdigest()[:16]}"
 
 
 def name_of(role: str, attempt: int, turn: int, reask: int) -> str:
@@ -104,6 +112,11 @@ class Ask:
     def environment(self) -> dict[str, str]:
         """Return the variables for a program that does the work: its hooks then know it as the run itself."""
         return {"INTERLOCK_AGENT_ID": self.agent} if self.agent else {}
+
+    @property
+    def own_mark(self) -> dict[str, str]:
+        """Return the variable by which a program that does the work is known later as one of this run."""
+        return {RUN: run_mark(self.root, self.run_id)}
 
     @property
     def name(self) -> str:

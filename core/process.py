@@ -100,21 +100,14 @@ def signal_group(leader: int, number: signal.Signals = signal.SIGKILL) -> None:
         os.killpg(leader, number)
 
 
-def group_of(pid: int) -> int | None:
-    """Return the group of a process of this user; None where there is no such process, or it is another user's."""
-    try:
-        os.kill(pid, 0)
-        return os.getpgid(pid) if os.getpgid(pid) != os.getpgrp() else None
-    except OSError:
-        return None
-
-
 def end_group(leader: int, runs: Callable[[], bool]) -> bool:
-    """End a group that this process has not started, and return whether its leader is gone: `runs` says if it is not.
+    """End a group that this process has not started, and return whether it is gone: `runs` says if it is not.
 
-    It gets `GRACE_SECONDS` after SIGTERM, and is killed then.
+    It gets `GRACE_SECONDS` after SIGTERM, and is killed then. The group of this process is never ended.
     """
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number in (signal.SIGTERM, signal.SIGKILL) if leader > 1 and leader != os.getpgrp() else ():
+        if not runs():
+            return True
         signal_group(leader, number)
         end = time.monotonic() + GRACE_SECONDS
         while runs() and time.monotonic() < end:

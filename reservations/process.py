@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -193,6 +194,32 @@ def _ps(*arguments: str) -> str:
     except (OSError, TimeoutExpired):
         return ""
     return done.stdout.decode("utf-8", "replace")
+
+
+def group(leader: int) -> Mapping[int, bytes] | None:
+    """Return the environment of each process of a group that still runs; None when that cannot be known.
+
+    It is the one that a program was started with, empty where it cannot be read; of `ps`, its command line as well.
+    """
+    if not _ON_LINUX:
+        rows = [row.split(None, 4) for row in _ps("-ax", "-E", "-ww", "-o", "pid=,pgid=,stat=,command=").splitlines()]
+        found = {int(row[0]): " ".join(row[3:]) for row in rows if row[1] == str(leader) and row[2][0] not in "ZX"}
+        return {pid: os.fsencode(text).replace(b" ", b"\0") for pid, text in found.items()} if rows else None
+    return {int(pid): _environment(pid) for pid in os.listdir("/proc") if pid.isdigit() and _is_of(pid, leader)}
+
+
+def _is_of(pid: str, leader: int) -> bool:
+    """Return whether a process runs and belongs to a group; on Linux."""
+    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
+        state, _, number = file.read(_MAX_CMDLINE).rpartition(b")")[2].split()[:3]
+        return int(number) == leader and state not in (b"Z", b"X")
+    return False
+
+
+def _environment(pid: str) -> bytes:
+    with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+        return file.read()
+    return b""
 
 
 def words_of(pid: int) -> list[str]:

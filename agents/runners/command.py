@@ -72,7 +72,7 @@ class CommandRunner:
                     argv,
                     stdin=stdin,
                     cwd=Path(ask.root),
-                    env=environment_of(command.environment) | ask.environment,
+                    env=environment_of(command.environment) | ask.environment | ask.own_mark,
                     timeout_seconds=command.timeout_seconds,
                     at_start=ask.at_work,
                 )

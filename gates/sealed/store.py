@@ -5,6 +5,7 @@
     <state>/interlock/<project>/exports/<n>        folders in which gates run, one for each that runs at a time
     <state>/interlock/<project>/results/<key>      what the tests of a base came to
     <state>/interlock/<project>/bytecode/<key>     compiled code of dependencies
+    <state>/interlock/<project>/agents/<ask>       the process of an agent at work; see `graph.task.left_agents`
 
 `<state>` is `INTERLOCK_STATE`, else `XDG_STATE_HOME`, else `~/.local/state`. A program of the same user can write here,
 so nothing that is read back is believed: contents are hashed against the manifest, whose digest the run keeps.

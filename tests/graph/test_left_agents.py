@@ -7,10 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from interlock.agents.ask import run_mark
 from interlock.core import process as programs
+from interlock.gates.sealed import Store
 from interlock.graph import Watch, abandon
 from interlock.graph.errors import RunBusyError
 from interlock.graph.task.left_agents import left_agents
@@ -48,16 +51,22 @@ def left(root: Path) -> list[int]:
 def orphan(project: Project) -> Iterator[tuple[Project, int]]:
     """Give a run that waits and a process that leads a group of its own, noted as its builder's."""
     project.waiting("builder")
-    child = programs.start([sys.executable, "-c", "import time; time.sleep(600)"])
+    child = started(project.root)
     note(project.root, child.pid, process.started(child.pid))
     yield project, child.pid
     programs.signal_group(child.pid)
     child.wait()
 
 
-def note(root: Path, pid: int, started: str, host: str = "") -> Path:
-    path = root / ".interlock/runs" / RUN / "agents/1.1-builder-0.json"
-    path.parent.mkdir(exist_ok=True)
+def started(root: Path, run: str = RUN, *command: str, **options: Any) -> "subprocess.Popen[Any]":
+    """Start a process as the runner of a run does."""
+    env = {**os.environ, "INTERLOCK_RUN": run_mark(root, run)}
+    return programs.start(command or ("sleep", "600"), env=env, **options)
+
+
+def note(root: Path, pid: float, started: str, host: str = "") -> Path:
+    path = Store(root).folder / "agents" / f"{RUN}@1.1-builder-0.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"role": "builder", "pid": pid, "started": started, "host": host or process.host()}))
     return path
 
@@ -101,20 +110,61 @@ def test_a_process_of_the_same_number_that_started_at_another_time_is_left_alone
     assert process.is_running(process.host(), pid, "")
 
 
-@pytest.mark.parametrize("why", ["no start mark", "another machine", "no group of its own"])
-def test_what_cannot_be_known_to_be_the_agent_is_refused_and_not_ended(orphan: tuple[Project, int], why: str) -> None:
+@pytest.mark.parametrize("why", ["another run", "another machine", "our own group"])
+def test_what_cannot_be_known_to_be_the_agent_is_refused_and_not_ended(
+    orphan: tuple[Project, int], why: str, request: pytest.FixtureRequest
+) -> None:
     project, pid = orphan
     match why:
-        case "no start mark":
-            path = note(project.root, pid, "")
+        case "another run":
+            stranger = started(project.root, "HELLO-001.2")
+            request.addfinalizer(lambda: (stranger.kill(), stranger.wait()))
+            pid = stranger.pid
+            path = note(project.root, pid, process.started(pid))
         case "another machine":
             path = note(project.root, pid, process.started(pid), "elsewhere")
         case _:
-            path = note(project.root, os.getpid(), process.started(os.getpid()))
+            path = note(project.root, os.getpgrp(), process.started(os.getpgrp()))
     for act in (lambda: project.drive(RUN), lambda: abandon(project.root, RUN)):
         with pytest.raises(RunBusyError) as caught:
             act()
-        assert (caught.value.code, str(path.relative_to(project.root)) in caught.value.fix) == ("RUN603", True)
+        assert (caught.value.code, str(path) in caught.value.fix) == ("RUN603", True)
     assert process.is_running(process.host(), pid, "")
     path.unlink()
     assert abandon(project.root, RUN)
+
+
+def test_what_outlives_the_program_that_started_it_is_ended(orphan: tuple[Project, int]) -> None:
+    project, _ = orphan
+    with started(project.root, RUN, "sh", "-c", "sleep 600 & echo $!; read go", stdin=-1, stdout=-1) as leader:
+        assert leader.stdin is not None
+        assert leader.stdout is not None
+        child = int(leader.stdout.readline())
+        note(project.root, leader.pid, process.started(leader.pid))
+        leader.stdin.close()
+    assert left(project.root) == [leader.pid]
+    assert abandon(project.root, RUN)
+    assert (left(project.root), process.is_running(process.host(), child, "")) == ([], False)
+
+
+@pytest.mark.parametrize("pid", ["Infinity", "1", "-1", "0", "true", "1.5", str(2**31), "null", "[" * 4000])
+def test_odd_values_are_no_note(orphan: tuple[Project, int], pid: str) -> None:
+    project, own = orphan
+    path = note(project.root, 7, "")
+    path.write_text(path.read_text().replace("7", pid, 1))
+    assert (left(project.root), Watch(project.root).look().waits[0]["wait"]) == ([], "answer")
+    assert abandon(project.root, RUN)
+    assert (path.exists(), process.is_running(process.host(), own, "")) == (False, True)
+
+
+def test_nothing_is_read_or_removed_through_a_link_or_in_the_folder_of_the_run(orphan: tuple[Project, int]) -> None:
+    project, pid = orphan
+    path = note(project.root, pid, process.started(pid))
+    folders = (path.parent, project.root / ".interlock/runs" / RUN / "agents")
+    kept = path.parent.rename(project.root / "kept")
+    for folder in folders:
+        folder.symlink_to(kept)
+    assert left(project.root) == []
+    assert abandon(project.root, RUN)
+    folders[0].unlink()
+    assert ((kept / path.name).exists(), process.is_running(process.host(), pid, "")) == (True, True)
