@@ -87,7 +87,7 @@ def end_left_agents(store: RunStore) -> None:
         known = left.runs and left.is_of(store)
         if not known or not end_group(left.pid, lambda left=left: left.runs is not False):
             raise RunBusyError(
-                f"{left.role} of run {store.run_id} may still be at work: process {left.pid} was started for it and "
+                f"{left.role} of run {store.run_id} may still be at work: process {left.pid} is noted for it and "
                 "cannot be ended from here",
                 f"Look at process {left.pid} where it runs. End it (`kill -9 -- -{left.pid}`) if it is the agent; else "
                 f"remove {left.note}. Then repeat the command.",
