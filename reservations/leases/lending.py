@@ -19,7 +19,9 @@ from interlock.reservations.leases.losses import Lost
 from interlock.reservations.leases.runtime import Caller, Context, Entry
 from interlock.reservations.store.records import Lease, key_of, replace
 
-_LENT: Final = "lent"
+_LENT: Final = "\x1flent"
+_LENT_BEFORE: Final = "lent"
+"""What older versions wrote, with an empty digest: an idempotency key of an agent may be the same."""
 
 
 class LentLeases(Context):
@@ -99,9 +101,9 @@ class LentLeases(Context):
             wait_queue.leave_all(entry, why)
 
     def _lent(self, entry: Entry) -> list[Lease]:
-        row = entry.tx.remembered(self.caller.name, _LENT)
-        ids = cast("list[str]", json.loads(row[1])) if row is not None else []
-        found = (entry.tx.lease(reservation_id) for reservation_id in ids)
+        rows = (entry.tx.remembered(self.caller.name, key) for key in (_LENT, _LENT_BEFORE))
+        text = next((answer for digest, answer in filter(None, rows) if not digest), "[]")
+        found = (entry.tx.lease(reservation_id) for reservation_id in cast("list[str]", json.loads(text)))
         return [lease for lease in found if lease is not None and key_of(lease.agent) != key_of(self.caller.name)]
 
     def _move(self, entry: Entry, lease: Lease, to: str) -> None:

@@ -8,7 +8,8 @@ from interlock.reservations.leases import granting
 from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.store.records import Lease, key_of
 
-_KEY: Final = "lost"
+_KEY: Final = "\x1flost"
+"""No idempotency key has a control character, so no agent writes under this one."""
 _MAX: Final = 20
 """So many leases are remembered, the ones that were lost last."""
 
@@ -59,4 +60,7 @@ def forget(entry: Entry, agent: str) -> None:
 
 def _rows(entry: Entry, agent: str) -> list[tuple[str, str, float]]:
     row = entry.tx.remembered(agent, _KEY)
-    return [(str(pattern), str(by), float(at)) for pattern, by, at in json.loads(row[1])] if row is not None else []
+    try:
+        return [(str(pattern), str(by), float(at)) for pattern, by, at in json.loads(row[1] if row else "[]")]
+    except (TypeError, ValueError):
+        return []

@@ -1,5 +1,6 @@
 """Runs with overlapping scopes queue in place of colliding, say for whom, and give back what they held."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from interlock.reservations import Caller, Reservations, open_reservations, repl
 from tests import warm
 from tests.campaign.test_kills import greeting_project
 from tests.graph.conftest import Project, Scripted, build, envelope, reviewing
-from tests.reservations.world import ROOT, World, codes
+from tests.reservations.world import ROOT, World, codes, ids
 
 REPO = Path(__file__).parents[2]
 Step = Mapping[str, Any]
@@ -432,3 +433,25 @@ def test_a_run_that_an_agent_stopped_is_nobodys_process_and_alive(world_of: Worl
     world.now += 3600
     (row,) = world.agent("other").reserve_files(["src/a"])["errors"]
     assert row.get("conflict", {}).get("holder_state") == "alive"
+
+
+def test_the_idempotency_keys_of_an_agent_do_not_touch_what_is_remembered_of_its_run(world_of: Worlds) -> None:
+    world, run = world_of()
+    calls, steps = Reservations(world.runtime, run("T.1").caller), Steps()
+    calls.reserve_files(["src/**"])
+    for key in ("lost", "lent"):
+        assert calls.send_message("run:T.1", "a note", "note", key)["errors"] == []
+    world.now += 3600
+    assert [lost.pattern for lost in world.agent("other").lost_by(["run:T.1"])["run:T.1"]] == ["src/**"]
+    with run("T.1").held(steps):
+        assert calls.lost_by(["run:T.1"]) == {}
+    assert steps.kinds() == ["leases_trouble"]
+
+
+def test_what_an_older_version_lent_is_taken_back(world_of: Worlds) -> None:
+    world, run = world_of()
+    lent = ids(world.agent("worker").reserve_files(["src/**"]))
+    with world.store.transaction() as tx:
+        tx.remember("run:T.1", "lent", "", json.dumps(lent), world.now)
+    with run("T.1").held():
+        assert [row.agent for row in world.leases()] == ["run:T.1"]
