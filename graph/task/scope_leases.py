@@ -169,11 +169,17 @@ class ScopeLeases:
     # -- the queue ---------------------------------------------------------------------------------------------------
 
     def _queue(self, queue_seconds: float | None) -> None:
-        self.leases.begin()
+        # What a run holds may be work that no gate has judged: with a process that ends in the queue it would be free.
+        self.leases = LentLeases(self.runtime, replace(self.caller, pid=None, started=""))
+        holds = self.leases.begin()
+        if not holds:
+            self.leases = LentLeases(self.runtime, self.caller)
         since, waited, queued = self.runtime.monotonic(), 0.0, False
         answer = self._reserve(0)
         try:
             while answer["errors"]:
+                if holds:
+                    self.leases.rest()
                 blockers = self._blocked_by(answer)
                 queued = True
                 self._report({"kind": "queued", "blockers": blockers, "waited_seconds": round(waited)})
@@ -188,6 +194,8 @@ class ScopeLeases:
             raise
         if answer["errors"]:
             raise ScopeHeldError(*held_by(self.caller.name, _blockers(answer)))
+        self.leases = LentLeases(self.runtime, self.caller)
+        self.leases.begin()
         if queued:
             self._report({"kind": "unqueued", "waited_seconds": round(waited)})
         for lost in self.leases.lost(forget=True):

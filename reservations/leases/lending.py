@@ -30,8 +30,12 @@ class LentLeases(Context):
     Every method raises `ReservationError` where the store cannot be used.
     """
 
-    def begin(self) -> None:
-        """Make this process the one of the run, and take back what was lent."""
+    def begin(self) -> bool:
+        """Make the caller's process, or none, the one of the run, and take back what was lent.
+
+        Returns:
+            Whether the run holds anything.
+        """
         mine = self.caller
         with calls.entered(self) as entry:
             agent = entry.agent
@@ -39,6 +43,7 @@ class LentLeases(Context):
                 entry.tx.put_agent(replace(agent, host=mine.host, pid=mine.pid, started=mine.started))
             for lease in self._lent(entry):
                 self._move(entry, lease, mine.name)
+            return bool(entry.tx.leases_of(mine.name))
 
     def rest(self) -> None:
         """Keep everything without a process, for `max_ttl_minutes` from now."""

@@ -239,6 +239,26 @@ def test_a_run_that_is_interrupted_while_it_waits_to_go_on_keeps_what_it_held(wo
     assert world.waiters() == []
 
 
+def test_a_run_that_waits_for_one_file_more_keeps_what_it_holds_when_its_process_ends(world_of: Worlds) -> None:
+    world, run = world_of("src/a", "src/b")
+    Reservations(world.runtime, run("T.1").caller).reserve_files(["src/a"])
+    bob = world.agent("bob")
+    bob.reserve_files(["src/b"])
+    with pytest.raises(ScopeHeldError), run("T.1").held(queue_seconds=0):
+        raise AssertionError("it was never granted")
+
+    def killed() -> None:
+        world.end_process("T.1")
+        assert codes(bob.reserve_files(["src/a"])) == ["RSV201"]
+        interrupt()
+
+    world.pauses.append(killed)
+    with pytest.raises(KeyboardInterrupt), run("T.1").held():
+        raise AssertionError("it was never granted")
+    world.now += 3600
+    assert codes(bob.reserve_files(["src/a"])) == ["RSV201"]
+
+
 def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so(world_of: Worlds) -> None:
     world, run = world_of("src/**", "docs/**")
     mine, theirs = run("T.1"), world.agent("theirs")
