@@ -198,6 +198,10 @@ class ScopeLeases:
         self.leases.begin()
         if queued:
             self._report({"kind": "unqueued", "waited_seconds": round(waited)})
+        self._report_lost()
+
+    def _report_lost(self) -> None:
+        """Report what the run lost before it held its scope again, and forget it."""
         for lost in self.leases.lost(forget=True):
             text = f"{lost.text}. Look at `git diff`: what is there now is not only the work of this run."
             self._report({"kind": "leases_trouble", "code": "RSV211", "message": text})
@@ -256,6 +260,8 @@ class ScopeLeases:
             if lost and not self._lost:
                 self._report({"kind": "scope_lost", "blockers": _blockers(answer)})
             self._lost = lost
+            if not lost:
+                self._report_lost()
 
     def _drain(self) -> None:
         """Write what happened into the journal; what cannot be written now stays queued for the next who drains."""

@@ -57,6 +57,7 @@ class LentLeases(Context):
         with calls.entered(Context(self.runtime, worker)) as entry:
             held = [*entry.tx.leases_of(self.caller.name), *self._lent(entry)]
             for lease in held:
+                losses.lend(entry, lease, self.caller.name, worker.name)
                 if key_of(lease.agent) == key_of(worker.name):
                     self._renew(entry, lease)
                 else:

@@ -376,6 +376,8 @@ def test_a_run_that_slept_past_its_lease_gets_one_notice_of_who_has_its_files(wo
         world.agent("other").release_all()
         mine.renew_once()
         assert [row.agent for row in world.leases()] == ["run:T.1"]
+        assert steps.kinds() == ["scope_lost", "leases_trouble"]
+        assert world.agent("other").lost_by(["run:T.1"]) == {}
 
 
 @pytest.mark.long
@@ -466,6 +468,16 @@ def test_the_idempotency_keys_of_an_agent_do_not_touch_what_is_remembered_of_its
     with run("T.1").held(steps):
         assert calls.lost_by(["run:T.1"]) == {}
     assert steps.kinds() == ["leases_trouble"]
+
+
+def test_what_a_worker_loses_of_the_files_that_it_was_lent_the_run_has_lost(world_of: Worlds) -> None:
+    world, run = world_of()
+    calls = Reservations(world.runtime, run("T.1").caller)
+    calls.reserve_files(["src/**"])
+    run("T.1").lend(world.caller("worker"))
+    world.end_process("worker")
+    world.agent("other").reserve_files(["src/a"])
+    assert [(lost.pattern, lost.by) for lost in calls.lost_by(["run:T.1"])["run:T.1"]] == [("src/**", "other")]
 
 
 def test_what_an_older_version_lent_is_taken_back(world_of: Worlds) -> None:
