@@ -1,6 +1,7 @@
 """The files of a run: it holds leases on the scope of its task while it works, and queues while others hold them."""
 
 import os
+import shlex
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -338,8 +339,8 @@ def waited_for(root: Path, run_id: str) -> str:
 
 
 def give_up(holder: str) -> str:
-    """Return the command that ends the run of a holder and releases what it holds; a run at work is not ended."""
-    return f"interlock abandon {holder.removeprefix('run:')}"
+    """Return the command that releases what a run holds, from any worktree: the run itself is known in one alone."""
+    return f"INTERLOCK_AGENT_ID={shlex.quote(holder)} interlock release --all"
 
 
 def blocker_text(row: Mapping[str, Any]) -> str:

@@ -270,7 +270,7 @@ def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so
         raise AssertionError("it was never granted")
     assert "RSV204" in caught.value.message
     assert "docs/x" in caught.value.message
-    assert "interlock abandon T.1" in caught.value.fix
+    assert "(INTERLOCK_AGENT_ID=run:T.1 interlock release --all)" in caught.value.fix
     assert {row.pattern: row.agent for row in world.leases()} == {"docs/x": "run:T.1", "src/x": "theirs"}
     assert world.waiters() == ["theirs"]
 
