@@ -1,6 +1,7 @@
 """The files of a run: it holds leases on the scope of its task while it works, and queues while others hold them."""
 
 import os
+import shlex
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -169,11 +170,17 @@ class ScopeLeases:
     # -- the queue ---------------------------------------------------------------------------------------------------
 
     def _queue(self, queue_seconds: float | None) -> None:
-        self.leases.begin()
+        # What a run holds may be work that no gate has judged: with a process that ends in the queue it would be free.
+        self.leases = LentLeases(self.runtime, replace(self.caller, pid=None, started=""))
+        holds = self.leases.begin()
+        if not holds:
+            self.leases = LentLeases(self.runtime, self.caller)
         since, waited, queued = self.runtime.monotonic(), 0.0, False
         answer = self._reserve(0)
         try:
             while answer["errors"]:
+                if holds:
+                    self.leases.rest()
                 blockers = self._blocked_by(answer)
                 queued = True
                 self._report({"kind": "queued", "blockers": blockers, "waited_seconds": round(waited)})
@@ -188,8 +195,14 @@ class ScopeLeases:
             raise
         if answer["errors"]:
             raise ScopeHeldError(*held_by(self.caller.name, _blockers(answer)))
+        self.leases = LentLeases(self.runtime, self.caller)
+        self.leases.begin()
         if queued:
             self._report({"kind": "unqueued", "waited_seconds": round(waited)})
+        self._report_lost()
+
+    def _report_lost(self) -> None:
+        """Report what the run lost before it held its scope again, and forget it."""
         for lost in self.leases.lost(forget=True):
             text = f"{lost.text}. Look at `git diff`: what is there now is not only the work of this run."
             self._report({"kind": "leases_trouble", "code": "RSV211", "message": text})
@@ -248,6 +261,8 @@ class ScopeLeases:
             if lost and not self._lost:
                 self._report({"kind": "scope_lost", "blockers": _blockers(answer)})
             self._lost = lost
+            if not lost:
+                self._report_lost()
 
     def _drain(self) -> None:
         """Write what happened into the journal; what cannot be written now stays queued for the next who drains."""
@@ -324,8 +339,8 @@ def waited_for(root: Path, run_id: str) -> str:
 
 
 def give_up(holder: str) -> str:
-    """Return the command that ends the run of a holder and releases what it holds; a run at work is not ended."""
-    return f"interlock abandon {holder.removeprefix('run:')}"
+    """Return the command that releases what a run holds, from any worktree: the run itself is known in one alone."""
+    return f"INTERLOCK_AGENT_ID={shlex.quote(holder)} interlock release --all"
 
 
 def blocker_text(row: Mapping[str, Any]) -> str:

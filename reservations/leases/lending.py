@@ -19,7 +19,9 @@ from interlock.reservations.leases.losses import Lost
 from interlock.reservations.leases.runtime import Caller, Context, Entry
 from interlock.reservations.store.records import Lease, key_of, replace
 
-_LENT: Final = "lent"
+_LENT: Final = "\x1flent"
+_LENT_BEFORE: Final = "lent"
+"""What older versions wrote, with an empty digest: an idempotency key of an agent may be the same."""
 
 
 class LentLeases(Context):
@@ -28,8 +30,12 @@ class LentLeases(Context):
     Every method raises `ReservationError` where the store cannot be used.
     """
 
-    def begin(self) -> None:
-        """Make this process the one of the run, and take back what was lent."""
+    def begin(self) -> bool:
+        """Make the caller's process, or none, the one of the run, and take back what was lent.
+
+        Returns:
+            Whether the run holds anything.
+        """
         mine = self.caller
         with calls.entered(self) as entry:
             agent = entry.agent
@@ -37,6 +43,7 @@ class LentLeases(Context):
                 entry.tx.put_agent(replace(agent, host=mine.host, pid=mine.pid, started=mine.started))
             for lease in self._lent(entry):
                 self._move(entry, lease, mine.name)
+            return bool(entry.tx.leases_of(mine.name))
 
     def rest(self) -> None:
         """Keep everything without a process, for `max_ttl_minutes` from now."""
@@ -50,6 +57,7 @@ class LentLeases(Context):
         with calls.entered(Context(self.runtime, worker)) as entry:
             held = [*entry.tx.leases_of(self.caller.name), *self._lent(entry)]
             for lease in held:
+                losses.lend(entry, lease, self.caller.name, worker.name)
                 if key_of(lease.agent) == key_of(worker.name):
                     self._renew(entry, lease)
                 else:
@@ -99,9 +107,9 @@ class LentLeases(Context):
             wait_queue.leave_all(entry, why)
 
     def _lent(self, entry: Entry) -> list[Lease]:
-        row = entry.tx.remembered(self.caller.name, _LENT)
-        ids = cast("list[str]", json.loads(row[1])) if row is not None else []
-        found = (entry.tx.lease(reservation_id) for reservation_id in ids)
+        rows = (entry.tx.remembered(self.caller.name, key) for key in (_LENT, _LENT_BEFORE))
+        text = next((answer for digest, answer in filter(None, rows) if not digest), "[]")
+        found = (entry.tx.lease(reservation_id) for reservation_id in cast("list[str]", json.loads(text)))
         return [lease for lease in found if lease is not None and key_of(lease.agent) != key_of(self.caller.name)]
 
     def _move(self, entry: Entry, lease: Lease, to: str) -> None:

@@ -8,7 +8,9 @@ from interlock.reservations.leases import granting
 from interlock.reservations.leases.runtime import Entry
 from interlock.reservations.store.records import Lease, key_of
 
-_KEY: Final = "lost"
+_KEY: Final = "\x1flost"
+"""No idempotency key has a control character, so no agent writes under this one."""
+_LENDER: Final = "\x1flender "
 _MAX: Final = 20
 """So many leases are remembered, the ones that were lost last."""
 
@@ -34,12 +36,19 @@ class Lost(NamedTuple):
         return f"{self.by} took over files of `{self.pattern}`, which the run held until {self.at}"
 
 
+def lend(entry: Entry, lease: Lease, run: str, worker: str) -> None:
+    """Remember whose lease a worker holds: what it loses, the run loses."""
+    entry.tx.remember(worker, f"{_LENDER}{lease.reservation_id}", "", run, entry.now)
+
+
 def record(entry: Entry, lease: Lease, by: str) -> None:
-    """Remember that a lease of a run ended without the run; `by` took it, empty where its time ran out."""
-    agent = entry.tx.agent(lease.agent)
+    """Remember that a lease of a run, or one that it lent, ended without it; `by` took it, empty where time ran out."""
+    lent = entry.tx.remembered(lease.agent, f"{_LENDER}{lease.reservation_id}")
+    run = lease.agent if lent is None else lent[1]
+    agent = entry.tx.agent(run)
     if agent is not None and agent.client == "run":
-        rows = [*_rows(entry, lease.agent), (lease.pattern, by, entry.now if by else lease.expires_at)]
-        entry.tx.remember(lease.agent, _KEY, "", json.dumps(rows[-_MAX:]), entry.now)
+        rows = [*_rows(entry, run), (lease.pattern, by, entry.now if by else lease.expires_at)]
+        entry.tx.remember(run, _KEY, "", json.dumps(rows[-_MAX:]), entry.now)
 
 
 def lost(entry: Entry, agent: str) -> list[Lost]:
@@ -59,4 +68,7 @@ def forget(entry: Entry, agent: str) -> None:
 
 def _rows(entry: Entry, agent: str) -> list[tuple[str, str, float]]:
     row = entry.tx.remembered(agent, _KEY)
-    return [(str(pattern), str(by), float(at)) for pattern, by, at in json.loads(row[1])] if row is not None else []
+    try:
+        return [(str(pattern), str(by), float(at)) for pattern, by, at in json.loads(row[1] if row else "[]")]
+    except (TypeError, ValueError):
+        return []

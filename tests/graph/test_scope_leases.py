@@ -1,5 +1,6 @@
 """Runs with overlapping scopes queue in place of colliding, say for whom, and give back what they held."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from interlock.reservations import Caller, Reservations, open_reservations, repl
 from tests import warm
 from tests.campaign.test_kills import greeting_project
 from tests.graph.conftest import Project, Scripted, build, envelope, reviewing
-from tests.reservations.world import ROOT, World, codes
+from tests.reservations.world import ROOT, World, codes, ids
 
 REPO = Path(__file__).parents[2]
 Step = Mapping[str, Any]
@@ -238,6 +239,26 @@ def test_a_run_that_is_interrupted_while_it_waits_to_go_on_keeps_what_it_held(wo
     assert world.waiters() == []
 
 
+def test_a_run_that_waits_for_one_file_more_keeps_what_it_holds_when_its_process_ends(world_of: Worlds) -> None:
+    world, run = world_of("src/a", "src/b")
+    Reservations(world.runtime, run("T.1").caller).reserve_files(["src/a"])
+    bob = world.agent("bob")
+    bob.reserve_files(["src/b"])
+    with pytest.raises(ScopeHeldError), run("T.1").held(queue_seconds=0):
+        raise AssertionError("it was never granted")
+
+    def killed() -> None:
+        world.end_process("T.1")
+        assert codes(bob.reserve_files(["src/a"])) == ["RSV201"]
+        interrupt()
+
+    world.pauses.append(killed)
+    with pytest.raises(KeyboardInterrupt), run("T.1").held():
+        raise AssertionError("it was never granted")
+    world.now += 3600
+    assert codes(bob.reserve_files(["src/a"])) == ["RSV201"]
+
+
 def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so(world_of: Worlds) -> None:
     world, run = world_of("src/**", "docs/**")
     mine, theirs = run("T.1"), world.agent("theirs")
@@ -249,7 +270,7 @@ def test_a_run_that_would_close_a_circle_keeps_what_has_unsaved_work_and_says_so
         raise AssertionError("it was never granted")
     assert "RSV204" in caught.value.message
     assert "docs/x" in caught.value.message
-    assert "interlock abandon T.1" in caught.value.fix
+    assert "(INTERLOCK_AGENT_ID=run:T.1 interlock release --all)" in caught.value.fix
     assert {row.pattern: row.agent for row in world.leases()} == {"docs/x": "run:T.1", "src/x": "theirs"}
     assert world.waiters() == ["theirs"]
 
@@ -355,6 +376,8 @@ def test_a_run_that_slept_past_its_lease_gets_one_notice_of_who_has_its_files(wo
         world.agent("other").release_all()
         mine.renew_once()
         assert [row.agent for row in world.leases()] == ["run:T.1"]
+        assert steps.kinds() == ["scope_lost", "leases_trouble"]
+        assert world.agent("other").lost_by(["run:T.1"]) == {}
 
 
 @pytest.mark.long
@@ -432,3 +455,35 @@ def test_a_run_that_an_agent_stopped_is_nobodys_process_and_alive(world_of: Worl
     world.now += 3600
     (row,) = world.agent("other").reserve_files(["src/a"])["errors"]
     assert row.get("conflict", {}).get("holder_state") == "alive"
+
+
+def test_the_idempotency_keys_of_an_agent_do_not_touch_what_is_remembered_of_its_run(world_of: Worlds) -> None:
+    world, run = world_of()
+    calls, steps = Reservations(world.runtime, run("T.1").caller), Steps()
+    calls.reserve_files(["src/**"])
+    for key in ("lost", "lent"):
+        assert calls.send_message("run:T.1", "a note", "note", key)["errors"] == []
+    world.now += 3600
+    assert [lost.pattern for lost in world.agent("other").lost_by(["run:T.1"])["run:T.1"]] == ["src/**"]
+    with run("T.1").held(steps):
+        assert calls.lost_by(["run:T.1"]) == {}
+    assert steps.kinds() == ["leases_trouble"]
+
+
+def test_what_a_worker_loses_of_the_files_that_it_was_lent_the_run_has_lost(world_of: Worlds) -> None:
+    world, run = world_of()
+    calls = Reservations(world.runtime, run("T.1").caller)
+    calls.reserve_files(["src/**"])
+    run("T.1").lend(world.caller("worker"))
+    world.end_process("worker")
+    world.agent("other").reserve_files(["src/a"])
+    assert [(lost.pattern, lost.by) for lost in calls.lost_by(["run:T.1"])["run:T.1"]] == [("src/**", "other")]
+
+
+def test_what_an_older_version_lent_is_taken_back(world_of: Worlds) -> None:
+    world, run = world_of()
+    lent = ids(world.agent("worker").reserve_files(["src/**"]))
+    with world.store.transaction() as tx:
+        tx.remember("run:T.1", "lent", "", json.dumps(lent), world.now)
+    with run("T.1").held():
+        assert [row.agent for row in world.leases()] == ["run:T.1"]
