@@ -10,7 +10,7 @@ from interlock.core.exports import lazy_exports
 # fmt: off
 # isort: off
 if TYPE_CHECKING:
-    from interlock.graph.blocked_reasons import weighed
+    from interlock.graph.blocked_reasons import failed_gates, weighed
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
     from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
     from interlock.graph.engine.folder import (
@@ -81,15 +81,15 @@ __all__ = [
     "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError", "Verification", "Wait",
     "Watch", "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question", "base_faults",
     "blocker_text", "busy_answer", "case_of", "check_evidence", "comment", "comments", "comments_go_to", "drive",
-    "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text", "find_or_begin", "find_run",
-    "find_ticket_run", "frozen_of", "give_up", "hand_overs", "in_git", "journal_path", "journal_run", "judge",
-    "keep_files", "kept_answer", "kept_file", "key_variables", "left_before", "list_runs", "load_task", "make_policy",
-    "negotiate", "newest_run", "no_task_run", "outcome_of", "parse_head", "pipeline_graph", "pipeline_mermaid",
-    "policy_changes", "preflight", "prepare", "present_path", "progress_since", "read_ticket", "rebuild", "remove",
-    "route", "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed", "start_run", "state_dir",
-    "status_mermaid", "status_text", "summary_text", "task_from_mapping", "task_graph", "ticket_agent",
-    "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after", "unapproved_bases", "vacant_roles",
-    "verify_journal", "view_run", "weighed",
+    "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text", "failed_gates", "find_or_begin",
+    "find_run", "find_ticket_run", "frozen_of", "give_up", "hand_overs", "in_git", "journal_path", "journal_run",
+    "judge", "keep_files", "kept_answer", "kept_file", "key_variables", "left_before", "list_runs", "load_task",
+    "make_policy", "negotiate", "newest_run", "no_task_run", "outcome_of", "parse_head", "pipeline_graph",
+    "pipeline_mermaid", "policy_changes", "preflight", "prepare", "present_path", "progress_since", "read_ticket",
+    "rebuild", "remove", "route", "run_summary", "runs_of", "runs_without_state", "snapshots_path", "staffed",
+    "start_run", "state_dir", "status_mermaid", "status_text", "summary_text", "task_from_mapping", "task_graph",
+    "ticket_agent", "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after", "unapproved_bases",
+    "vacant_roles", "verify_journal", "view_run", "weighed",
 ]
 # fmt: on
 

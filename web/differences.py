@@ -1,7 +1,7 @@
 """Two hand-overs against each other: which files differ, where they lie, and the lines that do. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final, Literal, TypeAlias
 
@@ -17,6 +17,9 @@ CONTEXT_LINES: Final = 3
 MAX_LINES: Final = 20_000
 """Of longer files no lines are compared: that takes time and memory with the square of their length (0.1 s, 50 MB)."""
 
+_LINE_CHARACTERS: Final = 200
+"""A longer line counts as several."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -30,7 +33,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FileDifference:
-    """One file that differs: digests before and after, empty where it was not there; `unknown` is why no lines are."""
+    """One file that differs: digests before and after, empty where it was not there.
+
+    `unknown` is why there are no lines; `left_out` is how many more there are.
+    """
 
     path: str
     place: Place
@@ -42,6 +48,7 @@ class FileDifference:
     added: int = 0
     removed: int = 0
     unknown: str = ""
+    left_out: int = 0
 
     @property
     def pairs(self) -> Iterator[tuple[Row | None, Row | None]]:
@@ -71,6 +78,20 @@ def differing(before: HandOver, after: HandOver, read: Callable[[str], bytes | N
         was = earlier[row.path].after if row.path in earlier else row.before
         if was != row.after:
             found.append(_file(row.path, "outside", was, row.after, read, after, row.holder))
+    return found
+
+
+def bounded(files: Iterable[FileDifference], most: int) -> list[FileDifference]:
+    """Return files with no more than `most` rows in all, where a long line counts as several."""
+    found: list[FileDifference] = []
+    for file in files:
+        kept = len(file.rows)
+        for at, row in enumerate(file.rows):
+            most -= 1 + len(row.text) // _LINE_CHARACTERS
+            if most < 0:
+                kept = at
+                break
+        found.append(replace(file, rows=file.rows[:kept], left_out=len(file.rows) - kept))
     return found
 
 

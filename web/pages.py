@@ -1,6 +1,7 @@
 """How a page is made: templates with escaping always on, the words for times and amounts, and what every page shows."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -21,8 +22,11 @@ from interlock.web.projects import Site
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
-WRITTEN: Final = ("output", "reasons", "inputs", "text", "reason", "task")
+WRITTEN: Final = (
+    "output", "reasons", "inputs", "text", "line", "reason", "task", "scope", "may_change", "gates_required",
+)  # fmt: skip
 """The fields of forms in which people write."""
+_PREVIEW: Final = re.compile(r"(/answer/[^/]+)/preview\Z")
 
 
 @pass_context
@@ -158,16 +162,26 @@ def page(request: Request, template: str, values: Mapping[str, Any], *, status: 
     return HTMLResponse(text.encode("utf-8", "backslashreplace"), status_code=status)
 
 
+def _form_page(request: Request) -> str:
+    """Return the page from which a form was sent; empty where no form was, or the page is none of ours."""
+    try:
+        came = urlsplit(request.headers.get("referer", ""))
+    except ValueError:
+        return ""
+    ours = came.netloc == request.headers.get("host") and came.path.startswith(f"{request.scope['root_path']}/")
+    if request.method != "POST" or not ours:
+        return ""
+    return came._replace(scheme="", netloc="", path=_PREVIEW.sub(r"\1", came.path)).geturl()
+
+
 def refused(
     request: Request, code: str, message: str, fix: str, status: int, problems: Sequence[str] = ()
 ) -> HTMLResponse:
     """Return the page that says what was refused, with the texts of the form and the way back to its page."""
-    came = urlsplit(request.headers.get("referer", ""))
-    ours = came.netloc == request.headers.get("host") and came.path.startswith(f"{request.scope['root_path']}/")
     form: Mapping[str, str] = request.scope.get("form") or {}
     values = {
         "code": code, "message": message, "fix": fix, "problems": problems,
-        "back": came._replace(scheme="", netloc="").geturl() if ours else "",
+        "back": _form_page(request),
         "written": {name: form[name] for name in WRITTEN if form.get(name, "").strip()},
     }  # fmt: skip
     return page(request, "refused.html", values, status=status)

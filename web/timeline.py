@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from interlock.core.text import whole
+from interlock.graph import failed_gates
 from interlock.journal import Entry
 
 WIDTH: Final = 1000.0
@@ -98,10 +99,10 @@ def timeline(entries: Sequence[Entry]) -> Timeline:
     moments = {_seconds(entry.at) for entry in entries} | {start for _, start, _ in asked}
     place = _axis(moments)
     lanes: dict[str, Lane] = {}
-    refused = {entry.data.get("attempt"): ", ".join(_reasons(entry)) for entry in entries if _reasons(entry)}
+    refused = _refused(entries)
     for entry, start, ask in asked:
         lane = lanes.setdefault(ask.role, Lane(ask.role))
-        gates = refused.get(ask.attempt, "") if ask.outcome == "handover" else ""
+        gates = refused.get(ask.seq, "")
         look = "bad" if gates else LOOKS.get(ask.outcome, "odd")
         lane.good, lane.bad = lane.good + (look == "good"), lane.bad + (look != "good")
         x, end = place[start], place[_seconds(entry.at)]
@@ -118,11 +119,18 @@ def timeline(entries: Sequence[Entry]) -> Timeline:
     return Timeline(_band(entries, place), list(lanes.values()), asks)
 
 
-def _reasons(entry: Entry) -> list[str]:
-    """Return the gates for which the work of an attempt was refused; none for a line that says nothing of it."""
-    envelope: Mapping[str, Any] = (entry.data.get("envelope") or {}) if entry.type == "status" else {}
-    refuses = entry.data.get("to") == "BLOCKED"
-    return list(dict.fromkeys(str(row).partition(":")[0] for row in envelope.get("fail_reasons", ()) if refuses))
+def _refused(entries: Iterable[Entry]) -> dict[int, str]:
+    """Return the gates that failed after a hand-over in its attempt, by the number of the hand-over's line."""
+    handed, found = dict[int, Any](), dict[int, str]()
+    for entry in entries:
+        data = entry.data
+        if entry.type == "answer" and data.get("outcome") == "handover":
+            handed[entry.seq] = data.get("attempt")
+        elif entry.type == "status" and data.get("to") == "BLOCKED":
+            envelope: Mapping[str, Any] = data.get("envelope") or {}
+            gates = ", ".join(failed_gates(str(data.get("cause", "")), map(str, envelope.get("fail_reasons", ()))))
+            found |= {seq: gates for seq, attempt in handed.items() if gates and attempt == data.get("attempt")}
+    return found
 
 
 def _asks(entries: Iterable[Entry]) -> tuple[list[tuple[Entry, float, Ask]], list[Ask]]:

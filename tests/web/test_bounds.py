@@ -1,25 +1,29 @@
 """What agents can make large, endless or odd: pages show it within bounds, or say what they leave out."""
 
+import json
 import os
 import threading
 from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
 
+from interlock.agents import Ask
 from interlock.graph import journal_path
 from interlock.journal import Journal
 from interlock.web import image_diff
-from interlock.web.differences import rows_of
+from interlock.web.differences import FileDifference, Row, bounded, rows_of
 from interlock.web.projects import Project as Shown
 from interlock.web.projects import Site
 from interlock.web.views import run as run_view
 from interlock.web.views.tickets import cited_lines
-from tests.graph.conftest import Project
+from tests.graph.conftest import Project, Scripted, envelope
 from tests.table import each_row
 from tests.web.conftest import World
+from tests.web.hostile import keep
 
 
 @each_row(
@@ -42,6 +46,31 @@ def test_a_difference_shows_what_was_removed_ahead_of_what_came_in_its_place() -
     assert [row.before for row in rows if row.kind == "same"] == [18, 19, 20, 23, 24, 25]
     assert [row.after for row in rows if row.kind == "same"] == [18, 19, 20, 22, 23, 24]
     assert list(rows_of(before, before)) == []
+
+
+def test_the_page_of_a_decision_has_some_rows_of_many_and_says_how_many_are_left_out(
+    over: Callable[..., World], project: Project
+) -> None:
+    def answer(ask: Ask) -> str:
+        for name in ("a", "b"):
+            (Path(ask.root) / "src" / f"{name}.txt").write_text("x\n" * 19_000)
+        return envelope(ask, "BLOCKED", fail_reasons=("GATE-TESTS: OBJECTION: no",))
+
+    project.runners["builder"] = Scripted([answer])
+    run = project.run().run_id
+    tests = {"tests": [{"id": f"test {n}", "outcome": "failed"} for n in range(300)]}
+    file = {"key": "report", "path": "a.tests.json", "sha256": keep(project.root, json.dumps(tests).encode())}
+    line = {"attempt": 1, "gate": "GATE-TESTS", "ok": False, "files": [file], "tree": "", "findings": []}
+    Journal(journal_path(project.root)).append(run, "tests", "evidence", line)
+    browser = over(project.root).browser()
+    decide, changes = (browser.get(f"/hello/runs/{run}/{name}").text for name in ("decide", "changes"))
+    assert (decide.count('<tr class="added">'), decide.count("<tr data-row>")) == (2000, 200)
+    for part in ("100 more are left out", "36,000 lines are left out", "17,000 more lines of this file are left out"):
+        assert part in decide
+    assert changes.count('<tr class="added">') == 20_000
+    assert "18,000 more lines of this file are left out" in changes
+    (file,) = bounded([FileDifference("a", "in scope", "added", "", "1", rows=(Row(None, 1, "added", "x" * 9999),))], 9)
+    assert (file.rows, file.left_out) == ((), 1)
 
 
 def test_pictures_that_are_large_are_not_opened_and_what_is_kept_of_others_is_bounded(

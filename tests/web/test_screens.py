@@ -13,7 +13,8 @@ import pytest
 from PIL import Image
 
 from interlock.agents import REMOTE
-from interlock.graph import Drives, RunStore, Tickets, Watch, abandon, comment, verify_journal, view_run
+from interlock.graph import Drives, RunStore, Tickets, Watch, abandon, comment, journal_path, verify_journal, view_run
+from interlock.journal import Journal
 from interlock.notify import queue
 from interlock.reservations import open_reservations
 from interlock.reservations.identity import person
@@ -101,6 +102,8 @@ def test_a_run_that_waits_for_its_files_says_so_on_its_page_and_the_board_and_ca
     assert f"interlock abandon {run_id}" in browser.text("/")
     for path in ("", "/evidence", "/changes"):
         assert browser.get(f"/hello/runs/{run_id}{path}").status_code == 200
+    early = browser.get(f"/hello/runs/{run_id}/answer/builder")
+    assert (early.status_code, "it has not started" in early.text) == (409, True)
     browser.post(f"/hello/runs/{run_id}/abandon", sure="yes")
     assert RunStore(project.root, run_id).abandoned()
 
@@ -250,6 +253,29 @@ def test_a_hand_over_that_a_gate_refused_is_drawn_as_refused(reviewed: str, proj
     assert "refused by GATE-TESTS" in lane.bars[0].title
 
 
+def test_a_hand_over_whose_objection_was_accepted_and_waived_is_drawn_as_good(project: Project) -> None:
+    project.runners["builder"] = Scripted([objecting(), build("hi\n")])
+    assert answered(project, answered(project, project.run(), "accept"), "waive").status == "APPROVED"
+    lane = next(row for row in timeline(project.entries()).lanes if row.role == "builder")
+    assert ([bar.look for bar in lane.bars], [bar for bar in lane.bars if "refused" in bar.title]) == (
+        ["odd", "good"],
+        [],
+    )
+
+
+def test_an_objection_can_be_answered_whatever_the_lines_of_its_evidence_are(
+    over: Callable[..., World], project: Project
+) -> None:
+    project.runners["builder"] = Scripted([objecting()])
+    run_id = project.run().run_id
+    line = {"attempt": 1, "gate": "GATE-TESTS", "ok": True, "files": None, "tree": "", "findings": [{"code": "X"}]}
+    browser = over(project.root).browser()
+    for number, files in enumerate((None, [])):
+        Journal(journal_path(project.root)).append(run_id, f"odd {number}", "evidence", {**line, "files": files})
+        text = browser.text(f"/hello/runs/{run_id}/decide")
+        assert ("The evidence cannot be shown" in text, "Accept the objection" in text) == (True, True)
+
+
 def test_a_finding_shows_its_element_in_the_screenshot_of_the_same_attempt(
     over: Callable[..., World], tmp_path: Path
 ) -> None:
@@ -257,6 +283,8 @@ def test_a_finding_shows_its_element_in_the_screenshot_of_the_same_attempt(
     browser = over(made.root).browser()
     page = browser.get(f"/hello/runs/{made.approved}/evidence").text
     path = re.findall(r'src="/[0-9a-f]{16}([^"]+/element/10,10,50,30)"', page)[0]
+    alone = browser.get(f"/hello/runs/{made.approved}/evidence?before=0&after=2").text
+    assert ("change fixed" in page, "change fixed" in alone) == (True, False)
     around = Image.open(BytesIO(browser.get(path).content))
     assert (around.size, around.getpixel((8, 20)), around.getpixel((20, 20))) == ((108, 88), (200, 0, 40), (0, 0, 0))
     for box in ("999,10,50,30", "10,10,0,30", "a,b,c,d", "," * 5000, "1,2", "9" * 5000):
@@ -265,18 +293,26 @@ def test_a_finding_shows_its_element_in_the_screenshot_of_the_same_attempt(
 
 def test_a_filter_by_no_time_is_refused_and_one_by_the_beginning_of_a_time_is_not(world: World) -> None:
     browser = world.browser()
-    for since, status in (("yesterday", 400), ("31.1.2026", 400), ("2026", 200), ("2026-01-31T12:00", 200), ("", 200)):
-        assert browser.get(f"/hello/journal?since={since}").status_code == status, since
+    for since, status in (
+        ("yesterday", 400), ("31.1.2026", 400), ("20260131", 400), ("2026-13", 400), ("2026-01-31T12:00+02:00", 400),
+        ("2026", 200), ("2026-01", 200), ("2026-01-31 12:00", 200), ("2026-01-31T12:00:00.5Z", 200), ("", 200),
+    ):  # fmt: skip
+        assert browser.client.get("/hello/journal", params={"since": since}).status_code == status, since
     assert browser.get("/hello/journal/export?since=today").status_code == 400
 
 
 def test_what_was_written_is_on_the_page_that_refuses_it_with_the_way_back(world: World) -> None:
     browser = world.browser()
-    there = f"{world.sessions.base}/hello/runs/NONE.1/answer/qa?x=1"
-    for origin, leads in ((URL, True), ("http://127.0.0.1:9", False)):
-        browser.client.headers["referer"] = origin + there
-        text = browser.post("/hello/runs/NONE.1/answer/qa", output="An hour's work <b>").text
-        assert ("An hour&#39;s work &lt;b&gt;" in text, f'href="{there}"' in text) == (True, leads)
+    there = f"{world.sessions.base}/hello/runs/NONE.1/answer/qa"
+    for came, leads in (
+        (f"{URL}{there}?x=1", f"{there}?x=1"), (f"{URL}{there}/preview", there), (f"http://127.0.0.1:9{there}", ""),
+        ("http://[", ""),
+    ):  # fmt: skip
+        browser.client.headers["referer"] = came
+        text = browser.post("/hello/runs/NONE.1/answer/qa", output="An hour's work <b>", may_change="docs/*").text
+        assert ("An hour&#39;s work &lt;b&gt;" in text, ">docs/*<" in text) == (True, True)
+        assert re.findall('href="([^"]*)">Back', text) == ([leads] if leads else []), came
+        assert "Back to the form" not in browser.get("/hello/runs/NONE.1").text
 
 
 def test_leases_are_a_tree_with_requests_to_answer(over: Callable[..., World], project: Project) -> None:

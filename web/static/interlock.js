@@ -174,7 +174,7 @@
   const focusRow = (at) => {
     const all = rows();
     const row = all[Math.max(0, Math.min(at, all.length - 1))];
-    const link = row && row.querySelector("a, button, input, textarea");
+    const link = row && row.querySelector("a, button, input, textarea, summary");
     if (link) { link.focus(); row.scrollIntoView({ block: "nearest" }); }
   };
   const help = document.getElementById("help");

@@ -58,7 +58,10 @@ def _ask(request: Request) -> tuple[Project, Asked]:
 
 def _instead(project: Project, view: graph.RunView) -> str:
     """Return what happened last in a run, in words."""
-    last = project.feed.entries(view.run_id)[-1]
+    entries = project.feed.entries(view.run_id)
+    if not entries:
+        return "it has not started"
+    last = entries[-1]
     who = last.data.get("role") or last.data.get("by") or ""
     whose = f"of {who} " if who else ""
     return f"it is {view.status or 'not started'}; its last line is `{last.type}` {whose}at {last.at}"

@@ -12,21 +12,29 @@ from interlock import graph
 from interlock.core.text import shown, whole
 from interlock.graph import HandOver
 from interlock.web.access import session_of
-from interlock.web.differences import FileDifference, by_line, differing
+from interlock.web.differences import FileDifference, bounded, by_line, differing
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.projects import NotHereError, Project
 from interlock.web.views.actions import allowed
 
+SHOWN_LINES: Final = 20_000
+"""So many lines of all files are shown."""
 
-def changes_values(project: Project, run_id: str, before: str = "", after: str = "") -> dict[str, Any]:
-    """Return what is shown of a run's changes: the base against the last hand-over, or those that are named."""
+
+def changes_values(
+    project: Project, run_id: str, before: str = "", after: str = "", most: int = SHOWN_LINES
+) -> dict[str, Any]:
+    """Return what is shown of a run's changes: the base against the last hand-over, or those that are named.
+
+    No more than `most` lines are shown.
+    """
     row = project.row(run_id)
     kept = {each.label: each for each in graph.hand_overs(project.root, run_id)}
     labels = list(kept)
     last = after if after in kept else labels[-1] if labels else ""
     first = before if before in kept else labels[0] if labels else ""
     files = (
-        differing(kept[first], kept[last], lambda digest: graph.kept_file(project.root, run_id, digest))
+        bounded(differing(kept[first], kept[last], lambda digest: graph.kept_file(project.root, run_id, digest)), most)
         if last and first != last
         else []
     )

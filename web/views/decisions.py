@@ -9,17 +9,23 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock import graph
+from interlock.core.errors import InterlockError
 from interlock.core.text import one_line, whole
 from interlock.graph import AnswerKind
 from interlock.web.access import session_of
 from interlock.web.answer_form import lines_of
 from interlock.web.pages import page, redirect, site_of
+from interlock.web.projects import reading
 from interlock.web.views.actions import AnsweredError, NotAllowedError, allowed
 from interlock.web.views.changes import changes_values
-from interlock.web.views.evidence import Gate, evidence_values
+from interlock.web.views.evidence import evidence_values
 
 FIELDS: Final = ("scope", "may_change", "inputs", "gates_required")
 """What a correction may change besides the text, one item a line."""
+SHOWN_LINES: Final = 2000
+"""So many lines of all changed files are shown."""
+SHOWN_ROWS: Final = 200
+"""So many findings of a gate are shown, and so many of its messages and tests."""
 
 
 def show(request: Request) -> Response:
@@ -29,13 +35,17 @@ def show(request: Request) -> Response:
     view = project.view(row.run)
     if view.question is None:
         raise AnsweredError(f"run {row.run} asks no person for a decision", "Look at the run: it has gone on.")
-    about = view.question
-    judged: list[Gate] = evidence_values(project, row.run)["gates"]
     values: dict[str, Any] = {
-        **changes_values(project, row.run), "question": view.question, "task": view.task, "fields": FIELDS,
-        "gates": [gate for gate in judged if gate.after.gate in about.gates],
+        **changes_values(project, row.run, most=SHOWN_LINES), "question": view.question, "task": view.task,
+        "fields": FIELDS, "gates": [], "most": SHOWN_ROWS, "unread": "",
     }  # fmt: skip
-    return page(request, "decide.html", values)
+    try:
+        with reading(row.run):
+            judged = evidence_values(project, row.run, only=view.question.gates)["gates"]
+            return page(request, "decide.html", {**values, "gates": judged})
+    except (InterlockError, OSError) as error:
+        # An odd line of evidence must not keep a person from answering.
+        return page(request, "decide.html", {**values, "unread": str(error)})
 
 
 def decide(request: Request) -> Response:

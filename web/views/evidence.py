@@ -1,7 +1,7 @@
 """The evidence of a run: each gate in one attempt beside another, and every file by its digest."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,28 +46,35 @@ class Gate:
 
 
 def _attempt(text: str, known: Sequence[int], otherwise: int) -> int:
-    return number if (number := whole(text)) in known else otherwise
+    return number if (number := whole(text, -1)) in known else otherwise
 
 
-def evidence_values(project: Project, run_id: str, before: str = "", after: str = "") -> dict[str, Any]:
-    """Return what is shown of a run's evidence: of the last two attempts that have any, or of those that are named."""
+def evidence_values(
+    project: Project, run_id: str, before: str = "", after: str = "", only: Collection[str] | None = None
+) -> dict[str, Any]:
+    """Return what is shown of a run's evidence: of the last two attempts that have any, or of those that are named.
+
+    Where gates are named in `only`, it is theirs alone, without screenshots.
+    """
     row = project.row(run_id)
     entries = project.feed.entries(run_id)
     found = evidence.collected(project.root, entries)
     attempts = sorted({one.attempt for one in found})
     later = _attempt(after, attempts, attempts[-1] if attempts else 0)
-    earlier = _attempt(before, attempts, max((each for each in attempts if each < later), default=0))
+    earlier = _attempt(before, [0, *attempts], max((each for each in attempts if each < later), default=0))
     by_gate = {(one.attempt, one.gate): one for one in found}
     gates = [
-        _gate(project, entries, by_gate.get((earlier, one.gate)), one, by_gate.values()) for one in found
-        if one is by_gate[one.attempt, one.gate] and one.attempt == later
+        _gate(project, entries, by_gate.get((earlier, one.gate)), one, by_gate.values(), shown=only is None)
+        for one in found
+        if one is by_gate[one.attempt, one.gate] and one.attempt == later and (only is None or one.gate in only)
     ]  # fmt: skip
     return {"project": project, "row": row, "gates": gates, "attempts": attempts, "before": earlier, "after": later}
 
 
 def _gate(
-    project: Project, entries: Sequence[Entry], before: Collected | None, after: Collected, every: Iterable[Collected]
-) -> Gate:
+    project: Project, entries: Sequence[Entry], before: Collected | None, after: Collected, every: Iterable[Collected],
+    *, shown: bool,
+) -> Gate:  # fmt: skip
     files = evidence.cited(entries)
     was = {} if before is None else {file.name: file for file in before.files if file.key == "screenshots"}
     now = {file.name: file for file in after.files if file.key == "screenshots"}
@@ -80,7 +87,7 @@ def _gate(
             name, was.get(name), now.get(name),
             difference(was[name].sha256, now[name].sha256, read) if name in was and name in now else None,
         )
-        for name in dict.fromkeys((*now, *was))
+        for name in dict.fromkeys((*now, *was)) if shown
     ]  # fmt: skip
     return Gate(
         after, before, shots, evidence.compare(project.root, before, after, every),

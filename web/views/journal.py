@@ -1,6 +1,7 @@
 """The journal: its lines, whether it is whole, and its lines to take away."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -20,6 +21,8 @@ from interlock.web.projects import Project
 
 PAGE_LINES: Final = 100
 _BLOCK: Final = 200
+_MOMENT: Final = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d+)?)?)?)?)?)?", re.ASCII)
+"""The beginning of a time, as the journal writes it, up to any of its parts."""
 
 
 class MomentError(InterlockError):
@@ -35,18 +38,23 @@ def _wanted(request: Request, project: Project) -> Sequence[Line]:
         MomentError: `since` is not a time, nor the beginning of one.
     """
     run, kind, since = (request.query_params.get(name, "").strip() for name in ("run", "type", "since"))
-    try:
-        datetime.fromisoformat(
-            since + "2000-01-01T00:00:00"[len(since) :] if len(since) >= 4 else since or "2000-01-01"
-        )
-    except ValueError as error:
-        raise MomentError(
-            f"`{shown(since)}` is not a time", "Write it in UTC, as `2026-01-31` or `2026-01-31T12:00`."
-        ) from error
+    since = _beginning(since) if since else ""
     lines: Sequence[Line] = project.feed.lines_of.get(run, []) if run else project.feed.lines
     if kind or since:
         lines = [line for line in lines if kind in ("", line.type) and line.at >= since]
     return lines
+
+
+def _beginning(text: str) -> str:
+    """Return how the times begin from which on lines are wanted."""
+    since = text.removesuffix("Z").replace(" ", "T")
+    try:
+        datetime.fromisoformat(since + "2000-01-01T00:00:00"[len(since) :] if _MOMENT.fullmatch(since) else "")
+    except ValueError as error:
+        raise MomentError(
+            f"`{shown(text)}` is not a time", "Write it in UTC, as `2026-01-31` or `2026-01-31T12:00`."
+        ) from error
+    return since
 
 
 def journal(request: Request) -> Response:
