@@ -175,17 +175,6 @@ class Sessions:
             self._store(links, [row for row in sessions if row is not gone])
         return gone
 
-    def renew(self) -> None:
-        """End every link and session, and begin the paths of the pages anew.
-
-        Raises:
-            SessionError: WEB901, WEB902.
-        """
-        with self._file.locked():
-            self._load()
-            self._read = (None, [], [], "")
-            self._store([], [])
-
     def _load(self) -> tuple[list[Link], list[Session]]:
         """Return what has not ended."""
         data = self._file.read()

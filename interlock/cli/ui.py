@@ -13,26 +13,17 @@ from interlock.cli.answer import refuse_agents
 from interlock.cli.context import json_option, login_name, resolve_root
 from interlock.cli.serve import why_not
 
-_TAKEN = (
-    "interlock ui: another program has the port of these pages. All sessions have ended, because a browser may have "
-    "sent their cookies to it; bookmarks of before do not work any more."
-)
-
 
 @click.command("ui")
 @click.option(
     "--root", "roots", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A project's root, as often as there are projects; default: found upwards from here.",
 )  # fmt: skip
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    help="The port; 0 is any that is free. By default each project has its own, or where that is taken a free one.",
-)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; by default a free one.")
 @click.option("--no-browser", is_flag=True, help="Print the link, and open no browser.")
 @click.option("--read-only", is_flag=True, help="The link lets one look, and do nothing.")
 @json_option
-def ui_command(roots: tuple[Path, ...], port: int | None, no_browser: bool, read_only: bool, as_json: bool) -> None:
+def ui_command(roots: tuple[Path, ...], port: int, no_browser: bool, read_only: bool, as_json: bool) -> None:
     """Open the pages: what waits for you, every run with its evidence and its changes, and who holds what.
 
     Prints a link that works once and opens it. A session lasts 12 hours, over restarts of the server too. Called again
@@ -65,15 +56,9 @@ def ui_command(roots: tuple[Path, ...], port: int | None, no_browser: bool, read
             announce(running.url)
             return
         try:
-            bound = listen("127.0.0.1", usual_port(sessions.base) if port is None else port)
+            bound = stack.enter_context(listen("127.0.0.1", port))
         except OSError as error:
-            if port is not None:
-                raise click.UsageError(why_not(error, "127.0.0.1", port)) from error
-            if sessions.all():
-                sessions.renew()
-                click.echo(_TAKEN, err=True)
-            bound = listen("127.0.0.1", 0)
-        stack.enter_context(bound)
+            raise click.UsageError(why_not(error, "127.0.0.1", port)) from error
         number = bound.getsockname()[1]
         hosts = frozenset({f"127.0.0.1:{number}", f"localhost:{number}"})
         pages = make_pages(folders, sessions, hosts=hosts)
@@ -86,11 +71,6 @@ def ui_command(roots: tuple[Path, ...], port: int | None, no_browser: bool, read
                 click.echo("serves until Ctrl-C", err=True)
 
         serve(HttpApp(pages.app, pages.end_streams), bound, ready=ready)
-
-
-def usual_port(base: str) -> int:
-    """Return the port of a project's pages, so that an address can be kept; below those that systems hand out."""
-    return 20_000 + int(base.removeprefix("/"), 16) % 10_000
 
 
 def _opened(address: str) -> bool:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -10,7 +9,6 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -356,18 +354,6 @@ def test_a_server_that_was_killed_comes_back_with_every_line_once_and_the_sessio
         expect(page.locator("#link-state")).to_have_text("")
         window.open("/sessions")
         window.forgive("ERR_")
-
-
-@pytest.mark.long
-def test_the_pages_of_a_project_have_the_same_address_each_time_unless_it_is_taken(tmp_path: Path) -> None:
-    with served(tmp_path) as first:
-        address = first.url
-    with served(tmp_path) as again:
-        assert again.url == address
-        cookie = again.cookie()
-    with socket.create_server(("127.0.0.1", urlsplit(address).port)), served(tmp_path) as elsewhere:
-        assert urlsplit(elsewhere.url)[1:3] != urlsplit(address)[1:3]
-        assert elsewhere.sessions.find(cookie) is None
 
 
 @pytest.mark.long
