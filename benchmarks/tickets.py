@@ -388,7 +388,7 @@ def shares(folder: Path, rounds: int) -> dict[str, Any]:
     counted.watch(open_runs.OpenRuns, "_read", "journal lines folded")
     counted.watch(build, "judge_stage", "judge")
     counted.watch(build, "list_tree", "tree listing (two of seven steps)")
-    counted.watch(TicketStore, "write_copy", "copies for people")
+    counted.watch(TicketStore, "write_copies", "copies for people")
     counted.watch(os, "fsync", "waiting for the disk")
     for name in ("append", "extend", "find", "head"):
         counted.watch(Journal, name, lambda journal: "snapshot" if journal.path.name == "tickets.jsonl" else "journal")

@@ -7,6 +7,7 @@ whatever the others say.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from interlock.core.finding import Finding
@@ -108,6 +109,7 @@ def expand(pattern: str) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
+@lru_cache(maxsize=1024)
 def _alternatives(pattern: str) -> list[tuple[Step, ...]]:
     """Read a pattern, and refuse what could leave the tree or is never part of a scope."""
     for plain in expand(pattern):

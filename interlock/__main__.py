@@ -11,6 +11,7 @@ from typing import NoReturn
 
 def main() -> None:
     """Run a hook, or the command line, and exit with its code."""
+    gc.set_threshold(100_000)
     if sys.argv[1:2] == ["hook"]:
         from interlock.reservations.hooks.main import main as hook  # noqa: PLC0415 - the one or the other is imported
 

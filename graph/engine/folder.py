@@ -151,7 +151,10 @@ def made(folder: Path) -> int:
 ABANDONED: Final = "abandoned"
 """The file and the journal line that say that a run was ended for good."""
 
-_PIN: Final = "pin.json"
+_PINS: Final = "pins.jsonl"
+_ONE_PIN: Final = "pin.json"
+"""Where earlier versions kept the last pin alone."""
+_APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class HeadRecord(TypedDict):
@@ -213,8 +216,9 @@ class RunFolder:
         )
 
     def keep_pin(self, pin: Pin) -> None:
-        """Keep how far the logs go, once the lines are on the disk."""
-        write_atomically(self.folder / _PIN, json.dumps(pin).encode(), durable=False)
+        """Keep how far the logs go, once the lines are on the disk; appending costs less than a new file."""
+        with os.fdopen(os.open(self.folder / _PINS, _APPEND, 0o666), "wb", buffering=0) as file:
+            file.write(json.dumps(pin).encode() + b"\n")
 
     def pin(self) -> Pin | None:
         """Return how far the logs were known to go; None when that was not kept, or was cut off by a crash.
@@ -222,21 +226,24 @@ class RunFolder:
         Raises:
             RunDamagedError: What was kept is not what this program writes.
         """
+        name = _PINS if os.path.lexists(self.folder / _PINS) else _ONE_PIN
         try:
-            data = (self.folder / _PIN).read_bytes()
+            data = (self.folder / name).read_bytes().strip(b"\0")
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise self.damaged(_PIN, str(error.strerror)) from error
-        if not data.strip(b"\0"):
+            raise self.damaged(name, str(error.strerror)) from error
+        # A row without its end was cut off, and the one before it counts.
+        last = (data.rpartition(b"\n")[0] or data).rpartition(b"\n")[2].strip(b"\0")
+        if not last:
             return None
         try:
-            pin: Pin = json.loads(data)
+            pin: Pin = json.loads(last)
             whole = all(_is_head(pin[name]) for name in ("head", "snapshots"))
         except (ValueError, LookupError, TypeError, RecursionError) as error:
-            raise self.damaged(_PIN, f"{type(error).__name__}: {error}"[:200]) from error
+            raise self.damaged(name, f"{type(error).__name__}: {error}"[:200]) from error
         if not whole:
-            raise self.damaged(_PIN, "it holds no ends of logs")
+            raise self.damaged(name, "it holds no ends of logs")
         return pin
 
     def check_line(self, head: HeadRecord, entries: Sequence[Entry]) -> None:

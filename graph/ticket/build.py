@@ -304,10 +304,11 @@ class Nodes:
         ticket = issue_ticket(self.spec, state)
         snapshot = self._snapshot(journal_run(state["run_id"]), str(state["revision"]), ticket)
         store = TicketStore(self.root, state["run_id"])
-        if payload is not None:
-            store.write_copy(stage, payload)
+        copies = {} if payload is None else {stage: payload}
         if terminal(state):
-            store.write_copy("ticket", ticket)
+            copies["ticket"] = cast("dict[str, Any]", ticket)
+        if copies:
+            store.write_copies(copies)
         state["head"] = HeadRecord(seq=last.seq, hash=last.hash)
         state["snapshots"] = HeadRecord(seq=snapshot.seq, hash=snapshot.hash)
         return state

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic_core import to_json
+
 from interlock.core.files import opened_beneath, write_atomically, write_in
 from interlock.core.locks import locked
 from interlock.graph.engine.folder import BEGIN, RunFolder, copies_dir
@@ -123,18 +125,20 @@ class TicketStore(RunFolder):
         """Return whether a model works this run at this moment."""
         return self.held(_DRIVEN)
 
-    def write_copy(self, name: str, value: Mapping[str, Any]) -> None:
-        """Write a passed payload or the last ticket as a file for people, and follow no link on the way.
+    def write_copies(self, copies: Mapping[str, Mapping[str, Any]]) -> None:
+        """Write passed payloads and the last ticket by their names as files for people; follow no link on the way.
 
-        The journal is the record: where the copy cannot be written, the log says so and the run goes on.
+        The journal is the record, and is on the disk first: a copy may be lost to a power cut, and where it cannot be
+        written, the log says so and the run goes on.
         """
-        path = copies_dir(self.root, self.run_id) / f"{name}.json"
-        text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+        path = copies_dir(self.root, self.run_id)
+        data = {f"{name}.json": to_json(value, indent=2) + b"\n" for name, value in copies.items()}
         try:
-            with opened_beneath(self.root, path.parent.relative_to(self.root).parts, make=True) as folder:
-                write_in(folder, path.name, text.encode())
+            with opened_beneath(self.root, path.relative_to(self.root).parts, make=True) as folder:
+                for name, text in data.items():
+                    write_in(folder, name, text, durable=False)
         except OSError as error:
-            _LOG.warning("the copy %s cannot be written: %s", path, error.strerror)
+            _LOG.warning("the copies %s below %s cannot be written: %s", ", ".join(data), path, error.strerror)
 
 
 @contextmanager

@@ -413,7 +413,7 @@ class Tickets:
             records = artifact_records(around, payload)
             record = {"caller": caller, "payload": payload, "artifacts": records}
             self.journal.append(name, stage.name, "recorded", record)
-            run.store.write_copy(stage.name, payload)
+            run.store.write_copies({stage.name: payload})
         gate = answers.gate_result("pass", answers.records(issues))
         reason = f"{stage.name} is recorded; the run is complete."
         return answers.response(run.spec, run.ticket, gate, reason, over=True)

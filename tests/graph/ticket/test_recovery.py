@@ -17,7 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from interlock.gates.errors import TreeError
-from interlock.graph.engine.folder import journal_run, snapshots_path
+from interlock.graph.engine.folder import journal_path, journal_run, snapshots_path
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.pipeline import TICKET, pipeline_graph
 from interlock.graph.ticket.answers import sent
@@ -40,7 +40,7 @@ PLACES: dict[str, Callable[[Tickets, pytest.MonkeyPatch], None]] = {
     "before the lines": lambda tickets, patch: patch.setattr(tickets.journal, "extend", _cut),
     "before the snapshot": lambda tickets, patch: patch.setattr(tickets.snapshots, "append", _cut),
     "before the copies": lambda _tickets, patch: patch.setattr(
-        "interlock.graph.ticket.store.TicketStore.write_copy", _cut
+        "interlock.graph.ticket.store.TicketStore.write_copies", _cut
     ),
 }
 
@@ -88,7 +88,7 @@ def test_the_journal_alone_says_where_a_run_is(root: Path, steps: int, tickets: 
     """What was kept beside it is lost, or is in a database of checkpoints that an older version wrote."""
     walk_to(tickets, STATES[steps])
     state = tickets.state("run-1")
-    (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
+    (root / ".interlock" / "tickets" / "run-1" / "pins.jsonl").unlink()
     shutil.copy(__file__, root / ".interlock" / "tickets.sqlite")
     assert Tickets(root).state("run-1") == state
     assert ticket_of(Tickets(root).begin("SHOP-7", "run-1"))["revision"] == state["revision"]
@@ -186,7 +186,7 @@ def test_a_step_keeps_no_checkpoint(root: Path) -> None:
 
 def test_a_journal_that_lost_the_end_of_a_run_is_refused_by_its_snapshots(root: Path, tickets: Tickets) -> None:
     walk_to(tickets, "scope_context")
-    (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
+    (root / ".interlock" / "tickets" / "run-1" / "pins.jsonl").unlink()
     _without_end(root, 3)
     with pytest.raises(RunDamagedError):
         Tickets(root).begin("SHOP-7", "run-1")
@@ -195,7 +195,7 @@ def test_a_journal_that_lost_the_end_of_a_run_is_refused_by_its_snapshots(root: 
 
 def test_a_run_that_was_killed_before_its_first_snapshot_goes_on(root: Path) -> None:
     ticket = ticket_of(Tickets(root).begin("SHOP-7", "run-1"))
-    (root / ".interlock" / "tickets" / "run-1" / "pin.json").unlink()
+    (root / ".interlock" / "tickets" / "run-1" / "pins.jsonl").unlink()
     snapshots_path(root).unlink()
     assert verify_journal(root).verdict == "whole"
     assert ticket_of(Tickets(root).begin("SHOP-7", "run-1")) == ticket
@@ -213,7 +213,7 @@ def test_a_run_that_was_killed_before_its_first_snapshot_goes_on(root: Path) -> 
 def test_a_pin_of_another_form_is_damage_and_hides_no_other_run(root: Path, pin: str, tickets: Tickets) -> None:
     for run_id in ("run-1", "run-2"):
         tickets.begin("SHOP-7", run_id)
-    (root / ".interlock" / "tickets" / "run-1" / "pin.json").write_bytes(pin.encode("latin-1"))
+    (root / ".interlock" / "tickets" / "run-1" / "pins.jsonl").write_bytes(pin.encode("latin-1"))
     with pytest.raises(RunDamagedError):
         Tickets(root).begin("SHOP-7", "run-1")
     found = all_summaries(root)
@@ -222,6 +222,25 @@ def test_a_pin_of_another_form_is_damage_and_hides_no_other_run(root: Path, pin:
         ["ticket:run-1"],
     )
     assert verify_journal(root).problems
+
+
+@pytest.mark.parametrize("kept", ["a row that was cut off", "a row of zeros", "the one pin of an earlier version"])
+def test_the_last_whole_pin_holds_the_journal(root: Path, kept: str, tickets: Tickets) -> None:
+    ticket = ticket_of(tickets.begin("SHOP-7", "run-1"))
+    before = {path: path.read_bytes() for path in (journal_path(root), snapshots_path(root))}
+    tickets.submit(filled(ticket))
+    pins = root / ".interlock" / "tickets" / "run-1" / "pins.jsonl"
+    if kept.startswith("a row"):
+        with pins.open("ab") as file:
+            file.write(b'{"head": {"seq"' if "cut" in kept else b"\0" * 90)
+    else:
+        (pins.parent / "pin.json").write_bytes(pins.read_bytes().splitlines()[-1])
+        pins.unlink()
+    assert verify_journal(root).verdict == "whole"
+    for path, data in before.items():
+        path.write_bytes(data)
+    with pytest.raises(RunDamagedError):
+        Tickets(root).begin("SHOP-7", "run-1")
 
 
 def test_who_verifies_beside_a_writer_finds_nothing_wrong(root: Path, tickets: Tickets) -> None:

@@ -109,7 +109,7 @@ def test_a_harmed_line_is_found(walked: Path, name: str, harm: str) -> None:
 
 def test_what_is_kept_of_another_run_is_found(walked: Path) -> None:
     runs = walked / ".interlock" / "tickets"
-    shutil.copy(runs / "run-1" / "pin.json", runs / "run-2" / "pin.json")
+    shutil.copy(runs / "run-1" / "pins.jsonl", runs / "run-2" / "pins.jsonl")
     assert [problem.code for problem in verify_journal(walked).problems].count("JRN713") == 2
 
 
