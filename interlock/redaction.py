@@ -35,8 +35,6 @@ PROSE: Final = frozenset(
 _KEYLIKE: Final = re.compile(
     r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)S?(?:[_\-.]|\d|$)", re.IGNORECASE | re.ASCII
 )
-_QUOTED: Final = re.compile("%[0-9A-F]{2}")
-_MARKS: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
 @cache
@@ -206,7 +204,7 @@ def long_key_in(text: str, path: str | os.PathLike[str] | None = None) -> str | 
     _learn(path)
     for name, value in list(os.environ.items()):
         key = value.strip()
-        found = len(key) >= MIN_LINE_CHARS and (key in text or _MARKS.sub("-", key) in text)
+        found = len(key) >= MIN_LINE_CHARS and (key in text or re.sub(r"[^A-Za-z0-9._-]", "-", key) in text)
         if found and (name in _learned or looks_like_key(name)):
             return name
     return None
@@ -233,7 +231,7 @@ def redact(text: str) -> str:
 
 
 _CONFIGURATIONS: Final = ("interlock.toml", "pyproject.toml")
-_KEY_NAME: Final = re.compile(rb"""(?:api|webhook)_key_env["']?\s*=\s*["']+([^"'\n]+)""")
+_KEY_NAME: Final = rb"""(?:api|webhook)_key_env["']?\s*=\s*["']+([^"'\n]+)"""
 _learned: Final[set[str]] = set()
 
 
@@ -249,7 +247,7 @@ def _named_in(path: str) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _names_in(path: str, *_version: int) -> tuple[str, ...]:
     with open(path, "rb") as file:  # noqa: PTH123
-        return tuple(name.decode("utf-8", "replace") for name in _KEY_NAME.findall(file.read(_MAX_CONFIGURATION)))
+        return tuple(name.decode("utf-8", "replace") for name in re.findall(_KEY_NAME, file.read(_MAX_CONFIGURATION)))
 
 
 def _spellings(value: str) -> Iterator[str]:
@@ -262,7 +260,7 @@ def _spellings(value: str) -> Iterator[str]:
     for quoted in (quote(value, errors="surrogateescape"), quote(value, safe="", errors="surrogateescape"),
                    quote_plus(value, errors="surrogateescape")):  # fmt: skip
         yield quoted
-        yield _QUOTED.sub(lambda found: found[0].lower(), quoted)
+        yield re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), quoted)
     for ascii_only in (True, False):
         escaped = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
         yield from (escaped, escaped.replace("/", "\\/"))

@@ -137,12 +137,10 @@ AGENT_PROGRAMS: Final = frozenset({
     "crush", "interlock", "interlock-mcp",
 })  # fmt: skip
 """Programs that run agents, and ours: what Interlock starts works for one."""
-_PACKAGES: Final = re.compile(
-    r"/node_modules/(?:@anthropic-ai/claude-code|@openai/codex|@google/gemini-cli)/|/cursor-agent/"
-)
+_PACKAGES: Final = r"/node_modules/(?:@anthropic-ai/claude-code|@openai/codex|@google/gemini-cli)/|/cursor-agent/"
 """Where the scripts of clients lie whose file is called otherwise, such as `cli.js`."""
-_RUNTIMES: Final = re.compile(r"(?:python|pypy|node|nodejs|bun|deno|ruby)[\d.]*(?:\.exe)?")
-_ENDING: Final = re.compile(r"\.(?:exe|[mc]?js|py)$")
+_RUNTIMES: Final = r"(?:python|pypy|node|nodejs|bun|deno|ruby)[\d.]*(?:\.exe)?"
+_ENDING: Final = r"\.(?:exe|[mc]?js|py)$"
 
 
 def agent_behind(env: Mapping[str, str]) -> str:
@@ -156,17 +154,17 @@ def agent_behind(env: Mapping[str, str]) -> str:
     for parent in process.ancestors():
         words = process.words_of(parent.pid)
         texts = (parent.name, *words[:1], _script(words))
-        programs = {_ENDING.sub("", os.path.basename(text).casefold()) for text in texts}
+        programs = {re.sub(_ENDING, "", os.path.basename(text).casefold()) for text in texts}
         if found := AGENT_PROGRAMS & programs:
             return f"the ancestor {min(found)} ({parent.pid})"
-        if any(_PACKAGES.search(text) for text in texts):
+        if any(re.search(_PACKAGES, text) for text in texts):
             return f"an ancestor that is an agent's client ({parent.pid})"
     return ""
 
 
 def _script(words: Sequence[str]) -> str:
     """Return the script, or the module after `-m`, that a runtime was started with; of another program nothing."""
-    if not words or not _RUNTIMES.fullmatch(os.path.basename(words[0])):
+    if not words or not re.fullmatch(_RUNTIMES, os.path.basename(words[0])):
         return ""
     rest = iter(words[1:])
     for word in rest:

@@ -14,7 +14,7 @@ from interlock.reservations.guard.effects import UnreadError
 from interlock.reservations.guard.git_command import LONG_OPTIONS, Call, arguments, asked
 from interlock.reservations.guard.judge import SUBSCRIPT, Spot, shown
 from interlock.reservations.guard.languages import TOKEN, Languages
-from interlock.reservations.guard.prefilter import LANGUAGES, NAMES, OUTPUT, RUN, names
+from interlock.reservations.guard.prefilter import NAMES, OUTPUT, RUN, is_language, names
 from interlock.reservations.guard.programs import (
     FILES,
     FOLLOWING,
@@ -120,7 +120,7 @@ class Commands(Languages):
 
     def _fed_runs(self, spot: Spot, run: Run) -> list[list[Word]]:
         """Return what `xargs` runs: one command for each word that has a place in it, one with all words without."""
-        reads = run.name in FILES or run.name == "git" or LANGUAGES.fullmatch(run.name)
+        reads = run.name in FILES or run.name == "git" or is_language(run.name)
         fed = [UNKNOWN] if spot.feed is None else [Word(part) for word in spot.feed for part in word.split()]
         words = [word if (reads and set("'\"\\").isdisjoint(word)) or word.isdigit() else UNKNOWN for word in fed]
         place = run.fed
@@ -164,7 +164,7 @@ class Commands(Languages):
         """Judge a program that is in no table: what it is given may be a command, or the store."""
         self.code(spot, name, rest)
         module = _MODULE.match(" ".join(re.sub(r"\s", "_", word.text) for word in rest))
-        if LANGUAGES.fullmatch(name) and module is not None:
+        if is_language(name) and module is not None:
             self.program(spot, Run([Word(module[1]), *rest[module[0].count(" ") + 1 :]]))
         for at, word in enumerate(rest):
             if word.literal and " " in word.text:

@@ -12,7 +12,7 @@ from typing import Final
 
 from interlock.reservations.guard.effects import UnreadError
 from interlock.reservations.guard.judge import Feed, Judge, Spot
-from interlock.reservations.guard.prefilter import LANGUAGES, RUN
+from interlock.reservations.guard.prefilter import RUN, is_language
 from interlock.reservations.guard.programs import plain
 from interlock.reservations.guard.syntax import UnreadableError
 from interlock.reservations.guard.words import Word, glob
@@ -62,7 +62,7 @@ class Languages(Judge):
 
     def code(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge code of another language: the files that it names and may write, and commands in it."""
-        if LANGUAGES.fullmatch(name) is None:
+        if not is_language(name):
             return
         said, fed = [word.text for word in rest], list(spot.feed or ())
         given = [part for row in pairwise([*rest, Word()]) if re.match(_CODED, row[0].text) for part in row]

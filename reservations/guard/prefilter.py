@@ -70,10 +70,10 @@ JUDGED: Final = frozenset({
 })  # fmt: skip
 """Programs whose arguments the guard reads."""
 
-LANGUAGES: Final = re.compile(
-    r"(?:i?python|node|nodejs|deno|bun|ruby|perl|php|lua|tclsh|wish|expect|jshell|gdb|lldb|guile|julia|Rscript)[\d.]*|timeit|pdb|sqlite3"
+_LANGUAGES: Final = names(
+    "python ipython node nodejs deno bun ruby perl php lua tclsh wish expect jshell gdb lldb guile julia Rscript timeit "
+    "pdb sqlite"
 )
-"""Programs that run code of another language."""
 OUTPUT: Final = (
     r"-(?:(?:[oO]|MF|Map|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.*-]*)(?:=|(?=\s|$))"
     r"|(?:o|MF)(?=\S))"
@@ -108,13 +108,18 @@ _MAX: Final = 20_000
 _QUOTES: Final = dict.fromkeys(map(ord, "'\"\\"))
 
 
-MODULE: Final = re.compile(r"(?:.*\s|^)-[a-zA-Z]*m\s*interlock(?:\.__main__)?(?=\s|$)", re.DOTALL)
+MODULE: Final = r"(?s)(?:.*\s|^)-[a-zA-Z]*m\s*interlock(?:\.__main__)?(?=\s|$)"
 """The options of Python up to our own module."""
 
 
 def unquoted(command: str) -> str:
     r"""Return a command line without quotes: `r\m` and `r''m` are `rm`."""
     return command.replace("\\\n", "").translate(_QUOTES)
+
+
+def is_language(name: str) -> bool:
+    """Return whether a program, whatever its version, runs code of another language."""
+    return name.rstrip("0123456789.") in _LANGUAGES
 
 
 def is_plain(command: str) -> bool:
@@ -127,9 +132,9 @@ def is_plain(command: str) -> bool:
         return False
     programs = [name.rpartition("/")[2] for name in re.findall(_FIRST, _QUOTED.sub("x", command))]
     arguments = {word.rpartition("/")[2] for word in said.split()}
-    if MODULE.search(said) or re.search(_GIVES, said) or ">" in _QUIET.sub("", command):
+    if re.search(MODULE, said) or re.search(_GIVES, said) or ">" in _QUIET.sub("", command):
         return False
-    if any(map(LANGUAGES.fullmatch, arguments)) and re.search(_CODE, said):
+    if any(map(is_language, arguments)) and re.search(_CODE, said):
         return False
     return (
         _UNREAD.isdisjoint(programs)
