@@ -71,8 +71,8 @@ JUDGED: Final = frozenset({
 """Programs whose arguments the guard reads."""
 
 _LANGUAGES: Final = names(
-    "python ipython node nodejs deno bun ruby perl php lua tclsh wish expect jshell gdb lldb guile julia Rscript timeit "
-    "pdb sqlite"
+    "python ipython node nodejs deno bun ruby perl php lua tclsh wish expect jshell gdb lldb guile julia Rscript "
+    "timeit pdb sqlite"
 )
 OUTPUT: Final = (
     r"-(?:(?:[oO]|MF|Map|-?[\w:.-]*(?:out|log|report|dest|save|dump|trace|junit|write|result)[\w:.*-]*)(?:=|(?=\s|$))"
