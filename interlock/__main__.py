@@ -11,7 +11,8 @@ from typing import NoReturn
 
 def main() -> None:
     """Run a hook, or the command line, and exit with its code."""
-    gc.set_threshold(100_000)
+    # Fewer collections while modules load and while commands run, for a few MB of memory.
+    gc.set_threshold(20_000)
     if sys.argv[1:2] == ["hook"]:
         from interlock.reservations.hooks.main import main as hook  # noqa: PLC0415 - the one or the other is imported
 

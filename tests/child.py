@@ -1,8 +1,10 @@
 """Programs in processes of their own: what they did, and those to which a test talks line by line."""
 
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -13,6 +15,25 @@ class Ran:
     status: int
     out: str
     err: str
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the variables of a client: none of ours, none of a machine's settings of git, which knows its author.
+
+    Compiled modules are kept.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "INTER", "CLAUDE"))}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    who = {f"GIT_{role}_{part}": "t@t" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+    return {**kept, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", **more}
+
+
+def git(folder: Path, *words: str, **more: str) -> str:
+    """Run git to a good end, and return what it printed."""
+    command = ("git", "-c", "protocol.file.allow=always", "-c", "core.quotePath=false", *words)
+    done = subprocess.run(command, cwd=folder, env=environment(**more), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (words, done.stderr)
+    return done.stdout
 
 
 class Child(subprocess.Popen[str]):

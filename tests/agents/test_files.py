@@ -15,9 +15,9 @@ from interlock.agents.ask import agent_of_run
 from interlock.agents.files import LeasedFiles, ScopedFiles, files_of, run_caller
 from interlock.agents.runners.replay import ReplayRunner
 from interlock.reservations import Reservations, open_reservations, open_runtime, place
+from tests.child import git
 from tests.gates.support import put
 from tests.refusals import raises_with
-from tests.reservations.hooks.checkout import git
 
 REFUSAL = {"code", "message", "place", "found", "expected", "fix"}
 

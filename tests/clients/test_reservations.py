@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from mcp import Client, StdioServerParameters
 
 from interlock.graph import verify_journal
 from interlock.journal import Journal
-from tests.child import python
+from tests.child import git, python
 from tests.clients.test_sdk import MODES, call
 from tests.server.stdio_process import COMMAND
 
@@ -26,7 +25,7 @@ def project(tmp_path: Path) -> Path:
     """Make a git repository."""
     root = tmp_path / "project"
     root.mkdir()
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    git(root, "init", "-q")
     return root
 
 

@@ -14,7 +14,8 @@ from interlock.doctor.installed import Handler
 from interlock.doctor.prove import entry_points, planted
 from interlock.install import Launch
 from interlock.reservations import place
-from tests.interlock.checkout import attempt, environment, install, interlock_command, tree, write_hook
+from tests.child import environment
+from tests.interlock.checkout import attempt, install, interlock_command, tree, write_hook
 from tests.interlock.doctoring import (
     GONE,
     command_gone,

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -33,6 +32,7 @@ from interlock.gates.config import load_config
 from interlock.gates.config_tables import EvidenceConfig
 from interlock.gates.errors import CollectorError, ConfigError
 from interlock.graph import Policy, TaskError, task_from_mapping
+from tests.child import git
 from tests.gates.collecting import BINDING
 from tests.gates.support import put
 from tests.refusals import raises_code
@@ -107,7 +107,7 @@ def test_files_of_the_folder_are_served_with_their_type_and_nothing_outside_of_i
 
 
 def checkout(root: Path) -> None:
-    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    git(root, "init", "-q")
     put(root, ".gitignore", "dist/\n*.key\n:odd.html\n")
     for name in ("index.html", "site/index.html", "dist/index.html", "site/artifacts/a.js", ":odd.html", *PRIVATE):
         put(root, name, "x")

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import read_manifest
 from tests.gates.collecting import BINDING, PAGES, errors, everything_in, look, processes_naming, records, wait_for_end
 from tests.refusals import raises_code
+from tests.serving import Quiet, running
 
 pytestmark = pytest.mark.browser
 
@@ -46,7 +47,7 @@ class Server(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Quiet):
     def do_GET(self) -> None:
         server = self.server
         assert isinstance(server, Server)
@@ -67,19 +68,12 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(page.read_bytes() if found else b"<h1>broken</h1>")
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
-        """Keep the tests' output clean."""
-
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield running
-        running.release.set()
-        running.shutdown()
-        thread.join()
+    with running(Server()) as made:
+        yield made
+        made.release.set()
 
 
 @pytest.mark.long

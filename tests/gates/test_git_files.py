@@ -1,7 +1,6 @@
 """The tree that is observed: what git lists, or every file."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,9 @@ import pytest
 from interlock.gates.errors import TreeError
 from interlock.gates.git_files import list_tree, revealed
 from interlock.gates.tree import TreeDiff, tree_diff, tree_files
+from tests.child import git
 from tests.gates.support import put
 from tests.refusals import raises_code
-
-
-def git(root: Path, *arguments: str) -> None:
-    settings = ("-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always")
-    subprocess.run(["git", *settings, *arguments], cwd=root, check=True, capture_output=True)
 
 
 def seen(root: Path) -> list[str]:

@@ -1,7 +1,6 @@
 """What is kept of the files of each hand-over: every content once, nothing private, and no run is stopped by it."""
 
 import json
-import subprocess
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from interlock.agents import Ask
 from interlock.graph import HandOver, hand_overs, kept_file, remove
 from interlock.graph.task import hand_over_writer, nodes
 from interlock.graph.task import hand_overs as kept
+from tests.child import git
 from tests.graph.conftest import Project, Scripted, build
 
 OLD = "old greeting\n"
@@ -18,10 +18,6 @@ OLD = "old greeting\n"
 
 def digest(text: str | bytes) -> str:
     return sha256(text if isinstance(text, bytes) else text.encode()).hexdigest()
-
-
-def git(project: Project, *arguments: str) -> None:
-    subprocess.run(["git", *arguments], cwd=project.root, check=True)
 
 
 def folder_of(project: Project, run_id: str) -> Path:
@@ -35,7 +31,7 @@ def two_rounds(request: pytest.FixtureRequest, project: Project) -> Project:
     (project.root / "src/other.txt").write_text("as it was\n")
     (project.root / "src/gone.txt").write_text("to go\n")
     if request.param == "git":
-        git(project, "init", "-q")
+        git(project.root, "init", "-q")
 
     def again(ask: Ask) -> str:
         (Path(ask.root) / "src/gone.txt").unlink()
@@ -89,8 +85,8 @@ def test_ignored_private_large_and_binary_files_and_links_are_named_and_not_kept
         (src / name).write_bytes(data)
     (src / "link").symlink_to("plain.txt")
     (project.root / ".gitignore").write_text("ignored.txt\n")
-    git(project, "init", "-q")
-    git(project, "add", "src/.tracked")
+    git(project.root, "init", "-q")
+    git(project.root, "add", "src/.tracked")
 
     def more(ask: Ask) -> str:
         for name, data in contents.items():
@@ -152,7 +148,7 @@ def test_no_kept_content_holds_a_key(two_rounds: Project, monkeypatch: pytest.Mo
 def test_files_outside_the_scope_and_those_that_sealed_gates_protect_are_known(project: Project) -> None:
     (project.root / "notes.txt").write_text("before\n")
     (project.root / "src/test_it.py").write_text("def test_it(): pass\n")
-    git(project, "init", "-q")
+    git(project.root, "init", "-q")
 
     def wide(ask: Ask) -> str:
         (project.root / "notes.txt").write_text("after\n")

@@ -1,6 +1,5 @@
 """What changed outside the scope of a run: who is shown which file, and none of what is private."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from interlock.agents.changes import ChangedFile
 from interlock.graph.task.changes import diffs_outside, visible_changes
 from interlock.graph.task.state import Outside
 from interlock.redaction import redactor_for
+from tests.child import git
 from tests.graph.conftest import Project, Scripted, build
 
 PUBLIC = ("README.md", "notes.txt", ".github/ci.yml")
@@ -22,8 +22,8 @@ def root(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("STRIPE=sk_live_123\n")
     (tmp_path / ".gitignore").write_text("build/\n")
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    subprocess.run(["git", "add", "README.md", ".github", ".gitignore"], cwd=tmp_path, check=True)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "README.md", ".github", ".gitignore")
     (tmp_path / ".git/info/exclude").write_text("*.secret\n")
     return tmp_path
 
@@ -52,7 +52,7 @@ def test_an_assignment_holds_no_key_and_no_private_file_from_outside_the_scope(
             (Path(ask.root) / name).write_text("the key is k3y-of-the-shop, the word is hunter2\n")
         return build()(ask)
 
-    subprocess.run(["git", "init", "-q"], cwd=project.root, check=True)
+    git(project.root, "init", "-q")
     project.runners["builder"] = Scripted([careless])
     assert project.run().status == "APPROVED"
     (ask,) = project.asks("reviewer")

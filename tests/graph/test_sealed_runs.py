@@ -1,7 +1,6 @@
 """A run with a sealed gate: frozen at the start, judged by the base, and only counts of held-out checks are shown."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +18,7 @@ from interlock.graph.task.runs import left_before, start_run, unapproved_bases
 from interlock.graph.task.sealing import base_faults
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal
+from tests.child import git
 from tests.gates.sealed.conftest import once
 from tests.gates.sealed.sealing import FILES, RIGHT, WRONG, write
 from tests.graph.conftest import Project, Scripted, envelope
@@ -53,7 +53,7 @@ env = {{ PYTEST_DISABLE_PLUGIN_AUTOLOAD = "1" }}
 heldout = "../held-outside.toml"
 """
     write(root, {**FILES, "interlock.toml": config})
-    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    git(root, "init", "-q", ".")
     fields = {"task_id": "CALC-001", "task": "Correct double", "gates_required": list(REQUIRED), "scope": ["src/**"]}
     return Project(root, {}, task_from_mapping({**fields, "run": {"max_rework": 1}}, base=str(root)))
 

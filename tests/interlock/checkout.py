@@ -8,15 +8,9 @@ from pathlib import Path
 from interlock.install import Launch, apply, apply_undo, pick, plan, plan_undo
 from interlock.reservations import place
 from tests import warm
+from tests.child import environment, git
 
 LAUNCH = Launch(sys.executable, ("-P", "-m", "interlock", "mcp"), "for a test")
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Return an environment in which git knows its author and nobody's configuration or name is read."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "INTER", "CLAUDE"))}
-    who = {f"GIT_{role}_{part}": "t@t" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
-    return {**kept, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", **more}
 
 
 def attempt(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -24,13 +18,6 @@ def attempt(folder: Path, *words: str, **more: str) -> subprocess.CompletedProce
     return subprocess.run(
         words, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=environment(**more)
     )
-
-
-def git(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run git to a good end."""
-    done = attempt(folder, "git", *words, **more)
-    assert done.returncode == 0, done.stderr
-    return done
 
 
 def interlock_command(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,8 @@ import pytest
 from interlock.doctor import CHECKS, Report
 from interlock.doctor.checks import scene
 from interlock.reservations import Caller, Reservations, Runtime, SqliteStore, place
-from tests.interlock.checkout import environment, git, make
+from tests.child import environment, git
+from tests.interlock.checkout import make
 
 GONE = "/nowhere/bin/interlock"
 

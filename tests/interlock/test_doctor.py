@@ -14,7 +14,8 @@ from interlock.doctor.checks import diagnose, scene
 from interlock.gates.sealed import sandbox
 from interlock.install.hooks import CLAUDE as EVENTS
 from interlock.reservations import SqliteStore, place
-from tests.interlock.checkout import environment, git, install, interlock_command, make_store, tree, write_hook
+from tests.child import environment, git
+from tests.interlock.checkout import install, interlock_command, make_store, tree, write_hook
 from tests.interlock.doctoring import command_gone, edit, entry_gone, hold, hooks_path, look, own_checkout, switched_off
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests import warm
+from tests.child import git
 from tests.gates.sealed.sealing import write
-from tests.interlock.checkout import git
 
 FILES = {
     "interlock.toml": '[roles.builder]\nkind = "build"\n[agents.builder]\nrunner = "remote"\n'

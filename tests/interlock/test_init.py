@@ -14,7 +14,8 @@ import pytest
 
 from interlock.install import Launch, apply, pick, plan, plan_undo
 from tests import warm
-from tests.interlock.checkout import git, install, interlock_command, make, tree, write_hook
+from tests.child import git
+from tests.interlock.checkout import install, interlock_command, make, tree, write_hook
 
 SERVERS = pick(["all"], hooks=False)
 PATHS = {row.name: row.path for row in SERVERS}
@@ -95,7 +96,7 @@ def test_what_init_says_last_can_be_pasted_and_keeps_its_files_out_of_the_way_of
             git(root, *shlex.split(f"add {command}".partition(" && ")[0]))
         elif line.endswith(".gitignore"):
             (root / ".gitignore").write_text("artifacts/\n")
-    assert git(root, "diff", "--cached", "--name-only").stdout.split() == [".claude/settings.json", ".mcp.json"]
+    assert git(root, "diff", "--cached", "--name-only").split() == [".claude/settings.json", ".mcp.json"]
     git(root, "commit", "-qam", "connected")
     (root / ".mcp.json").unlink()
     again = interlock_command(root, "init", "--no-git-hooks", PATH=path_with_interlock).stdout

@@ -11,7 +11,8 @@ import pytest
 import interlock
 from interlock.install import InstallError, githooks, pick, plan, plan_undo
 from interlock.reservations import GIT_HOOKS
-from tests.interlock.checkout import LAUNCH, attempt, git, install, make_store, tree, uninstall, write_hook
+from tests.child import git
+from tests.interlock.checkout import LAUNCH, attempt, install, make_store, tree, uninstall, write_hook
 from tests.refusals import raises_code
 
 
@@ -97,7 +98,7 @@ def test_the_old_hook_of_references_sees_every_state_and_the_same_input(root: Pa
     install(root, git_hooks=True)
     git(root, "branch", "other")
     lines = log.read_text().splitlines()
-    head = git(root, "rev-parse", "HEAD").stdout.strip()
+    head = git(root, "rev-parse", "HEAD").strip()
     assert [line for line in lines if line in {"prepared", "committed"}] == ["prepared", "committed"]
     assert [line for line in lines if line.endswith(f" {head} refs/heads/other")]
 

@@ -16,7 +16,8 @@ from interlock.cli.main import COMMANDS
 from interlock.install.hooks import CLAUDE
 from interlock.reservations.rules import RULES
 from interlock.server import make_server
-from tests.interlock.checkout import attempt, environment, interlock_command, make, write_hook
+from tests.child import environment
+from tests.interlock.checkout import attempt, interlock_command, make, write_hook
 from tests.server.test_reservations import TOOLS
 
 ROOT = Path(interlock.__file__).resolve().parent.parent

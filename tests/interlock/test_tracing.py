@@ -1,16 +1,14 @@
 """Tracing with the settings of LangSmith: what it sends where, and that nothing is sent unless it is switched on."""
 
 import os
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests import warm
 from tests.campaign.test_kills import greeting_project
+from tests.serving import Quiet, running
 
 KEYS = {"LANGSMITH_API_KEY": "lsv2_pt_0123456", "OPENAI_API_KEY": "sk-9876543210ab", "MY_SERVICE_TOKEN": "tok_abcdefg"}
 
@@ -32,7 +30,7 @@ class Collector(ThreadingHTTPServer):
         return b"\n".join(body for _, body in self.requests)
 
 
-class Taking(BaseHTTPRequestHandler):
+class Taking(Quiet):
     """Keeps each request and answers with an empty object."""
 
     def do_GET(self) -> None:
@@ -52,21 +50,6 @@ class Taking(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b"{}")
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
-        pass
-
-
-@contextmanager
-def collecting() -> Generator[Collector]:
-    with Collector() as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
 
 def run(root: Path, **settings: str) -> None:
     """Run the small project to its end, with keys in the environment."""
@@ -78,7 +61,7 @@ def run(root: Path, **settings: str) -> None:
 
 @pytest.mark.long
 def test_a_run_posts_its_nodes_to_the_endpoint_and_none_of_the_keys_beside_the_one_that_signs(tmp_path: Path) -> None:
-    with collecting() as server:
+    with running(Collector()) as server:
         run(
             tmp_path / "p",
             LANGSMITH_TRACING="true",
@@ -97,6 +80,6 @@ def test_a_run_posts_its_nodes_to_the_endpoint_and_none_of_the_keys_beside_the_o
 @pytest.mark.sample(every=3)
 @pytest.mark.parametrize("settings", [{}, {"LANGSMITH_TRACING": "false"}], ids=["by default", "switched off"])
 def test_nothing_is_sent_unless_tracing_is_switched_on(tmp_path: Path, settings: dict[str, str]) -> None:
-    with collecting() as server:
+    with running(Collector()) as server:
         run(tmp_path / "p", LANGSMITH_ENDPOINT=server.url, **settings)
     assert server.requests == []

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.interlock.checkout import git, install, interlock_command, tree, write_hook
+from tests.child import git
+from tests.interlock.checkout import install, interlock_command, tree, write_hook
 
 
 def test_init_installs_all_and_uninstall_leaves_every_file_as_it_was(root: Path) -> None:

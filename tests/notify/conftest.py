@@ -1,15 +1,14 @@
 """A server that takes webhooks, and programs that keep what they were given."""
 
-import threading
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from interlock.notify import queue
+from tests.serving import Quiet, running
 
 KEPT = """#!/bin/sh
 printf '%s\\0' "$@" >> "$0.args"
@@ -33,7 +32,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Generator[Hook]:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             made.got.append((self.path, {name.lower(): value for name, value in self.headers.items()}, body))
@@ -42,18 +41,11 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Generator[Hook]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        do_GET = do_POST  # noqa: N815
+        do_GET = do_POST
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
         made.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
         yield made
-        server.shutdown()
-        thread.join()
 
 
 def unsent(monkeypatch: pytest.MonkeyPatch) -> None:

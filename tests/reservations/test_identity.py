@@ -13,7 +13,8 @@ from interlock.reservations import identity, process
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
-from tests.reservations.hooks.checkout import Checkout, environment, git
+from tests.child import environment, git
+from tests.reservations.hooks.checkout import Checkout
 from tests.table import each_row
 
 CLIENT = Path(__file__).with_name("client.py")

@@ -17,7 +17,7 @@ from interlock.reservations.hooks import client_hook
 from interlock.reservations.leases import arguments
 from interlock.reservations.patterns import Pattern
 from interlock.reservations.service import Reservations, open_reservations
-from tests.reservations.hooks.checkout import git
+from tests.child import git
 from tests.reservations.world import codes
 
 NFD, NFC = (unicodedata.normalize(form, "données") for form in ("NFD", "NFC"))

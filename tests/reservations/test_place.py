@@ -9,7 +9,7 @@ import pytest
 from interlock.core.project import NoProject, find_root
 from interlock.core.project import counts as mark_counts
 from interlock.reservations import place
-from tests.reservations.hooks.checkout import git
+from tests.child import git
 from tests.table import each_row
 
 

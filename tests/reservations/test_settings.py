@@ -12,7 +12,7 @@ from interlock.gates.errors import ConfigError
 from interlock.reservations import settings
 from interlock.reservations.errors import SettingsError
 from interlock.reservations.settings import Settings
-from tests.reservations.hooks.checkout import git
+from tests.child import git
 
 ALL = """
 [reservations]

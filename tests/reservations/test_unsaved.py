@@ -8,7 +8,8 @@ import pytest
 
 from interlock.reservations.git.checkouts import unsaved
 from interlock.reservations.service import Reservations, open_reservations
-from tests.reservations.hooks.checkout import Checkout, git, make, with_library
+from tests.child import git
+from tests.reservations.hooks.checkout import Checkout, make, with_library
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A caller with a token learns nothing of files that it may not see, by any tool: not even that they are there."""
 
 import json
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from mcp import Client
 from mcp_types import TextContent
 
 from interlock.server import make_server
+from tests.child import git
 from tests.clients.scripted import TASK, make_project
 from tests.gates.support import put
 from tests.graph.ticket.walk import PAYLOADS
@@ -58,8 +58,8 @@ NEXT_ACTIONS:
 def root(tmp_path: Path) -> Path:
     root = make_project(tmp_path / "project")
     put(root, ".gitignore", ".env*\nbuild/\n*.pem\nartifacts/\n.interlock/\n")
-    subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
-    subprocess.run(["git", "add", "--all"], cwd=root, check=True)
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
     for path, _ in PAIRS.values():
         if not path.startswith(("/", ".git/")) and path != "src/link.txt":
             put(root, path, f"{SECRET}\n")

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from interlock.reservations import open_reservations
 from interlock.server.mcp.reservations import ReservationCalls
+from tests.child import git
 
 PATTERNS = (
     "secrets", "secrets/", "secrets/**", "secrets/db.txt", "secrets/db.txt/", "secrets/db.txt/**", ".env", ".env/**",
@@ -18,10 +18,6 @@ PATTERNS = (
     "/etc/hostname", "secrets/nested/.git/config", "./secrets/db.txt",
     "hid/db.txt", "hid/nested", "docs/server.key/**",
 )  # fmt: skip
-
-
-def git(root: Path, *words: str) -> None:
-    subprocess.run(["git", *words], cwd=root, check=True, capture_output=True)
 
 
 @pytest.fixture

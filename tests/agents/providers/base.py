@@ -8,10 +8,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 from urllib.parse import urlsplit
+
+from tests.serving import Quiet
 
 Fault: TypeAlias = Literal["401", "429", "500", "529", "cut", "malformed", "empty", "blank", "length", "hang"]
 """How an answer fails.
@@ -233,7 +235,7 @@ class _Server(ThreadingHTTPServer):
             self.provider.problems.append(f"{type(error).__name__}: {error}")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet):
     protocol_version = "HTTP/1.1"
     timeout = 60
     """Seconds after which a client that connects and asks nothing is let go."""
@@ -260,9 +262,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.provider.handle("POST", self)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that http.server gives
-        """Say nothing."""
 
     def body(self) -> bytes:
         """Read the body of the request.

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from interlock.gates.sealed.frozen import Frozen, freeze
 from interlock.gates.sealed.gate import Work, run_sealed_gate
 from interlock.gates.sealed.preflight import BaseCheck, check_base
 from interlock.gates.sealed.settings import Seal
+from tests.child import git
 from tests.gates.support import BINDING
 
 OWN = tuple(dict.fromkeys(os.path.realpath(name) for name in (sys.prefix, sys.base_prefix, f"{sys.prefix}/..")))
@@ -150,7 +150,7 @@ class Sealed:
 def make(root: Path, files: Mapping[str, str] = FILES, **settings: Any) -> Sealed:
     """Make a project and freeze its base."""
     write(root, files)
-    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    git(root, "init", "-q", ".")
     command = settings.pop("command", COMMAND)
     path, seconds = settings.pop("path", PLAIN_PATH), settings.pop("timeout_seconds", 60.0)
     settings.setdefault("env", LEAN)

@@ -11,6 +11,7 @@ from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, freeze, keep_
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.export import Plan, write_export
 from interlock.gates.sealed.store import Store
+from tests.child import git
 from tests.gates.sealed.sealing import write
 from tests.refusals import raises_code
 
@@ -32,7 +33,7 @@ def root(tmp_path: Path) -> Path:
     root.mkdir()
     for name, data in CONTENTS.items():
         (root / name).write_bytes(data)
-    subprocess.run(["git", "init", "-q", "."], cwd=root, check=True)
+    git(root, "init", "-q", ".")
     return root
 
 
@@ -78,7 +79,7 @@ def test_the_digest_changes_with_content_mode_and_name_and_not_with_time(root: P
 def test_an_empty_repository_a_dirty_one_and_no_repository_have_a_base(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    subprocess.run(["git", "init", "-q", "."], cwd=empty, check=True)
+    git(empty, "init", "-q", ".")
     assert freeze(empty).files == keep_base(empty, {}).files == {}
     (empty / "dirty").write_text("uncommitted")
     assert freeze(empty).content("dirty") == b"uncommitted"
@@ -105,7 +106,7 @@ def test_a_root_that_its_checkout_ignores_is_a_tree_of_its_own(root: Path) -> No
     (root / "out/.gitignore").write_text("!project\n")
     assert place_of(project) == (root, "out/copies/project")
     (root / "out/.gitignore").unlink()
-    subprocess.run(["git", "add", "-f", "out/copies/project/a.py"], cwd=root, check=True)
+    git(root, "add", "-f", "out/copies/project/a.py")
     assert place_of(project) == (root, "out/copies/project")
 
 

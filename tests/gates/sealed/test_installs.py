@@ -14,6 +14,7 @@ from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.keep import Place, record
 from interlock.gates.sealed.settings import Seal
+from tests.child import git
 from tests.gates.sealed.sealing import WRONG, Sealed, codes, make, needs_namespaces, write
 from tests.refusals import raises_code
 
@@ -90,7 +91,7 @@ def test_what_the_checkout_around_ignores_later_does_not_change_what_the_base_is
     outer = tmp_path / "outer"
     rules = {True: "out/\n", False: "nothing\n"}
     write(outer, {".gitignore": rules[at_start], "out/project/src/in": "wrong\n"})
-    subprocess.run(["git", "init", "-q", "."], cwd=outer, check=True)
+    git(outer, "init", "-q", ".")
     root = outer / "out/project"
     write(root, {"check.sh": "grep -q right src/in\n"})
     made = Sealed(root, Seal(env={}), ("sh", "check.sh"))

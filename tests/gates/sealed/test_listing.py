@@ -12,14 +12,9 @@ from pathspec import GitIgnoreSpec
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.git_index import tracked_names
 from interlock.gates.sealed.listing import _patterns, list_tree, top_of  # pyright: ignore[reportPrivateUsage]
+from tests.child import git
 from tests.gates.sealed.sealing import write
 from tests.refusals import raises_code
-
-
-def git(folder: Path, *words: str) -> str:
-    """Run git and return what it printed."""
-    command = ["git", "-c", "protocol.file.allow=always", "-c", "core.quotePath=false", *words]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 def checkout(root: Path, files: Mapping[str, str], *forced: str) -> Path:

@@ -10,8 +10,8 @@ import pytest
 from interlock.gates.sealed.base import LINK
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.revision import base_of
+from tests.child import git
 from tests.gates.sealed.sealing import write
-from tests.interlock.checkout import git
 from tests.refusals import raises_code
 
 
@@ -93,10 +93,8 @@ def test_the_attributes_of_a_checkout_around_say_nothing_of_a_submodule(project:
 
 @pytest.mark.parametrize("kind", ["blob", "tree", "commit"])
 def test_an_object_that_is_not_what_its_name_says_is_no_base(project: Path, kind: str) -> None:
-    name = git(
-        project, "rev-parse", {"blob": "HEAD:run.sh", "tree": "HEAD:tests", "commit": "HEAD"}[kind]
-    ).stdout.strip()
-    content = git(project, "cat-file", kind, name).stdout if kind != "tree" else ""
+    name = git(project, "rev-parse", {"blob": "HEAD:run.sh", "tree": "HEAD:tests", "commit": "HEAD"}[kind]).strip()
+    content = git(project, "cat-file", kind, name) if kind != "tree" else ""
     forged = content.replace("Start", "Other").replace("true", "pass").encode()
     loose = project / ".git/objects" / name[:2] / name[2:]
     loose.chmod(0o644)
@@ -105,19 +103,19 @@ def test_an_object_that_is_not_what_its_name_says_is_no_base(project: Path, kind
 
 
 def test_parents_that_an_agent_wrote_down_are_not_followed(project: Path) -> None:
-    first = git(project, "rev-parse", "HEAD").stdout.strip()
+    first = git(project, "rev-parse", "HEAD").strip()
     (project / "tests/test_a.py").write_text("pass\n")
     commit(project)
-    weak = git(project, "rev-parse", "HEAD").stdout.strip()
+    weak = git(project, "rev-parse", "HEAD").strip()
     git(project, "reset", "-q", "--hard", first)
     git(project, "commit", "-q", "--allow-empty", "-m", "More")
     (project / ".git/info").mkdir(exist_ok=True)
-    (project / ".git/info/grafts").write_text(f"{git(project, 'rev-parse', 'HEAD').stdout.strip()} {weak}\n")
+    (project / ".git/info/grafts").write_text(f"{git(project, 'rev-parse', 'HEAD').strip()} {weak}\n")
     assert base_of(project, "HEAD~1")[0].content("tests/test_a.py") == b"assert 1\n"
 
 
 def test_no_command_that_the_configuration_names_fetches_a_missing_object(project: Path) -> None:
-    ran, name = project.parent / "ran", git(project, "rev-parse", "HEAD:run.sh").stdout.strip()
+    ran, name = project.parent / "ran", git(project, "rev-parse", "HEAD:run.sh").strip()
     settings = {
         "core.repositoryFormatVersion": "1",
         "extensions.partialClone": "origin",

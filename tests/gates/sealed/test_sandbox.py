@@ -1,13 +1,12 @@
 """One command in an enclosure: what it sees, what it can write, and what is left of it."""
 
-import http.server
 import json
 import os
 import select
 import sys
-import threading
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from interlock.core.process import Channel, Ended
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.sandbox import Bind, Enclosure, Maker, Pipes, run
 from tests.gates.sealed.sealing import needs_namespaces
+from tests.serving import Quiet, running
 
 PYTHON = str(Path(sys.executable).resolve())
 PREFIX = Bind(os.path.realpath(sys.base_prefix), os.path.realpath(sys.base_prefix))
@@ -113,12 +113,8 @@ def test_only_what_is_writable_is_written_and_nothing_hidden_is_seen(maker: Make
 @pytest.fixture(scope="module")
 def server() -> Generator[int]:
     """Give the port of a server of the machine."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as serving:
-        thread = threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield serving.server_address[1]
-        serving.shutdown()
-        thread.join()
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), Quiet)) as serving:
+        yield serving.server_port
 
 
 NETWORK = """

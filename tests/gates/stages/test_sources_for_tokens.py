@@ -1,6 +1,5 @@
 """No line of a file comes back to somebody who may not read it, and nothing is said of files that are not shared."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,11 @@ from interlock.core.finding import Finding
 from interlock.gates.shared import is_shared, reaches_more
 from interlock.gates.stages import Observed, Surroundings, artifact_records
 from interlock.reservations import Authors
+from tests.child import git
 from tests.gates.stages.support import GOOD, codes, gathered, item, judged, put
 
 SECRET = "STRIPE_SECRET=sk_live_abcdefgh"
 CODE = "def charge(card, amount):\n    return stripe.charge(card, amount, key=SECRET_FROM_VAULT)\n"
-
-
-def git(root: Path, *words: str) -> None:
-    subprocess.run(["git", *words], cwd=root, check=True, capture_output=True)
 
 
 @pytest.fixture

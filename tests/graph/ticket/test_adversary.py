@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +17,7 @@ from interlock.graph.ticket.contract import SentTicket
 from interlock.graph.ticket.spec import TICKET
 from interlock.graph.ticket.store import TicketStore
 from interlock.graph.ticket.tickets import Tickets
-from tests.child import python
+from tests.child import git, python
 from tests.graph.ticket import ticket_team, walk
 from tests.graph.ticket.walk import PAYLOADS, SOURCE, codes, do_the_work, filled, team, ticket_of
 
@@ -206,7 +205,7 @@ def test_a_number_that_is_part_of_a_longer_one_contradicts_it(tickets: Tickets) 
 
 
 def test_a_file_that_git_was_told_to_overlook_after_the_plan_is_seen(root: Path) -> None:
-    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    git(root, "init", "-q")
     tickets = Tickets(root)
     ticket = walk_to(tickets, "act_via_tools")
     do_the_work(root)
@@ -218,7 +217,7 @@ def test_a_file_that_git_was_told_to_overlook_after_the_plan_is_seen(root: Path)
 
 
 def test_a_plan_that_covers_the_ignore_file_does_not_cover_what_it_hides(root: Path) -> None:
-    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    git(root, "init", "-q")
     tickets = Tickets(root)
     scope = {"retrieval_targets": ["repo:.gitignore"], "retrieval_justification": "It is to be tidied up."}
     ticket = walk_to(tickets, "act_via_tools", scope_context=scope)

@@ -23,9 +23,9 @@ from interlock.graph.ticket.tickets import Tickets
 from interlock.journal import Journal
 from interlock.redaction import Redactor
 from interlock.reservations import open_reservations
+from tests.child import git
 from tests.graph.ticket.scripted import ACTS, BEFORE, EDIT, WHOLE, KilledError, ScriptedModel, calls, runner, says
 from tests.graph.ticket.walk import PAYLOADS, SOURCE, events, walk_to
-from tests.reservations.hooks.checkout import git
 
 FILE = TicketFile("SHOP-7", "Greet politely", "The greeting must end with an exclamation mark.", "jira")
 

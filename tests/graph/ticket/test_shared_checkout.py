@@ -12,8 +12,9 @@ import pytest
 
 from interlock.graph.ticket.tickets import Tickets
 from interlock.reservations import place
+from tests.child import git
 from tests.graph.ticket.walk import PAYLOADS, codes, ticket_of
-from tests.reservations.hooks.checkout import Checkout, git
+from tests.reservations.hooks.checkout import Checkout
 
 AGENTS = 5
 Act = Callable[[], Any]

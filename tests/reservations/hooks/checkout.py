@@ -1,7 +1,6 @@
 """A git checkout, and agents in it whose clients call the hooks as processes."""
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -16,23 +15,10 @@ from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import Event, Lease, Message
 from interlock.reservations.store.sqlite import SqliteStore
 from tests import child
+from tests.child import environment, git
 
 HOOK = (str(Path(sys.executable).with_name("interlock")), "hook")
 """The console script, as a client's settings name it."""
-FOREIGN = ("INTERLOCK_", "INTERMUTE_", "CLAUDE", "GIT_")
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Return the variables of a client: none of ours, none of the machine's git settings; compiled modules are kept."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-    kept.pop("PYTHONDONTWRITEBYTECODE", None)
-    return {**kept, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, **more}
-
-
-def git(folder: Path, *arguments: str) -> str:
-    command = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org", *arguments)
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
-    return done.stdout
 
 
 class Ran(child.Ran):
@@ -119,6 +105,6 @@ def make(root: Path) -> Checkout:
 def with_library(checkout: Checkout) -> Checkout:
     """Make a submodule `lib` of a checkout, and return it."""
     origin = make(checkout.root.parent / "origin")
-    git(checkout.root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin.root), "lib")
+    git(checkout.root, "submodule", "add", "-q", str(origin.root), "lib")
     git(checkout.root, "commit", "-qm", "lib")
     return Checkout(checkout.root / "lib")

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from interlock.reservations.patterns import FOLD_CASE
-from tests.reservations.hooks.checkout import HOOK, Checkout, Ran, environment, git
+from tests.child import environment, git
+from tests.reservations.hooks.checkout import HOOK, Checkout, Ran
 from tests.table import each_row
 
 PATCH = "*** Begin Patch\n*** Update File: a.py\n@@\n-first\n+second\n*** Add File: new/d.py\n+x\n*** End Patch\n"

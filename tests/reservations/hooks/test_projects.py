@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from interlock.reservations.service import open_reservations
-from tests.child import python
-from tests.reservations.hooks.checkout import HOOK, Checkout, environment, make
+from tests.child import environment, python
+from tests.reservations.hooks.checkout import HOOK, Checkout, make
 
 PATCH = "*** Begin Patch\n*** Update File: c.py\n@@\n-one\n+two\n*** End Patch"
 

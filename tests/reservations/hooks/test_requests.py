@@ -8,7 +8,8 @@ import pytest
 
 from interlock.reservations.hooks.release_requests import handle, look, mode_of
 from interlock.reservations.store.records import replace
-from tests.reservations.hooks.checkout import Checkout, Ran, git
+from tests.child import git
+from tests.reservations.hooks.checkout import Checkout, Ran
 from tests.table import each_row
 
 HOLDER = "claude-one"

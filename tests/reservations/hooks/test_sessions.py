@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.reservations.hooks.checkout import Checkout, Ran, environment
+from tests.child import environment
+from tests.reservations.hooks.checkout import Checkout, Ran
 
 NOTHING = Ran(0, "", "")
 
