@@ -12,12 +12,13 @@
 
 import { readFileSync, writeSync } from "node:fs";
 import { resolve } from "node:path";
-import { exit } from "node:process";
 import { pathToFileURL } from "node:url";
 
 const MAX_ITEMS = 1_000_000;
 const MAX_DEPTH = 200;
 const { parse, stringify } = JSON;
+// To import it from node:process opens process.stdin, whose pipe then waits for nobody.
+const { exit } = process;
 
 class NoJson extends Error {}
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -43,16 +44,17 @@ def run_in(root: Path) -> Callable[..., tuple[int | None, bool, bytes]]:
             env={"PATH": os.environ["PATH"]},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
             start_new_session=True,
         )
         try:
-            output, _ = process.communicate(stdin, timeout_seconds)
+            output, complaints = process.communicate(stdin, timeout_seconds)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            process.stdout.close() if process.stdout else None
-            process.wait()
+            process.communicate()
             return None, True, b""
+        if process.returncode or complaints:
+            print(process.returncode, complaints)
         return process.returncode, False, output
 
     return execute
@@ -344,6 +346,20 @@ def test_results_of_javascript_become_json_as_documented(secret: Path, checkout:
     assert judged(secret, checkout, HONEST_JAVASCRIPT, JAVASCRIPT_CASES, "src/it.mjs").ok
     code = "exports.it = (a, b) => a + b;"
     assert judged(secret, checkout, code, [[[1, 2], 3], [["a", "b"], "ab"]], "src/it.cjs").ok
+
+
+@pytest.mark.long
+def test_javascript_is_judged_though_the_question_comes_late(secret: Path, checkout: Path) -> None:
+    (checkout / "src/it.mjs").write_text("export const it = (n) => n + 1")
+
+    def late(argv: Sequence[str], *, stdin: bytes, timeout_seconds: float) -> tuple[int | None, bool, bytes]:
+        with subprocess.Popen(argv, cwd=checkout, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            time.sleep(0.5)  # more than node takes to start
+            output, _ = process.communicate(stdin, timeout_seconds)
+        return process.returncode, False, output
+
+    table = table_of(secret, checkout, [[["x" * 200_000], "x" * 200_000 + "1"]], "src/it.mjs:it")
+    assert judge_cases(table, late, interpreters=PYTHON).ok
 
 
 # -- dishonest ones --------------------------------------------------------------------------------------------------
