@@ -87,7 +87,18 @@ class Commands(Languages):
         elif run.words and (not run.words[0].literal or run.words[0].text.startswith("/dev/fd/")):
             self.plainly(spot, "…", "a program that is spelled out")
         elif run.words:
+            for text in self.kept(spot, run.words[:1]) if "/" in run.words[0] else ():
+                self._own_program(spot, text, run.words)
             self._judged(spot, run.name, run.words[1:])
+
+    def _own_program(self, spot: Spot, text: Word, words: Sequence[Word]) -> None:
+        """Judge a program that the line itself writes, by what its first line names."""
+        said = [os.path.basename(word) for word in text.partition("\n")[0].removeprefix("#!").split()]
+        name = next((word for word in said if word != "env" and not word.startswith("-")), "")
+        if is_language(name):
+            self.code(spot, name, words)
+        else:
+            self._script(spot, words, name)
 
     def _judged(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         self.mentions(spot, name, rest)
@@ -146,6 +157,8 @@ class Commands(Languages):
         files = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
         files += written(way, rest, spot.here or self.cwd) if rest else []
         self.files(spot, shown(name, rest), files, follow=way in FOLLOWING)
+        for file in plain(rest) if name == "tee" else ():
+            self.keep(spot, file, spot.feed)
         is_link = way == "link" or any(re.match(r"-\w*[sl]|--(?:sym|link)", word.text) for word in rest if name == "cp")
         for made in files if is_link else ():
             is_soft = any(re.match(r"-\w*s|--sym", word.text) for word in rest)
@@ -163,6 +176,8 @@ class Commands(Languages):
     def _other(self, spot: Spot, name: str, rest: Sequence[Word]) -> None:
         """Judge a program that is in no table: what it is given may be a command, or the store."""
         self.code(spot, name, rest)
+        if name in {"npm", "pnpm", "yarn", "bun"}:
+            self._recipes(spot, [Word("package.json")])
         module = _MODULE.match(" ".join(re.sub(r"\s", "_", word.text) for word in rest))
         if is_language(name) and module is not None:
             self.program(spot, Run([Word(module[1]), *rest[module[0].count(" ") + 1 :]]))
@@ -207,6 +222,9 @@ class Commands(Languages):
     def _script(self, spot: Spot, words: Sequence[Word], name: str = "source") -> None:
         if words and (not words[0].literal or words[0].text.startswith(("/dev/fd/6", "/proc/"))):
             self.plainly(spot, name, "a script that is spelled out")
+        for text in self.kept(spot, words):
+            self.give(spot, words[1:])
+            self.loosely(spot, text)
         if spot.feed is not None and (not words or words[0].text in _STDIN):
             self._run_text(spot, f"… | {name}", Word(" ".join(spot.feed)))
 
@@ -282,6 +300,13 @@ class Commands(Languages):
         """Refuse rules that are given to `make` beside its file."""
         if _RULES.search(" ".join(["", *(word.text for word in rest), ""])):
             self.plainly(spot, "make", "rules in a file")
+        self._recipes(spot, (*rest, *map(Word, ("GNUmakefile", "makefile", "Makefile"))))
+
+    def _recipes(self, spot: Spot, files: Sequence[Word]) -> None:
+        """Judge the commands in files that the line itself writes, one after a tab or in a text each."""
+        for text in (text for file in files for text in self.kept(spot, [file])):
+            for recipe, script in re.findall(r'(?m)^\t[@+-]*(.+)|:\s*"([^"]*)"', text):
+                self.loosely(spot, recipe or script)
 
     def _shopt(self, spot: Spot, rest: Sequence[Word]) -> None:
         if any(word.text in {"nocaseglob", "expand_aliases"} or not word.known for word in rest):

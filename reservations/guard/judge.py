@@ -38,6 +38,7 @@ _LOADED: Final = {
 _NUMERIC: Final = r"(?a)[\w\s+\-*/%<>=!&|^~?:(),.]*"
 SUBSCRIPT: Final = re.compile(r"\[[^\]]*(?:\$\(|`)")
 """A subscript in a text: bash runs the commands in it where the text is read as a number or names a variable."""
+_OUTPUTS: Final = frozenset({">", ">>", ">|", "&>", "&>>"})
 _ASSIGNS: Final = r"(?<![=!<>])=(?!=)|\+\+|--"
 MAX_STEPS: Final = {"commands": 5000, "files": 2000, "git commands": 60, "texts inside texts": 300}
 """How much of one line is looked at, counted anew for each folder and each value of a variable."""
@@ -71,6 +72,8 @@ class Judge:
         self.functions: set[str] = set()
         self.links: dict[str, str] = {}
         """Links that the line makes, and where they lead."""
+        self.scripts: dict[str, str] = {}
+        """Files that the line writes, and what is in them as far as the line says it."""
         self.later: list[tuple[Spot, str]] = []
         """Texts that are run later, in whatever folder the line is in by then."""
 
@@ -114,6 +117,18 @@ class Judge:
                 verb = "would change git's own files or the store, which guard"
                 raise effects.touching(action, hits, effects.STORE, checkout, verb)
             raise effects.touching(action, hits, effects.FILE, checkout, asks=True)
+
+    def keep(self, spot: Spot, file: Word, texts: Feed) -> None:
+        """Keep what the line writes into a file: it may run that."""
+        if texts and file.literal and all(word.known for word in texts):
+            path = os.path.normpath(os.path.join(spot.here or self.cwd, file.text))
+            said = "\n".join(word.text for word in texts)
+            self.scripts[path] = f"{self.scripts.get(path, '')}{said}\n"
+
+    def kept(self, spot: Spot, words: Sequence[Word]) -> list[Word]:
+        """Return what the line has written into the file that the first word names; empty for another file."""
+        path = os.path.normpath(os.path.join(spot.here or self.cwd, words[0].text)) if words else ""
+        return [Word(self.scripts[path])] if path in self.scripts else []
 
     def fields(self, node: Node, spot: Spot) -> list[Word]:
         """Return the words that a node becomes."""
@@ -233,11 +248,7 @@ class Judge:
                 node = node.children[0]
             if node.type != "command" or any(text_of(row).startswith((">", "&>", "1>")) for row in redirects):
                 break
-            nodes = [
-                child for child in node.children if child.is_named and not child.type.endswith(("redirect", "ment"))
-            ]
-            free = {name: values for name, values in self.values.items() if name not in binding}
-            rows = [self.expander.words(nodes, {**binding, **row}, here) for row in bindings(nodes, free)]
+            rows = self._runs(node, binding, here)
             if any(word.text in self.functions for row in rows for word in row[:1]):
                 break
             if stage is not stages[0] and all(tuple(row) == listings.SECOND for row in rows):
@@ -245,6 +256,20 @@ class Judge:
             if stage is stages[0] or not all(map(listings.is_filter, rows)):
                 return [word for row in rows for word in self._produced(Run(row).words, redirects, here)]
         return [UNKNOWN]
+
+    def _runs(self, node: Node, binding: Binding, here: str | None) -> list[list[Word]]:
+        """Return the words that a command may consist of, without redirections and assignments."""
+        nodes = [child for child in node.children if child.is_named and not child.type.endswith(("redirect", "ment"))]
+        free = {name: values for name, values in self.values.items() if name not in binding}
+        return [self.expander.words(nodes, {**binding, **row}, here) for row in bindings(nodes, free)]
+
+    def keep_output(self, node: Node, redirects: Sequence[Node], here: str | None) -> None:
+        """Keep what a command writes into files."""
+        spot = Spot(node, here)
+        outputs = [row.children[-1] for row in redirects if any(child.type in _OUTPUTS for child in row.children)]
+        for words in self._runs(node, {}, here) if outputs else ():
+            for file in self.each_field(outputs, here):
+                self.keep(spot, file, self._produced(Run(words).words, redirects, here))
 
     def _produced(self, words: Sequence[Word], redirects: Sequence[Node], here: str | None) -> list[Word]:
         texts = [word.text for word in words]

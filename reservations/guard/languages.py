@@ -64,7 +64,7 @@ class Languages(Judge):
         """Judge code of another language: the files that it names and may write, and commands in it."""
         if not is_language(name):
             return
-        said, fed = [word.text for word in rest], list(spot.feed or ())
+        said, fed = [word.text for word in rest], [*(spot.feed or ()), *self.kept(spot, plain(rest))]
         given = [part for row in pairwise([*rest, Word()]) if re.match(_CODED, row[0].text) for part in row]
         given = list(rest) if name in {"timeit", "sqlite3"} else [] if "-m" in said[:2] else given
         is_read = not given and (not plain(rest) or "-" in said)

@@ -64,7 +64,7 @@ class Walk(Commands):
             root = parse(command)
             for _ in range(MAX_ROUNDS):
                 before = self._state()
-                self.made, self.fetched, self.undisturbed, self.later = "", False, True, []
+                self.made, self.fetched, self.undisturbed, self.later, self.scripts = "", False, True, [], {}
                 self._parts(root, (self.cwd,), None)
                 for spot, text in self.later:
                     for folder in tuple(self.seen):
@@ -189,6 +189,9 @@ class Walk(Commands):
             ends = self._simple(body, folders, fed, words, redirects)
         elif body not in redirects:
             ends = self._visit(body, folders, fed)
+        for part in (body, *body.children):
+            if part.type == "command":
+                self.keep_output(part, redirects, _only(folders))
         # A redirection that fails leaves the command out.
         ends = Ends(ends.done, _joined(folders, ends.failed))
         for child in inner:

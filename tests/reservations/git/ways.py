@@ -114,6 +114,7 @@ WAYS: Final = (
     _clean("a held file written through a link", "echo x > link.py", "no handle", "ln -s ann.py link.py"),
     Way("a held file written through a hard link", "ln ann.py own.py; echo x > own.py", "refused", "no handle"),
     Way("a held file written by a program", "python3 -c \"open('ann.py','w')\"", "refused", "no handle"),
+    Way("a command inside a script that the line writes", 'echo "rm ann.py" > s; sh s', "refused", "no handle"),
     Way("a command inside a script", "sh ../script.sh", "no handle", "no handle"),
 )  # fmt: skip
 
