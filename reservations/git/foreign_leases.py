@@ -140,12 +140,13 @@ def touched(held: Held, paths: Iterable[str]) -> list[Hit]:
     return [(path, found[0].conflict) for path in dict.fromkeys(paths) if (found := held.covering(path))]
 
 
-def overlapping(held: Held, pattern: str) -> list[Hit]:
-    """Return what is held and may have a path in common with a pattern; the whole tree is `**`.
+def overlapping(held: Held, *patterns: str) -> list[Hit]:
+    """Return what is held and may have a path in common with one of some patterns; the whole tree is `**`.
 
     A pattern that cannot be read overlaps everything: what is not understood is not let through.
     """
-    return [(row.pattern, row.conflict) for row in held.meeting(pattern)]
+    met = {id(row): row for pattern in patterns for row in held.meeting(pattern)}
+    return [(row.pattern, row.conflict) for row in met.values()]
 
 
 def explain(action: str, hits: Sequence[Hit], fix: str, *, why: str = "", asks: bool = True) -> str:

@@ -119,11 +119,7 @@ class Checkouts:
             inside = _pattern(os.path.relpath(path, checkout.root))
             inside = inside if not inside.startswith("../") else f"**/{name}" if checkout in around else ""
             if inside:
-                yield (
-                    checkout,
-                    [hit for row in (inside, f"{inside}/**") for hit in overlapping(checkout.held, row)],
-                    False,
-                )
+                yield checkout, overlapping(checkout.held, inside, f"{inside}/**"), False
 
     def _of_path(self, path: str, follow: bool) -> Iterator[tuple[Checkout, list[Hit], bool]]:
         """Yield what is held of one path, and of what is below it."""
@@ -132,16 +128,13 @@ class Checkouts:
             # A folder may be the top of another checkout, which is part of the one around it.
             near = [self.at(os.path.dirname(one)), *([self.at(one)] if os.path.isdir(one) else [])]
             for checkout in {checkout.root: checkout for checkout in near}.values():
+                inside = os.path.relpath(one, checkout.root)
+                quoted = quote(inside)
+                is_above = inside.startswith("..") and inside[2:3] in {"", "/"}
+                rows = [] if is_above else ["**"] if inside == "." else [quoted, f"{quoted}/**"]
+                yield checkout, overlapping(checkout.held, *rows), False
                 if checkout.held and checkout.guards(one):
                     yield checkout, checkout.all(), True
-                inside = os.path.relpath(one, checkout.root)
-                quoted = "" if inside == "." else quote(inside)
-                rows = [] if inside.startswith("..") and inside[2:3] in {"", "/"} else [quoted, f"{quoted}/**"]
-                yield (
-                    checkout,
-                    [hit for row in rows for hit in overlapping(checkout.held, row.lstrip("/") or "**")],
-                    False,
-                )
             yield from ((row, row.all(), False) for row in list(self.folders.values()) if place.inside(one, row.root))
 
 

@@ -41,6 +41,7 @@ _OPERATORS: Final = names(":- - :+ + := = :? ? % %% # ## / // : ${ } [ ]")
 _BLANK: Final = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _BLANK_OR_DASH: Final = re.compile(rb"(?:[ \t]|\\\n)*(?:[ \t]-(?:[ \t]|\\\n)*)?")
 """The grammar leaves out the `-` of `python3 - <<EOF`: the standard input, which the here-document is."""
+_EARLY: Final = "`<<< TEXT` before `> FILE`: the grammar does not read them the other way round"
 _OPAQUE: Final = frozenset({"string", "heredoc_body", "raw_string", "ansi_c_string", "comment", "regex"})
 """Blanks inside these belong to the text."""
 
@@ -90,7 +91,8 @@ def parse(text: str) -> Node:
         if count > MAX_NODES or depth > MAX_DEPTH:
             raise _refused(node, "a shorter line")
         if node.is_error or node.is_missing or (node.is_named and node.type not in NODES) or not _is_understood(node):
-            raise _refused(node, "plain commands, as bash reads them")
+            is_late = b"<<<" in data and text_of(node).startswith("<<")
+            raise _refused(node, _EARLY if is_late else "plain commands, as bash reads them")
         if node.type not in _OPAQUE:
             _check_gaps(node, data)
         is_text = node.type == "string" or (node.type == "heredoc_body" and not is_quoted(node.parent))

@@ -258,6 +258,10 @@ def test_command_that_takes_whatever_is_there_says_so_and_names_changed_files_fi
     assert ["with uncommitted changes" in line for line in held] == [True, True, False, False]
     (only,) = [line for line in lines_of(guarded.guard("bob", "git add docs")) if "is held by ann" in line]
     assert only.startswith("docs/a.md as docs/** is held")
+    for command, rows in (("rm -rf docs/x", 1), ("black .", 4), ("cat > zoo.py <<< x", 0)):
+        refusal = guarded.guard("bob", command) or ""
+        assert refusal.count("is held by ann") == rows
+        assert (".git" in refusal, "`<<< TEXT` before `> FILE`" in refusal) == (False, rows == 0)
 
 
 def test_refusal_of_what_has_changed_needs_no_further_reason(guarded: Checkout) -> None:
