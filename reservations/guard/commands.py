@@ -30,7 +30,7 @@ from interlock.reservations.guard.programs import (
     values,
     written,
 )
-from interlock.reservations.guard.syntax import text_of
+from interlock.reservations.guard.syntax import UnreadableError, text_of
 from interlock.reservations.guard.words import UNKNOWN, Word
 from interlock.reservations.process import SHELLS
 
@@ -46,6 +46,7 @@ _SPELLED: Final = "a command that is spelled out"
 _OPENS: Final = r"[ugoa]*\+r?w?x"
 """A mode that turns no hook off."""
 MAX_ALIASES: Final = 5
+MAX_LINES: Final = 100
 _FETCHERS: Final = frozenset({"fetch", "pull", "remote", "submodule"})
 _MAKERS: Final = _FETCHERS | {"branch", "tag", "worktree", "update-ref", "push", "checkout", "switch"}
 """Subcommands after which names may mean other commits."""
@@ -87,7 +88,7 @@ class Commands(Languages):
         elif run.words and (not run.words[0].literal or run.words[0].text.startswith("/dev/fd/")):
             self.plainly(spot, "…", "a program that is spelled out")
         elif run.words:
-            for text in self.kept(spot, run.words[:1]) if "/" in run.words[0] else ():
+            for text in self.kept(spot, run.words[:1]) if "/" in run.words[0] or run.name.endswith(".py") else ():
                 self._own_program(spot, text, run.words)
             self._judged(spot, run.name, run.words[1:])
 
@@ -95,6 +96,7 @@ class Commands(Languages):
         """Judge a program that the line itself writes, by what its first line names."""
         said = [os.path.basename(word) for word in text.partition("\n")[0].removeprefix("#!").split()]
         name = next((word for word in said if word != "env" and not word.startswith("-")), "")
+        name = "python" if words[0].endswith(".py") else name
         if is_language(name):
             self.code(spot, name, words)
         else:
@@ -157,8 +159,8 @@ class Commands(Languages):
         files = [Word(file) for text in said for file in re.findall(WRITES[way], text)] if way in WRITES else []
         files += written(way, rest, spot.here or self.cwd) if rest else []
         self.files(spot, shown(name, rest), files, follow=way in FOLLOWING)
-        for file in plain(rest) if name == "tee" else ():
-            self.keep(spot, file, spot.feed)
+        for file in plain(rest) if name == "tee" else plain(rest)[1:] if name in {"cp", "mv"} else ():
+            self.keep(spot, file, spot.feed if name == "tee" else self.kept(spot, plain(rest)))
         is_link = way == "link" or any(re.match(r"-\w*[sl]|--(?:sym|link)", word.text) for word in rest if name == "cp")
         for made in files if is_link else ():
             is_soft = any(re.match(r"-\w*s|--sym", word.text) for word in rest)
@@ -180,6 +182,8 @@ class Commands(Languages):
             self._recipes(spot, [Word("package.json")])
         module = _MODULE.match(" ".join(re.sub(r"\s", "_", word.text) for word in rest))
         if is_language(name) and module is not None:
+            for text in self.kept(spot, [Word(f"{module[1].replace('.', '/')}.py")]):
+                self.code(spot._replace(feed=[text]), name, [Word("-")])
             self.program(spot, Run([Word(module[1]), *rest[module[0].count(" ") + 1 :]]))
         for at, word in enumerate(rest):
             if word.literal and " " in word.text:
@@ -224,9 +228,18 @@ class Commands(Languages):
             self.plainly(spot, name, "a script that is spelled out")
         for text in self.kept(spot, words):
             self.give(spot, words[1:])
-            self.loosely(spot, text)
+            self._own_script(spot, text)
         if spot.feed is not None and (not words or words[0].text in _STDIN):
             self._run_text(spot, f"… | {name}", Word(" ".join(spot.feed)))
+
+    def _own_script(self, spot: Spot, text: Word) -> None:
+        """Judge a script that the line itself writes; where it cannot be read whole, the lines that can."""
+        try:
+            self.text(spot, text.text)
+        except (UnreadError, UnreadableError):
+            lines = [line for line in text.text.split("\n") if not RUN.isdisjoint(TOKEN.findall(line))]
+            for line in lines[:MAX_LINES]:
+                self.loosely(spot, line)
 
     def _eval(self, spot: Spot, rest: Sequence[Word]) -> None:
         starter = re.fullmatch(r'eval\s+"?\$\(([\w-]+)[\w\s./-]*\)"?', text_of(spot.node))

@@ -72,8 +72,10 @@ class Judge:
         self.functions: set[str] = set()
         self.links: dict[str, str] = {}
         """Links that the line makes, and where they lead."""
-        self.scripts: dict[str, str] = {}
-        """Files that the line writes, and what is in them as far as the line says it."""
+        self.scripts: dict[str, dict[str, None]] = {}
+        """Files that the line writes, and the texts that may be in them as far as the line says it."""
+        self.run: set[str] = set()
+        """Files that the line runs."""
         self.later: list[tuple[Spot, str]] = []
         """Texts that are run later, in whatever folder the line is in by then."""
 
@@ -122,13 +124,14 @@ class Judge:
         """Keep what the line writes into a file: it may run that."""
         if texts and file.literal and all(word.known for word in texts):
             path = os.path.normpath(os.path.join(spot.here or self.cwd, file.text))
-            said = "\n".join(word.text for word in texts)
-            self.scripts[path] = f"{self.scripts.get(path, '')}{said}\n"
+            said = (sign.join(word.text for word in texts) for sign in " \n")
+            self.scripts.setdefault(path, {}).update(dict.fromkeys(said))
 
     def kept(self, spot: Spot, words: Sequence[Word]) -> list[Word]:
-        """Return what the line has written into the file that the first word names; empty for another file."""
+        """Return what the line may have written into the file that the first word names, which it runs."""
         path = os.path.normpath(os.path.join(spot.here or self.cwd, words[0].text)) if words else ""
-        return [Word(self.scripts[path])] if path in self.scripts else []
+        self.run.add(path)
+        return [Word("\n".join(self.scripts[path]))] if path in self.scripts else []
 
     def fields(self, node: Node, spot: Spot) -> list[Word]:
         """Return the words that a node becomes."""
@@ -263,13 +266,13 @@ class Judge:
         free = {name: values for name, values in self.values.items() if name not in binding}
         return [self.expander.words(nodes, {**binding, **row}, here) for row in bindings(nodes, free)]
 
-    def keep_output(self, node: Node, redirects: Sequence[Node], here: str | None) -> None:
+    def keep_output(self, node: Node, redirects: Sequence[Node], here: str | None, feed: Feed) -> None:
         """Keep what a command writes into files."""
         spot = Spot(node, here)
         outputs = [row.children[-1] for row in redirects if any(child.type in _OUTPUTS for child in row.children)]
         for words in self._runs(node, {}, here) if outputs else ():
             for file in self.each_field(outputs, here):
-                self.keep(spot, file, self._produced(Run(words).words, redirects, here))
+                self.keep(spot, file, feed if words == ["cat"] else self._produced(Run(words).words, redirects, here))
 
     def _produced(self, words: Sequence[Word], redirects: Sequence[Node], here: str | None) -> list[Word]:
         texts = [word.text for word in words]

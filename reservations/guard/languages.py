@@ -13,7 +13,7 @@ from typing import Final
 from interlock.reservations.guard.effects import UnreadError
 from interlock.reservations.guard.judge import Feed, Judge, Spot
 from interlock.reservations.guard.prefilter import RUN, is_language
-from interlock.reservations.guard.programs import plain
+from interlock.reservations.guard.programs import options, plain
 from interlock.reservations.guard.syntax import UnreadableError
 from interlock.reservations.guard.words import Word, glob
 
@@ -30,6 +30,7 @@ _UNSEEN: Final = {
     "edit": r"\n(?:-[a-zA-Z]*[csS]\b|--cmd|\+.)(?!\n:?(?:qa?|wqa?|x)!?\n)",
 }
 """What runs or writes something that such a program's arguments do not say."""
+_VALUED: Final = frozenset({"-W", "-X", "-r", "--require", "--import"})
 _STRING: Final = r"""'[^'\n]+'|"[^"\n]+"|`[^`\n]+`|<[^<>'"\s]+>"""
 _WILD: Final = r"(?=.*[*?])(?=.*\w)[\w./*?-]+"
 TOKEN: Final = re.compile(r"[\w./-]+")
@@ -64,7 +65,7 @@ class Languages(Judge):
         """Judge code of another language: the files that it names and may write, and commands in it."""
         if not is_language(name):
             return
-        said, fed = [word.text for word in rest], [*(spot.feed or ()), *self.kept(spot, plain(rest))]
+        said, fed = [word.text for word in rest], [*(spot.feed or ()), *self.kept(spot, options(rest, _VALUED)[1])]
         given = [part for row in pairwise([*rest, Word()]) if re.match(_CODED, row[0].text) for part in row]
         given = list(rest) if name in {"timeit", "sqlite3"} else [] if "-m" in said[:2] else given
         is_read = not given and (not plain(rest) or "-" in said)

@@ -64,7 +64,7 @@ class Walk(Commands):
             root = parse(command)
             for _ in range(MAX_ROUNDS):
                 before = self._state()
-                self.made, self.fetched, self.undisturbed, self.later, self.scripts = "", False, True, [], {}
+                self.made, self.fetched, self.undisturbed, self.later = "", False, True, []
                 self._parts(root, (self.cwd,), None)
                 for spot, text in self.later:
                     for folder in tuple(self.seen):
@@ -78,7 +78,7 @@ class Walk(Commands):
         self.unread(said, "variables that change without end", "a plain loop", 1)
 
     def _state(self) -> tuple[int, ...]:
-        counted = (*self.values.values(), self.functions, self.seen, self.links)
+        counted = (*self.values.values(), self.functions, self.seen, self.links, self.run.intersection(self.scripts))
         return len(self.values), sum(map(len, counted))
 
     def text(self, spot: Spot, text: str, feed: Feed = None) -> None:
@@ -191,7 +191,7 @@ class Walk(Commands):
             ends = self._visit(body, folders, fed)
         for part in (body, *body.children):
             if part.type == "command":
-                self.keep_output(part, redirects, _only(folders))
+                self.keep_output(part, redirects, _only(folders), fed)
         # A redirection that fails leaves the command out.
         ends = Ends(ends.done, _joined(folders, ends.failed))
         for child in inner:
@@ -231,6 +231,7 @@ class Walk(Commands):
         assigned = [child for child in node.children if child.type == "variable_assignment"]
         nodes = [child for child in node.children if child.is_named and child not in own and child not in assigned]
         feed = self.fed(own, _only(folders), feed)
+        self.keep_output(node, own, _only(folders), feed)
         done: Folders = ()
         failed: Folders = ()
         for binding in bindings([*nodes, *more], self.values):
