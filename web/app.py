@@ -48,14 +48,9 @@ def make_pages(
     """
     site = Site(roots)
     live = Live(site)
-    routes = [
-        Route("/events", events),
-        Route("/static/{digest}/{name}", static),
-        *ROUTES,
-    ]
+    routes = [Route("/events", events), Route("/static/{digest}/{name}", static), *ROUTES]
     app = Starlette(
-        routes=routes,
-        exception_handlers={InterlockError: _refused, HTTPException: _refused, Exception: _defect},
+        routes=routes, exception_handlers={InterlockError: _refused, HTTPException: _refused, Exception: _defect}
     )
     app.state.site = site
     app.state.live = live
@@ -87,13 +82,9 @@ def link(url: str, token: str) -> str:
 def static(request: Request) -> Response:
     """Answer with a file of the pages."""
     name = request.path_params["name"]
-    if name not in _static_names():
+    if name not in {path.name for path in STATIC.iterdir()}:
         raise NotHereError(f"there is no file {name}", "Reload the page.")
     return FileResponse(STATIC / name, headers={"cache-control": _KEPT})
-
-
-def _static_names() -> set[str]:
-    return {path.name for path in STATIC.iterdir()}
 
 
 def _counted(site: Site) -> Callable[[], int]:

@@ -139,15 +139,12 @@ def _opened(data: bytes) -> "Image | str":
 
     try:
         picture = Image.open(io.BytesIO(data), formats=("PNG", "JPEG", "WEBP"))
-        if picture.width * picture.height > MAX_PIXELS or _scans(data) > _MAX_SCANS:
+        scans = data.count(b"\xff\xda") if data.startswith(b"\xff\xd8") else 1
+        if picture.width * picture.height > MAX_PIXELS or scans > _MAX_SCANS:
             return "a picture is too large to compare"
         return picture.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return "a picture cannot be read"
-
-
-def _scans(data: bytes) -> int:
-    return data.count(b"\xff\xda") if data.startswith(b"\xff\xd8") else 1
 
 
 def _padded(picture: "Image", size: tuple[int, int]) -> "Image":

@@ -39,14 +39,7 @@ from interlock.graph.task.machine import (
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated, statement
 from interlock.graph.task.record import Recorder, set_aside, undelivered
 from interlock.graph.task.sealing import seal_run
-from interlock.graph.task.state import (
-    Outside,
-    TaskState,
-    excused_gates,
-    objected_before,
-    round_of,
-    waived_trees,
-)
+from interlock.graph.task.state import Outside, TaskState, excused_gates, objected_before, round_of, waived_trees
 
 EVIDENCE_SUFFIX = ".evidence"
 QA_VERDICTS = "QA_VERDICTS"

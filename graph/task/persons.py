@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from interlock.envelope.protocol import Protocol
 from interlock.graph.errors import CommentError, RunAbandonedError
 from interlock.graph.task.comments import FIX, Comment, keep_comment
 from interlock.graph.task.policy import Policy, key_variables
@@ -140,7 +139,7 @@ def _correction(root: Path, old: Task, policy: Policy, new: Task | None) -> Task
             "Leave it as it was, or abandon the run and start a new one.",
         )  # fmt: skip
     fresh = [gate for gate in kept.gates_required if gate not in old.gates_required]
-    sealed = [gate for gate in fresh if _runs_a_command(policy.protocol, gate)]
+    sealed = [gate for gate in fresh if policy.protocol.gate(gate).command]
     if sealed:
         raise QuestionError(
             "RUN644", f"the run did not freeze what {', '.join(sealed)} would run",
@@ -150,7 +149,3 @@ def _correction(root: Path, old: Task, policy: Policy, new: Task | None) -> Task
     if kept == old:
         raise QuestionError("RUN644", "the correction changes nothing", "Change the task, or refuse or accept.")
     return kept
-
-
-def _runs_a_command(protocol: Protocol, gate: str) -> bool:
-    return bool(protocol.gate(gate).command)

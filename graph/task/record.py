@@ -131,8 +131,7 @@ class Recorder:
         head = self.journal.head(run_id)
         if self._heads.setdefault(run_id, head) != head:
             raise RunDamagedError(
-                f"somebody else wrote journal lines of run {run_id} while it was driven",
-                restore("resume"),
+                f"somebody else wrote journal lines of run {run_id} while it was driven", restore("resume")
             )
 
     def find(self, run_id: str, key: str) -> Entry | None:

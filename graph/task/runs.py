@@ -38,16 +38,7 @@ from interlock.graph.task.sealing import accepted, base_of, decided_before, is_a
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.store import RunStore, create_next
 from interlock.graph.task.task import Task
-from interlock.graph.task.view import (
-    RunView,
-    decided,
-    hand_in,
-    keep_early,
-    keep_given,
-    resume_map,
-    task_now,
-    view_of,
-)
+from interlock.graph.task.view import RunView, decided, hand_in, keep_early, keep_given, resume_map, task_now, view_of
 from interlock.journal import Head, Journal
 from interlock.redaction import redactor_for
 

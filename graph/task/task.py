@@ -38,10 +38,7 @@ _LIMITS: Final = {"max_reasks": 20, "max_rework": 100, "max_progress": 100}
 _LINE: Final = "one line of text that is not empty"
 
 _WANTED: Final[Mapping[str, tuple[str, str]]] = {
-    "task_id": (
-        "capital letters, digits and `-`, such as HOME-UI-001",
-        "Write the task's id in that form.",
-    ),
+    "task_id": ("capital letters, digits and `-`, such as HOME-UI-001", "Write the task's id in that form."),
     "task": (_LINE, f"{PLACEHOLDER}."),
     "gates_required": ("a list of texts", 'List the gates that must pass, such as ["GATE-MSG-STRICT"].'),
     "gates_required.*": ("a text", 'Write each gate as its id between quotes, such as "GATE-MSG-STRICT".'),

@@ -55,12 +55,7 @@ class CommitAnswer(TypedDict):
 
 
 def commit(
-    ctx: Context,
-    message: str | None,
-    paths: Sequence[str] = (),
-    *,
-    release: bool = False,
-    anyway: bool = False,
+    ctx: Context, message: str | None, paths: Sequence[str] = (), *, release: bool = False, anyway: bool = False
 ) -> CommitAnswer:
     """Commit the changed paths that own exclusive leases cover, and nothing else.
 

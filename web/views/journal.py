@@ -65,16 +65,13 @@ def journal(request: Request) -> Response:
     last = len(lines) - (at - 1) * PAGE_LINES
     shown = project.feed.read(lines[max(0, last - PAGE_LINES) : max(0, last)])
     found = graph.verify_journal(project.root) if "verify" in request.query_params else None
+    rows = [(line, json.dumps(line.data, indent=2, ensure_ascii=False)) for line in reversed(shown)]
     values = {
-        "project": project, "lines": [(line, _pretty(line.data)) for line in reversed(shown)], "count": len(lines),
+        "project": project, "lines": rows, "count": len(lines),
         "at": at, "pages": max(1, -(-len(lines) // PAGE_LINES)), "verified": found,
         "types": sorted({line.type for line in project.feed.lines}), "wanted": dict(request.query_params),
     }  # fmt: skip
     return page(request, "journal.html", values)
-
-
-def _pretty(data: object) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=False)
 
 
 def export(request: Request) -> Response:
