@@ -222,12 +222,9 @@ def _git(
     words = [*options, f"--work-tree={top}", *arguments]
     done = git.run(root, words, "listing", data=given, timeout_seconds=_TIMEOUT_SECONDS)
     if done.status is None or done.status not in good:
-        raise _broken(root, done.why[:300] or f"status {done.status}")
+        why = done.why[:300] or f"status {done.status}"
+        raise TreeError("TREE105", str(root), f"git cannot list the files of {str(root)!r}: {why}.", _FIX)
     return done.output
-
-
-def _broken(root: Path, reason: str) -> TreeError:
-    return TreeError("TREE105", str(root), f"git cannot list the files of {str(root)!r}: {reason}.", _FIX)
 
 
 def _values(root: Path, paths: Iterable[str]) -> dict[str, str]:

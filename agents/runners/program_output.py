@@ -49,10 +49,6 @@ def session_of(form: Form, output: bytes) -> str:
     return name if isinstance(name, str) and _SESSION.fullmatch(name) else ""
 
 
-def _text(output: bytes) -> Answer:
-    return Answer(output.decode("utf-8", "surrogateescape"), Usage(calls=1, usd=None))
-
-
 def _claude(output: bytes) -> Answer:
     """Read the one object of `claude -p --output-format json`."""
     row = _object(_json(output))
@@ -117,7 +113,7 @@ def _gemini(output: bytes) -> Answer:
 
 
 _READERS: Final[Mapping[Form, Callable[[bytes], Answer]]] = {
-    "text": _text,
+    "text": lambda output: Answer(output.decode("utf-8", "surrogateescape"), Usage(calls=1, usd=None)),
     "claude": _claude,
     "codex": _codex,
     "gemini": _gemini,

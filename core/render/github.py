@@ -22,7 +22,8 @@ def _annotation(path: str, finding: "Finding") -> str:
     place = {"file": path, "line": str(finding.line or 1)} if path else {}
     place |= {"col": str(finding.column)} if finding.column else {}
     place["title"] = f"{finding.code} {finding.field}".rstrip()
-    properties = ",".join(f"{key}={_property(value)}" for key, value in place.items())
+    quoted = {key: _data(visible(text)).replace(":", "%3A").replace(",", "%2C") for key, text in place.items()}
+    properties = ",".join(f"{key}={text}" for key, text in quoted.items())
     parts = {"found": shown(finding.found), "expected": shown(finding.expected)}
     parts |= {"fix": visible(finding.fix), "source": visible(finding.source)}
     body = "\n".join((shown(finding.message), *(f"{name}: {text}" for name, text in parts.items() if text)))
@@ -31,7 +32,3 @@ def _annotation(path: str, finding: "Finding") -> str:
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(visible(text)).replace(":", "%3A").replace(",", "%2C")

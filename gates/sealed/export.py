@@ -20,6 +20,7 @@ from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, Entry, is_ent
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.inotify import mmap_sets_ctime
 from interlock.gates.sealed.listing import Stamp, stamp_of
+from interlock.gates.sealed.programs import settle
 from interlock.gates.sealed.protect import Protection, above
 from interlock.gates.sealed.store import Store
 from interlock.gates.tree import left_out
@@ -139,6 +140,8 @@ def add_to_export(plan: Plan, folder: Path, files: Mapping[str, tuple[bytes, boo
         _clear_way(target)
         target.write_bytes(content)
         target.chmod(0o755 if executable else 0o644)
+        if executable:
+            settle(str(target))
         entries[path] = Entry(PROGRAM if executable else FILE, sha256(content).hexdigest())
         _written.setdefault(os.fspath(folder), {})[path] = (stamp_of(os.lstat(target)), entries[path])
     return replace(plan, files=entries)
@@ -254,6 +257,8 @@ def _write(plan: Plan, store: Store, folder: str, path: str, entry: Entry) -> St
         descriptor = os.open(target, flags, 0o755 if entry.mode == PROGRAM else 0o644)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+        if entry.mode == PROGRAM:
+            settle(target)
         if base:
             os.utime(target, ns=(BASE_TIME_NS, BASE_TIME_NS))
     return stamp_of(os.lstat(target))

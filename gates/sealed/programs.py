@@ -5,10 +5,13 @@ A test may start tested code as a process of its own. It has the same user as th
 refuses all of these. The program is copied, without the right to read, and mounted in its own place.
 """
 
+import fcntl
 import os
 import shutil
+import signal
+import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +20,7 @@ from interlock.gates.sealed.errors import SealError
 _HEAD_BYTES: Final = 4096
 _ELF: Final = b"\x7fELF"
 _MAX_STEPS: Final = 4
+_SETTLE_SECONDS: Final = 5.0
 
 
 @contextmanager
@@ -33,6 +37,7 @@ def unreadable(programs: Iterable[str], which: str, folder: Path) -> Generator[d
         for name in dict.fromkeys(path for each in programs for path in _executed(each, which)):
             found[name] = f"{folder}/{len(found)}"
             shutil.copyfile(name, found[name])
+            settle(found[name])
             os.chmod(found[name], 0o111)  # noqa: S103 - it may be run, and not read
     except OSError as error:
         message = f"The programs of the gate cannot be copied to {folder}: {error.strerror}."
@@ -41,6 +46,21 @@ def unreadable(programs: Iterable[str], which: str, folder: Path) -> Generator[d
         yield found
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def settle(path: str) -> None:
+    """Wait until nobody has a program open for writing; until then Linux does not run it ("Text file busy").
+
+    A process that another thread starts has the descriptors of this one for a moment, also the one that wrote the file.
+    """
+    end = time.monotonic() + _SETTLE_SECONDS
+    with open(path, "rb") as file, suppress(AttributeError, OSError):  # a system, or a file system, without leases
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)  # to whoever has a lease at the next open: this one is ignored
+        while time.monotonic() < end:
+            with suppress(BlockingIOError):
+                fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)  # refused while somebody may write
+                return
+            time.sleep(0.001)
 
 
 def _executed(program: str, which: str) -> Iterator[str]:

@@ -215,9 +215,10 @@ def _update(
         worked=_worked(role, state, cost),
         opened=_opened(role, state, cost),
     )
+    line = f"{state['attempt']}.{state['turn']}/{role.name}/answer/{number}"
     update: dict[str, Any] = {
         "answers": {role.name: answered},
-        "outbox": {_key(state, role.name, f"answer/{number}"): _event(context, role, state, reply, number, cost)},
+        "outbox": {line: _event(context, role, state, reply, number, cost)},
     }
     before = Usage.from_json(state.get("spent", {}).get(role.name, {}))
     if cost:
@@ -287,10 +288,6 @@ def _failed(role: Role, reply: Reply) -> list[str]:
     envelope = None if reply.report is None else reply.report.envelope
     texts = () if envelope is None else envelope.fail_reasons
     return list(dict.fromkeys(gate for text in texts for gate in GATE_IN_TEXT.findall(text) or [MSG_STRICT]))
-
-
-def _key(state: TaskState, name: str, what: str) -> str:
-    return f"{state['attempt']}.{state['turn']}/{name}/{what}"
 
 
 def _event(

@@ -72,7 +72,8 @@ class Notices:
         if step["kind"] == "answered" and step["outcome"] == "invalid":
             names, kind = [step["role"]], "agent"
         elif step["kind"] == "status" and step["to"] == "BLOCKED":
-            names, kind = [*_gates(str(step.get("cause")), step["reasons"])], "gate"
+            failed = failed_gates(str(step.get("cause")), step["reasons"])
+            names, kind = [name for name in failed if name.startswith("GATE-")], "gate"
         else:
             return
         for name in names:
@@ -92,10 +93,6 @@ class Notices:
         for entry in Journal(journal_path(self._store.root)).entries(self._store.run_id):
             row.take(entry)
         return row.failed + row.refused
-
-
-def _gates(cause: str, reasons: list[str]) -> Iterator[str]:
-    return (name for name in failed_gates(cause, reasons) if name.startswith("GATE-"))
 
 
 def events_of(view: RunView, store: RunStore) -> Iterator[Event]:

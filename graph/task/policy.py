@@ -140,7 +140,10 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
             "config": config.fingerprint(),
             "roster": fingerprint([asdict(role) for role in roster.values()]),
             "gates": fingerprint(
-                [asdict(whole.gate(name)) | {"seal": _plain(sealed.get(name))} for name in task.gates_required]
+                [
+                    asdict(whole.gate(name)) | {"seal": asdict(sealed[name]) if name in sealed else None}
+                    for name in task.gates_required
+                ]
             ),
             "grammar": grammar_fingerprint(),
             **{
@@ -153,10 +156,6 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         max_rework=task.run.get("max_rework", run.max_rework),
         max_progress=task.run.get("max_progress", run.max_progress),
     )
-
-
-def _plain(seal: Seal | None) -> dict[str, Any] | None:
-    return None if seal is None else asdict(seal)
 
 
 def key_variables(policy: Policy) -> tuple[str, ...]:

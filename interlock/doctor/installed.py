@@ -221,7 +221,8 @@ def _started(client: str, path: str, entry: Mapping[str, Any] | None, root: Path
         return Server(client, path, ())
     arguments, env = entry.get("args"), entry.get("env")
     rest = cast("list[object]", arguments) if isinstance(arguments, list) else []
-    words = [_filled(str(word), root) for word in (entry.get("command", ""), *rest)]
+    said = [str(word).replace("${workspaceFolder}", str(root)) for word in (entry.get("command", ""), *rest)]
+    words = [word.replace("${CLAUDE_PROJECT_DIR}", str(root)) for word in said]
     added = cast("dict[str, object]", env) if isinstance(env, dict) else {}
     return Server(client, path, tuple(words), {key: str(value) for key, value in added.items()})
 
@@ -281,7 +282,3 @@ def _is_off(data: dict[str, Any]) -> bool:
     tables: list[object] = [data.get("hooksConfig"), data.get("hooks")]
     disabled = any(isinstance(each, dict) and cast("dict[str, Any]", each).get("enabled") is False for each in tables)
     return data.get("disableAllHooks") is True or disabled
-
-
-def _filled(word: str, root: Path) -> str:
-    return word.replace("${workspaceFolder}", str(root)).replace("${CLAUDE_PROJECT_DIR}", str(root))

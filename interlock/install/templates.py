@@ -238,10 +238,6 @@ def _node_scope(root: Path) -> list[str]:
     return [*(code or ["*.{js,mjs,cjs,ts}"]), *_folders(root, "test", "tests")]
 
 
-def _rust_scope(root: Path) -> list[str]:
-    return _folders(root, "src", "crates", "tests", "benches") or ["**/*.rs"]
-
-
 def _page_scope(root: Path) -> list[str]:
     folder = _page(root).rpartition("/")[0]
     return [f"{folder}/**"] if folder else ["*.{html,css,js}", *_folders(root, "assets", "css", "js", "images")]
@@ -286,7 +282,9 @@ _ROWS: Final = (
         "example.com/cart.TestTotal", "cart_test.go", ("go", "generate", "./..."), ("go", "vet", "./..."),
     ),
     Template(
-        "rust", "cargo", ("Cargo.toml",), _rust_scope, _cargo, "cart::tests::total", "tests/cart.rs",
+        "rust", "cargo", ("Cargo.toml",),
+        lambda root: _folders(root, "src", "crates", "tests", "benches") or ["**/*.rs"],
+        _cargo, "cart::tests::total", "tests/cart.rs",
         ("cargo", "build"), ("cargo", "clippy"),
         ("Tests inside the files of the scope, under #[cfg(test)], cannot be sealed; reviewers get a list of them.",
          "Tests are compared one by one where the command is `cargo nextest run`; `cargo test` counts by its",

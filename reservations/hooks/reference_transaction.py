@@ -63,7 +63,7 @@ def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Held) 
     answer = os.fsdecode(commands.ask(here, ["rev-parse", "--absolute-git-dir", "--git-common-dir"], in_hook=True))
     folder, common = answer.removesuffix("\n").split("\n")
     common = os.path.join(here, common)
-    own = _is_linked(folder)
+    own = os.path.basename(os.path.dirname(folder)) == "worktrees"
     seen: set[tuple[str | None, str]] = set()
     for old, new, name in moves:
         if name == "refs/stash" and is_zero(new):
@@ -162,10 +162,6 @@ def _checked_out(common: str) -> set[str]:
         places += [os.path.join(trees, name) for name in os.listdir(trees)]
     heads = (_first_line(os.path.join(place, "HEAD")) for place in places)
     return {head.removeprefix("ref: ") for head in heads if head.startswith("ref: ")}
-
-
-def _is_linked(folder: str) -> bool:
-    return os.path.basename(os.path.dirname(folder)) == "worktrees"
 
 
 def _first_line(path: str) -> str:

@@ -173,12 +173,7 @@ def make_project(root: Path) -> Project:
     (root / "check.sh").write_text("grep -qx hello src/greeting.txt\n", encoding="utf-8")
     (root / "lint.sh").write_text("! grep -q '\t' src/greeting.txt\n", encoding="utf-8")
     task = task_from_mapping(
-        {
-            "task_id": "HELLO-001",
-            "task": "Write the greeting",
-            "gates_required": list(GATES),
-            "scope": ["src/**"],
-        },
+        {"task_id": "HELLO-001", "task": "Write the greeting", "gates_required": list(GATES), "scope": ["src/**"]},
         base=str(root),
     )
     runners: dict[str, Scripted | Remote] = {

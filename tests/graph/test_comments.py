@@ -185,9 +185,7 @@ def test_comments_go_to_the_build_role_unless_a_person_reviews(project: Project,
 
 
 @pytest.mark.long
-def test_where_a_person_reviews_no_assignment_of_the_build_role_holds_comments(
-    waiting: tuple[Project, str],
-) -> None:
+def test_where_a_person_reviews_no_assignment_of_the_build_role_holds_comments(waiting: tuple[Project, str]) -> None:
     project, run_id = waiting
     project.runners["reviewer"] = REMOTE
     write(project, run_id)

@@ -100,12 +100,7 @@ def test_the_routing_table_is_as_reviewed(snapshot: SnapshotAssertion) -> None:
 
 
 def verdict(
-    role: str,
-    gates: list[str],
-    *,
-    attempt: int = 1,
-    tree: str = "t",
-    result: Literal["PASS", "FAIL", "NONE"] = "PASS",
+    role: str, gates: list[str], *, attempt: int = 1, tree: str = "t", result: Literal["PASS", "FAIL", "NONE"] = "PASS"
 ) -> Verdict:
     return Verdict(
         role=role, result=result, cause="gate", attempt=attempt, tree=tree, gates=gates, evidence=[], reasons=[]

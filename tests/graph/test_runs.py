@@ -14,17 +14,7 @@ from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
 from interlock.graph.verify import verify_journal
-from tests.graph.conftest import (
-    GATES,
-    Project,
-    Scripted,
-    asks_of,
-    build,
-    envelope,
-    judge_log,
-    reviewing,
-    spelling,
-)
+from tests.graph.conftest import GATES, Project, Scripted, asks_of, build, envelope, judge_log, reviewing, spelling
 
 GOOD_PATH = ["IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "APPROVED"]
 FENCED = "Here is my answer:\n```\nSTATUS: READY_FOR_QA\n```\n"

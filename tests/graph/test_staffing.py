@@ -51,11 +51,7 @@ def test_the_roster_of_the_project_counts_and_so_do_tables_without_a_runner(tmp_
 def test_a_plain_model_goes_to_whoever_has_no_runner_and_to_nobody_else(tmp_path: Path) -> None:
     config = a_config(tmp_path, '[agents.visual-qa]\nrunner = "remote"\n[agents.a11y-auditor.budget]\ncalls = 2')
     agents = staffed(a_task(tmp_path, code_reviewer=REMOTE), config, tmp_path, ["anthropic:x"]).agents
-    assert agents == {
-        "code-reviewer": REMOTE,
-        "frontend-implementer": X,
-        "a11y-auditor": {"budget": {"calls": 2}, **X},
-    }
+    assert agents == {"code-reviewer": REMOTE, "frontend-implementer": X, "a11y-auditor": {"budget": {"calls": 2}, **X}}
 
 
 def test_a_task_that_was_given_models_has_a_policy_whose_roster_is_whole(tmp_path: Path) -> None:

@@ -12,9 +12,7 @@ from tests.graph.test_progress_stream import passing
 from tests.graph.test_runs import FENCED
 
 
-def test_a_run_whose_evidence_could_not_be_made_goes_on_at_that_step_each_time_it_is_taken_up(
-    project: Project,
-) -> None:
+def test_a_run_whose_evidence_could_not_be_made_goes_on_at_that_step_each_time_it_is_taken_up(project: Project) -> None:
     linter = without_linter(project)
     view = project.run()
     assert (view.status, view.values["cause"], view.failed) == ("BLOCKED", "collector", ("command-gates",))

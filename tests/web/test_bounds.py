@@ -26,10 +26,7 @@ from tests.web.conftest import World
 from tests.web.hostile import keep
 
 
-@each_row(
-    "lines",
-    [["" for _ in range(8000)], [("" if n % 2 else f"{n}") for n in range(8000)], ["a", "b"] * 4000],
-)
+@each_row("lines", [["" for _ in range(8000)], [("" if n % 2 else f"{n}") for n in range(8000)], ["a", "b"] * 4000])
 def test_lines_that_are_alike_are_compared_before_the_test_is_given_up(lines: list[str]) -> None:
     rows = list(rows_of(lines, ["x", *lines[: len(lines) // 2], "y", *lines[len(lines) // 2 :], "z"]))
     assert [row.text for row in rows if row.kind == "added"] == ["x", "y", "z"]

@@ -1,13 +1,15 @@
 """What appears while tests run, and may be loaded unasked: by its name, and by what was there."""
 
 import os
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from interlock.gates.sealed import home
 from interlock.gates.sealed.added_files import loadable
-from interlock.gates.sealed.programs import unreadable
+from interlock.gates.sealed.programs import settle, unreadable
 from tests.table import each_row
 
 FILES = ("tests/verify.py", "tests/golden.json", "test/check.js", "test/data/index.js", "tests/cases/one.txt")
@@ -55,3 +57,35 @@ def test_programs_that_cannot_be_copied_are_named(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="cannot be copied") as caught, unreadable(["/bin/sh"], "", tmp_path / "a/b"):
         pass
     assert getattr(caught.value, "code", "") == "SEAL122"
+
+
+def test_a_program_is_settled_once_nobody_can_write_it(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(Path("/bin/true").read_bytes())
+    program.chmod(0o755)
+    writer = program.open("ab")
+    threading.Timer(0.2, writer.close).start()
+    settle(str(program))
+    assert writer.closed
+    subprocess.run([program], check=True)
+
+
+@pytest.mark.long
+def test_a_copy_can_be_run_at_once_though_other_threads_start_programs(tmp_path: Path) -> None:
+    done = threading.Event()
+
+    def start_programs() -> None:
+        while not done.is_set():
+            subprocess.run(["true"], check=True)
+
+    threads = [threading.Thread(target=start_programs) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(200):
+            with unreadable(["/bin/true"], "", tmp_path / "copies") as found:
+                subprocess.run([*found.values()], check=True)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
