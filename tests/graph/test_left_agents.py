@@ -26,17 +26,17 @@ from tests.graph.conftest import Project
 REPO = Path(__file__).parents[2]
 RUN = "HELLO-001.1"
 BUILDER = """
-import os, time
+import os, sys, time
 from pathlib import Path
 
+sys.stdin.read()  # an agent is given work once it is noted
 known = Path("pids")
 if known.exists():
     paths = [Path(f"/proc/{pid}/stat") for pid in known.read_text().split()]
     states = [path.read_text().rpartition(")")[2].split()[0] for path in paths if path.exists()]
     Path("beside").write_text(" ".join(state for state in states if state != "Z"))
     raise SystemExit(3)
-child = os.fork()
-if child:
+if child := os.fork():
     known.write_text(f"{os.getpid()} {child}")
     Path("asked").write_text("the builder works")
 time.sleep(600)
