@@ -18,12 +18,21 @@ _TASK_ID: Final = re.compile(r"TASK_ID[ \t]*:")
 _OUTPUT: Final = re.compile(r"OUTPUT[ \t]*:")
 _ACTIONS: Final = re.compile(r"NEXT_ACTIONS[ \t]*:")
 _STEP: Final = re.compile(r"[ \t]*[0-9]+\.[ \t]")
-_TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,80}>")
+_MARK_UP: Final = re.compile(
+    r"<!--[^<]*?-->"
+    r"|</?[a-z][a-z0-9-]*+(?=[\s/>])(?>(?:\"[^\"<]*+\"|'[^'<]*+'|[^<>])*)>"
+    r"|\]\((?>(?:\"[^\"]*+\"|<[^<>]*+>|\([^()]*+\)|[^()])*)\)"
+    r"|\]\[[^\[\]]*+\]|\[\^[^\[\]]*+\]",
+    re.IGNORECASE,
+)
+"""What nobody sees of a line: comments, tags, targets of links, and marks of footnotes."""
+_GAP: Final = r"(?-i:[^0-9A-Za-z:=|]*+)"
+"""What may be between two letters of a label that is spaced, dotted or marked up."""
 
 
 def _spelled(names: Sequence[str]) -> str:
-    """Return a pattern for names, with any marks in place of their `_`."""
-    return "|".join(r"[\W_]{0,4}".join(name.split("_")) for name in sorted(names, key=len, reverse=True))
+    """Return a pattern for names, with anything but letters, digits and what ends a label between their letters."""
+    return "|".join(_GAP.join(name.replace("_", "")) for name in sorted(names, key=len, reverse=True))
 
 
 _LABEL: Final = rf"({_spelled(LABELS)})(?![^\W_])"
@@ -31,12 +40,17 @@ _MARKED: Final = re.compile(rf"[\W\d_]*+(?:[a-z]{{1,4}}[.)\]][\W\d_]*+)?{_LABEL}
 """A label as a person may still read one: behind quotes, bullets, numbers or headings, in any case."""
 _WITHIN: Final = re.compile(rf"(?<![^\W_]){_LABEL}[\W_]*?[:=|]", re.IGNORECASE)
 """A label within a line."""
-_FAILED: Final = re.compile(r"(?<![^\W_])(?i:status)(?![^\W_])[\W_]*?[^\w\s][\W_]*BLOCKED(?![^\W_])")
+_FAILED: Final = re.compile(
+    rf"(?<![^\W_])(?i:{_spelled(['STATUS'])})(?![^\W_])[\W_]*?[^\w\s][\W_]*{_spelled(['BLOCKED'])}(?![^\W_])"
+)
 """What says anywhere that the status is another one."""
 _SOFT: Final = " \t*_`~\"'\\"
 """Marks that may surround a word of a sentence; any other one behind a label sets it apart."""
-_STATE: Final = re.compile(rf"[\W_]*+({_spelled(STATUSES)})(?![^\W_])(?:(?-i:(?<=[A-Z]))|(?![ \t]*\w))", re.IGNORECASE)
+_SIX: Final = rf"[\W_]*+(?:{_spelled(STATUSES)})(?![^\W_])"
+_STATE: Final = re.compile(rf"(?i:{_SIX})(?:(?<=[A-Z])|(?![ \t]*\w))")
 """A status in any case; `blocked by the build` is a sentence."""
+_LATER_STATE: Final = re.compile(rf"[^\w\s]{_SIX}")
+"""A status in capitals that a mark sets apart, as behind `STATUS (final): `."""
 _MANY: Final = 3
 """So many labels around an envelope are another one."""
 
@@ -86,26 +100,26 @@ def _second(dropped: Sequence[Line], status: str) -> Line | None:
     That is a STATUS with a status, the third label, or a BLOCKED where the envelope has another status.
     """
     seen: set[str] = set()
-    texts = [(line, text) for line in dropped for text in dict.fromkeys(_readings(line.text))]
-    for index, (line, text) in enumerate(texts):
-        following = (texts[later][1] for later in range(index + 1, len(texts)))
-        name, is_status = _labelled(text, following)
-        within = {_name(found[1]) for found in _WITHIN.finditer(text)}
-        seen |= {name} - {""}
-        blocked = _FAILED.search(text) is not None and "BLOCKED" not in status
-        if is_status or blocked or len(seen) >= _MANY or len(within) >= _MANY:
-            return line
+    readings = [_readings(line.text) for line in dropped]
+    for index, line in enumerate(dropped):
+        for text in dict.fromkeys(readings[index]):
+            name, is_status = _labelled(text, (readings[later][0] for later in range(index + 1, len(readings))))
+            within = {_name(found[1]) for found in _WITHIN.finditer(text)}
+            seen |= {name} - {""}
+            blocked = _FAILED.search(text) is not None and "BLOCKED" not in status
+            if is_status or blocked or len(seen) >= _MANY or len(within) >= _MANY:
+                return line
     return None
 
 
 def _readings(text: str) -> tuple[str, ...]:
-    """Return a line as a person reads it who sees its look-alikes, entities and tags: these joined, and set apart."""
+    """Return a line with look-alikes and entities as what they show: without its mark-up, apart at it, and with it."""
     text = fold(text)
     if "&" in text:
         from html import unescape  # noqa: PLC0415 - a table of two thousand names
 
         text = fold(unescape(text))
-    return _TAG.sub("", text), _TAG.sub("|", text)
+    return _MARK_UP.sub("", text), _MARK_UP.sub("|", text), text
 
 
 def _name(written: str) -> str:
@@ -125,7 +139,7 @@ def _labelled(text: str, following: Iterable[str]) -> tuple[str, bool]:
     if not (mark or not value or (label.isupper() and marks and not value[0].islower())):
         return "", False
     values = (each for each in chain((value,), following) if re.search(r"\w", each))
-    if name == "STATUS" and _STATE.match(next(values, "")):
+    if name == "STATUS" and (_STATE.match(next(values, "")) or _LATER_STATE.search(value)):
         return name, True
     # `## Evidence` and `Task - …` head sections of a message; of these, labels of two words count.
     is_plain = name in LABELS and not set(mark) & set(":=|")

@@ -12,7 +12,6 @@ from interlock.envelope.case import GATE_IN_TEXT, Case, Inputs
 from interlock.envelope.characters import MAX_BYTES, Line, Text, read_text
 from interlock.envelope.draft import Draft
 from interlock.envelope.edits import to_findings
-from interlock.envelope.extract import extract as extract_lines
 from interlock.envelope.parser import Tree, read_tree, to_envelope, to_fields
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ECHO, STATUSES, Protocol, Role, Status
 from interlock.envelope.reask import reask
@@ -95,6 +94,8 @@ def parse(text: str | bytes, *, extract: bool = False, max_bytes: int = MAX_BYTE
     tree = read_tree(source.text) if source.clean else None
     cut = None
     if tree is None and extract and source.lines:
+        from interlock.envelope.extract import extract as extract_lines  # noqa: PLC0415 - slow to compile
+
         cut = extract_lines(source.lines)
         if source.clean and cut.normalised:
             tree = read_tree("\n".join(line.text for line in cut.lines))

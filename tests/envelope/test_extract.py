@@ -100,6 +100,18 @@ LABELS: Final[dict[str, tuple[str, str]]] = {
     "underlined": ("STATUS: ", "STATUS\n======\n"), "tab": (": ", "\t"), "arrow": (":", " ->"),
     "sign": (":", " \u2192"),    "dash": (":", " \u2014"), "entity": (":", "&#58;"), "named entity": (":", "&colon;"),
     "cells": ("STATUS: ", "<tr><td>STATUS</td><td>"), "emphasis": ("STATUS", "ST<b>AT</b>US"),
+    "link": ("STATUS", "[STATUS](https://x.example)"), "titled link": ("STATUS", '[STATUS](<a)b> "b) c")'),
+    "link with a mark in it": ("STATUS", "[STATUS](https://x.example/(a)b)"), "reference": ("STATUS", "[STATUS][ref]"),
+    "image": ("STATUS", "![STATUS](a.png)"), "letters as links": ("STAT", "[S](a)[T](b)[A][][T][c]"),
+    "footnote": ("STATUS", "STATUS[^1]"), "remark": ("STATUS", "STATUS (final)"), "id": ("STATUS", "STATUS {#a}"),
+    "emoji by name": (": ", ": :red_circle: "), "attribute": ("STATUS", '<a title="x>y">STATUS</a>'),
+    "comment": ("STATUS", "<!-- a > b -->STATUS"), "autolink": ("STATUS: ", "<STATUS:"), "bold letter": ("S", "**S**"),
+    "spaced": ("STATUS", "S T A T U S"), "dotted": ("STATUS", "S.T.A.T.U.S."), "hyphens": ("STATUS", "S-T-A-T-U-S"),
+    "points": ("STATUS", "S\u00b7T\u00b7A\u00b7T\u00b7U\u00b7S"), "spaced value": ("_QA", " Q A"),
+    "escapes": ("STATUS:", "\\S\\T\\A\\T\\U\\S\\:"), "letter as an entity": ("S", "&#83;"),
+    "soft hyphen": ("STATUS", "STA&shy;TUS"), "no width": ("STATUS", "STA\u200dTUS"), "wide": ("ST", "\uff33\uff34"),
+    "mathematical": ("STA", "\U0001d412\U0001d413\U0001d400"), "circled": ("ST", "\u24c8\u24c9"),
+    "struck out": ("S", "S\u0336"), "wide blanks": ("STATUS", "S\u2003T\u2003A\u2003TUS"),
 }  # fmt: skip
 
 
@@ -124,7 +136,13 @@ def test_three_labels_are_another_envelope() -> None:
             assert codes(validate(text, extract=True, **IN_PROGRESS)) == expected
 
 
-@each_row("around", ["In all, STATUS: BLOCKED", "| GATE-VISUAL-QA | Status: BLOCKED |", "I end (STATUS = `BLOCKED`)."])
+@each_row(
+    "around",
+    [
+        *("In all, STATUS: BLOCKED", "| GATE-VISUAL-QA | Status: BLOCKED |", "I end (STATUS = `BLOCKED`)."),
+        *("In all, [STATUS](https://x.example): BLOCKED", "In all, S T A T U S: B L O C K E D"),
+    ],
+)
 def test_a_verdict_is_not_extracted_from_a_message_that_says_blocked_beside_it(around: str) -> None:
     for text in (f"{around}\n\n{QA}", f"{QA}\n---\n\n{around}\n"):
         report = validate(text, extract=True, **IN_QA)
@@ -147,6 +165,15 @@ def test_a_verdict_is_not_extracted_from_a_message_that_says_blocked_beside_it(a
         "STATUS READY is not one of the six.",
         "I filled STATUS, TASK_ID, GATES_PASSED and FAIL_REASONS as asked.",
         "The status was not blocked; BLOCKED is for failures.",
+        "Status quo: APPROVED by nobody",
+        "HTTP status: 404",
+        "[Status](docs/status.md): all checks ran",
+        "The [STATUS](docs/status.md) field says READY_FOR_QA.",
+        "STATUS is APPROVED only where the orchestrator says so.",
+        "- Status: all is READY_FOR_QA now",
+        "| Status | Count |\n|---|---|\n| 404 | 2 |",
+        "  status: 'draft' | 'approved';",
+        "Task: I'd build the page",
     ],
 )
 def test_prose_around_an_envelope_may_speak_of_a_status(prose: str) -> None:
@@ -155,7 +182,13 @@ def test_prose_around_an_envelope_may_speak_of_a_status(prose: str) -> None:
 
 
 @pytest.mark.long
-@each_row("line", ["Task - x\n", "status:\n", "STATUS \n", "Task: x &amp; <b>y</b>\n"])
+@each_row(
+    "line",
+    [
+        *("Task - x\n", "status:\n", "STATUS \n", "Task: x &amp; <b>y</b>\n", "](", "](()", '](""', "<a ", '<a "'),
+        *("<!--", "][", "[^", "S T A T U ", "STATUS: [", "\n"),
+    ],
+)
 def test_a_message_of_very_many_labels_is_read_in_the_time_that_its_length_takes(line: str) -> None:
     assert validate(line * 20_000 + QA, extract=True, **IN_QA).findings is not None
 
