@@ -10,7 +10,7 @@ from interlock.core.errors import InterlockError
 Level: TypeAlias = Literal["error", "warning", "note", "retry", "stop", "warn"]
 """`error` refuses; `warning` and `note` do not. Of a ticket: `retry` can be corrected by the next submission, `stop`
 ends the run, `warn` is reported and passes."""
-EditKind: TypeAlias = Literal["replace", "delete", "insert-after"]
+EditKind: TypeAlias = Literal["replace", "delete", "insert-after", "to-output"]
 
 FINDING_KEYS: Final = ("code", "level", "field", "line", "column", "message", "found", "expected", "fix", "source")
 """The keys of a finding in `interlock.findings/1`."""
@@ -20,9 +20,9 @@ class Edit(NamedTuple):
     """One mechanical change to the lines of a response, in the numbering of the text that was checked.
 
     Args:
-        kind: What to do.
+        kind: What to do; `to-output` moves lines to the end of OUTPUT, each that begins with a label behind `> `.
         line: 1-based first line that the edit touches; for `insert-after`, 0 means before the first line.
-        end_line: 1-based last line that a `replace` or `delete` touches.
+        end_line: 1-based last line that another edit touches.
         text: The new lines, joined by a newline, without a final newline.
     """
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from interlock.envelope.characters import Line
 
 BLANKS: Final = " \t"
-GapKind: TypeAlias = Literal["missing", "empty"]
+GapKind: TypeAlias = Literal["missing", "empty", "report"]
 
 
 class Gap(NamedTuple):
@@ -20,11 +20,11 @@ class Gap(NamedTuple):
 
     Args:
         label: The label, or `EVIDENCE.key`.
-        kind: Whether the whole field or only its value is wanting.
-        line: 1-based line after which a missing field goes, or the line of the label that has no value.
+        kind: Whether the whole field or only its value is wanting, or, for a plain report, all but the text of OUTPUT.
+        line: 1-based line after which a missing field goes, that of the label without a value, or the last one.
         column: 1-based column at which a value would begin; 1 for a missing field.
         rank: Orders what goes to one place.
-        labels: All labels that this gap covers, in order.
+        labels: All labels that this gap covers, in order; for a plain report, those that it has.
     """
 
     label: str

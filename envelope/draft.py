@@ -1,11 +1,14 @@
 """Drafts: findings whose changes are spans of lines, before these are made line edits that fit together."""
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from interlock.core.text import shown
 
 if TYPE_CHECKING:
     from interlock.core.finding import Level
+
+FEW: Final = 5
+"""So many lines a fix may delete; more are moved under OUTPUT."""
 
 
 class Patch(NamedTuple):
@@ -18,10 +21,16 @@ class Patch(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Take out the lines `first` to `last`."""
+    """Take out the lines `first` to `last`; `kept` ones, and more than a few, go under OUTPUT."""
 
     first: int
     last: int
+    kept: bool = False
+
+    @property
+    def moves(self) -> bool:
+        """Whether the lines go under OUTPUT."""
+        return self.kept or self.last - self.first >= FEW
 
 
 class Insert(NamedTuple):

@@ -1,4 +1,7 @@
-"""Edits: the changes of all drafts become line edits that fit together, and one sentence that states them."""
+"""Edits: the changes of all drafts become line edits that fit together, and one sentence that states them.
+
+More than a few lines of somebody's text are never deleted: they go under OUTPUT.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from interlock.core.finding import Edit, Finding
 from interlock.envelope.characters import split_lines
-from interlock.envelope.draft import Delete, Draft, Insert, Join, Move, Op, Patch, code_span
+from interlock.envelope.draft import FEW, Delete, Draft, Insert, Join, Move, Op, Patch, code_span
+from interlock.envelope.labels import label_in_output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +21,8 @@ MAX_FIX_CHARS: Final = 1600
 """The most text that the edits of one finding may carry; beyond it the fix is in words."""
 MAX_OPS: Final = 60
 """The most changes that one finding may state."""
+_ORDER: Final = ("replace", "to-output", "insert-after", "delete")
+"""Lines are moved as they are replaced, and before they are deleted."""
 
 
 def _patch_order(patch: Patch) -> tuple[int, bool, int, str]:
@@ -90,11 +96,14 @@ class _Plan:
         out: dict[Edit, None] = {}
         for op in ops:
             if isinstance(op, Patch) and op.line in self.gone:
-                out.update(dict.fromkeys(self.edits([self.gone[op.line]])))
+                gone = self.gone[op.line]
+                out.update(dict.fromkeys(self.edits([gone])))
+                if isinstance(gone, Delete) and gone.moves:
+                    out[Edit("replace", op.line, op.line, self.final(op.line))] = None
             elif isinstance(op, Patch):
                 out[Edit("replace", op.line, op.line, self.final(op.line))] = None
             elif isinstance(op, Delete):
-                out[Edit("delete", op.first, op.last)] = None
+                out[Edit("to-output" if op.moves else "delete", op.first, op.last)] = None
             elif isinstance(op, Insert) and isinstance(carrier := self.gone.get(op.after), Move):
                 out.update(dict.fromkeys(self.edits([carrier])))
             elif isinstance(op, Insert):
@@ -146,16 +155,23 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """Return a text with all edits made, in the numbering of the text; one that is stated twice is made once."""
     lines: list[str | None] = list(text.split("\n"))
     after: dict[int, list[str]] = {}
-    for edit in dict.fromkeys(edits):
+    moved: dict[int, str] = {}
+    for edit in sorted(dict.fromkeys(edits), key=lambda edit: _ORDER.index(edit.kind)):
         if edit.kind == "insert-after":
             after.setdefault(edit.line, []).append(edit.text)
-        else:
-            lines[edit.line - 1 : edit.end_line] = [None] * (edit.end_line - edit.line + 1)
-            if edit.kind == "replace":
-                lines[edit.line - 1] = edit.text
+            continue
+        if edit.kind == "to-output":
+            moved |= {number: lines[number - 1] or "" for number in range(edit.line, edit.end_line + 1)}
+        lines[edit.line - 1 : edit.end_line] = [None] * (edit.end_line - edit.line + 1)
+        if edit.kind == "replace":
+            lines[edit.line - 1] = edit.text
     out = list(after.get(0, ()))
     for number, line in enumerate(lines, 1):
         out += [*([] if line is None else [line]), *after.get(number, ())]
+    if moved:
+        out = "\n".join(out).split("\n")
+        end = max((at for at, line in enumerate(out) if line.startswith("NEXT_ACTIONS:")), default=len(out))
+        out[end:end] = [f"> {line}" if label_in_output(line) else line for _, line in sorted(moved.items())]
     return "\n".join(out)
 
 
@@ -163,19 +179,23 @@ def sentence(edits: Iterable[Edit]) -> str:
     """State edits in the imperative; the same words are read back by whoever applies them.
 
     The forms are: Replace line 3 with `…`. / Replace lines 3-4 with `…`. / Delete line 7. / Delete lines 7-9. /
-    Insert after line 4: `…`. / Insert before line 1: `…`. Several lines are several code spans, joined by comma and
-    blank.
+    Insert after line 4: `…`. / Insert before line 1: `…`. / Move lines 5-9 after line 3, as `…`. / Move lines 5-44
+    under OUTPUT, … Several lines are several code spans, joined by comma and blank.
     """
     parts: list[str] = []
     for edit in edits:
         where = f"line {edit.line}" if edit.line == edit.end_line else f"lines {edit.line}-{edit.end_line}"
         spans = ", ".join(code_span(line) for line in edit.text.split("\n"))
+        place = f"after line {edit.line}" if edit.line else "before line 1"
         if edit.kind == "delete":
-            parts.append(f"Delete {where}.")
+            # So many lines are taken out only to be put in another place.
+            parts.append(f"Move {where}" if edit.end_line - edit.line >= FEW else f"Delete {where}.")
+        elif edit.kind == "to-output":
+            parts.append(f"Move {where} under OUTPUT, with `> ` before each that begins with one of the twelve labels.")
         elif edit.kind == "replace":
             parts.append(f"Replace {where} with {spans}.")
-        elif edit.line == 0:
-            parts.append(f"Insert before line 1: {spans}.")
+        elif parts and not parts[-1].endswith("."):
+            parts[-1] += f" {place}, as {spans}."
         else:
-            parts.append(f"Insert after line {edit.line}: {spans}.")
+            parts.append(f"Insert {place}: {spans}.")
     return " ".join(parts)

@@ -11,6 +11,7 @@ from interlock.envelope.draft import Draft, snippet
 from interlock.envelope.labels import find_label
 from interlock.envelope.lookalikes import fold
 from interlock.envelope.protocol import LABELS, STATUSES
+from interlock.envelope.scanner import BEGUN, labels_begun
 
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`]*)")
 _STATUS: Final = re.compile(r"STATUS[ \t]*:")
@@ -149,8 +150,10 @@ def _labelled(text: str, following: Iterable[str]) -> tuple[str, bool]:
 def _starts(lines: Sequence[Line]) -> list[int]:
     """Return the indexes at which an envelope begins: each STATUS with TASK_ID before the next STATUS, else the first.
 
-    The text between STATUS and TASK_ID does not matter: another reader may skip it.
+    The text between STATUS and TASK_ID does not matter: another reader may skip it. A plain report has no beginning.
     """
+    if len(labels_begun(lines)) < BEGUN:
+        return []
     status = [index for index, line in enumerate(lines) if _STATUS.match(line.text)]
     stretches = pairwise([*status, len(lines)])
     whole = [start for start, end in stretches if any(_TASK_ID.match(line.text) for line in lines[start:end])]

@@ -144,6 +144,7 @@ def _as_lines(block: Block, items: Sequence[Item]) -> tuple[Op, ...]:
 def _bullets(block: Block, *, joins: bool) -> list[Item]:
     items: list[Item] = []
     wrong: list[tuple[Item, Line, Patch]] = []
+    above = block.first
     for line in block.filled():
         text, start = line.text, indent(line.text)
         bullet = _BULLET.match(text)
@@ -164,7 +165,8 @@ def _bullets(block: Block, *, joins: bool) -> list[Item]:
             items.append(item_at(line, start))
             wrong.append((items[-1], line, Patch(line.number, line.column(start), line.column(start), "- ")))
         else:
-            report_stray(block, line)
+            report_stray(block, line, above)
+        above = line.number
     if wrong:
         first, line, _ = wrong[0]
         message = f"{len(wrong)} item(s) of {block.label} do not begin with `- `."
@@ -191,11 +193,16 @@ def report_wrapped(block: Block, line: Line, above: int) -> None:
     block.report(line, indent(line.text), "ENV212", message, "each item on one line", ops)
 
 
-def report_stray(block: Block, line: Line) -> None:
-    """Report a line that is no item."""
+def report_stray(block: Block, line: Line, above: int, advice: str = "") -> None:
+    """Report a line that is no item, with those right above it; `above` is the number of the line before it."""
+    last = block.drafts[-1] if block.drafts and block.drafts[-1].code == "ENV212" else None
+    if last is not None and isinstance(op := last.ops[0], Delete) and op.last == above:
+        message = f"Lines of {block.label} are not items."
+        block.drafts[-1] = last._replace(message=message, ops=(Delete(op.first, line.number),))
+        return
     message = f"A line of {block.label} is not an item."
     ops = (Delete(line.number, line.number),)
-    block.report(line, indent(line.text), "ENV212", message, "only lines `- item`", ops)
+    block.report(line, indent(line.text), "ENV212", message, "only lines `- item`", ops, advice)
 
 
 _STEP: Final = re.compile(r"[ \t]*+([0-9]++\.)[ \t]++(?=[^ \t])")
@@ -260,7 +267,7 @@ def _numbered(block: Block, lines: list[Line], items: list[Item], ops: list[Patc
             items.append(item_at(line, start))
             ops.append(Patch(line.number, line.column(start), line.column(start), f"{len(items)}. "))
         elif index < last_step:
-            report_stray(block, line)
+            report_stray(block, line, lines[index - 1].number if index else block.first)
         else:
             return lines[index:]
     return []
@@ -369,7 +376,8 @@ def _key_blocks(block: Block) -> list[Block]:
     keys: list[Block] = []
     refused: list[tuple[Block, str, str]] = []
     current: Block | None = None
-    for line in block.body:
+    above = block.first
+    for line in block.filled():
         read = folded(line.text)
         match = _KEY.match(read.text)
         if match and read.text.lstrip(BLANKS)[:1] in {"-", "*"} and match[1].lower() not in set(EVIDENCE_KEYS) - exact:
@@ -377,8 +385,9 @@ def _key_blocks(block: Block) -> list[Block]:
         if match is None:
             if current is not None:
                 current.add(line)
-            elif line.text.strip(BLANKS):
-                _report_stray_entry(block, line)
+            else:
+                report_stray(block, line, above, "Put a path under the key that it belongs to.")
+            above = line.number
             continue
         key = _meant_key(match[1], exact)
         label = f"EVIDENCE.{key or match[1].strip()}"
@@ -406,14 +415,6 @@ def _meant_key(written: str, exact: set[str]) -> str:
     if word in EVIDENCE_KEYS:
         return word
     return closest(word, [key for key in EVIDENCE_KEYS if key not in exact], 0.75)
-
-
-def _report_stray_entry(block: Block, line: Line) -> None:
-    message = "An entry of EVIDENCE comes before any key."
-    expected = "each entry under one of the four keys"
-    ops = (Delete(line.number, line.number),)
-    advice = "Put the path under the key that it belongs to."
-    block.report(line, 0, "ENV212", message, expected, ops, advice, found=line.text.strip(BLANKS))
 
 
 def _report_misspelt(block: Block, key: str) -> None:

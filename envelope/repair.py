@@ -1,12 +1,13 @@
-"""Repairs that reach over several fields: another status, a failed verdict, a missing field."""
+"""Repairs that reach over several fields: another status, a failed verdict, a missing field, a text without fields."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interlock.core.text import closest
 from interlock.envelope.case import REASON, add, drop, put
 from interlock.envelope.draft import Delete, Draft, Insert, Op, Patch
 from interlock.envelope.fields import says_nothing
-from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS, STATUSES
+from interlock.envelope.protocol import ECHO, EVIDENCE_KEYS, LABELS, STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -151,6 +152,8 @@ def some_action(case: "Case") -> tuple[Op, ...]:
 
 def fill(case: "Case", gap: "Gap") -> Draft:
     """Turn a gap into a draft whose fix says what this task and this agent would write there."""
+    if gap.kind == "report":
+        return _wrap(case, gap)
     labels = gap.labels
     listed = ", ".join(label.partition(".")[2] or label for label in labels)
     if gap.kind == "empty":
@@ -160,11 +163,7 @@ def fill(case: "Case", gap: "Gap") -> Draft:
         message = f"{gap.label} is empty."
         expected = f"a value of {gap.label}"
         return Draft("ENV210", gap.label, gap.line, gap.column, message, "nothing", expected, (*ops, *_also(case, gap)))
-    lines: list[str] = []
-    for label in labels:
-        value, under = _content(case, label)
-        indent, name = ("  ", label.partition(".")[2]) if "." in label else ("", label)
-        lines += [f"{indent}{name}: {value}" if value else f"{indent}{name}:", *under]
+    lines = [line for label in labels for line in _written(case, label)]
     ops = (Insert(gap.line, tuple(lines), gap.rank), *_also(case, gap))
     if "." in labels[0]:
         message = f"EVIDENCE lacks the key{'s' if len(labels) > 1 else ''} {listed}."
@@ -177,6 +176,46 @@ def fill(case: "Case", gap: "Gap") -> Draft:
         "ENV203", gap.label, max(gap.line, 1), 1, message, "nothing", f"`{gap.label}:` {place}", ops, advice,
         rank=gap.rank,
     )  # fmt: skip
+
+
+def _written(case: "Case", label: str) -> list[str]:
+    """Return the lines of a whole field."""
+    value, under = _content(case, label)
+    indent, name = ("  ", label.partition(".")[2]) if "." in label else ("", label)
+    return [f"{indent}{name}: {value}" if value else f"{indent}{name}:", *under]
+
+
+def _wrap(case: "Case", gap: "Gap") -> Draft:
+    """Make a plain report the OUTPUT of an envelope whose other fields are to be filled in."""
+    judges = [role for role in case.protocol.roles.values() if case.current_status == ECHO.get(role.kind, "none")]
+    likely = (*judges, *case.protocol.of_kind("build"), *case.protocol.roles.values())[0].name
+    known = case if case.role else replace(case, agent=likely)
+    status = better_status(known) or "<status>"
+    if len(known.legal) > 1:
+        status = f"<your status: {' or '.join(known.legal)}, such as {status}>"
+    lines = ["STATUS: " + status]
+    for label in LABELS[1:]:
+        lines += ["OUTPUT:"] if label == "OUTPUT" else _written(known, label)
+    if case.agent is None:
+        lines[LABELS.index("ASSIGNED_AGENT")] = f"ASSIGNED_AGENT: <your role, such as {likely}>"
+    ops = (Insert(0, tuple(lines)), Delete(1, gap.line, kept=True))
+    message = "The response is a plain report: put it under OUTPUT of an envelope, as it is."
+    found = f"of the twelve labels {'only ' + ' and '.join(gap.labels) if gap.labels else 'none'}"
+    expected = "the twelve fields, with this text under OUTPUT"
+    return Draft("ENV223", "", 1, 1, message, found, expected, ops, way_to_pass(known))
+
+
+def way_to_pass(case: "Case") -> str:
+    """Return how a judge says that its gate passed, where the status of the task is not given; nothing for others."""
+    role = case.role
+    if role is None or role.kind not in ECHO or case.current_status is not None:
+        return ""
+    echo, gate = ECHO[role.kind], case.own_gate or "the gate"
+    return (
+        f"If {gate} passed, state `STATUS: {echo}` instead, with it in GATES_PASSED and no reasons. That is valid "
+        f"while the task is {echo}: say so where this is checked, with `--current-status {echo}`; an open run of the "
+        "task below the root says so itself."
+    )
 
 
 def _also(case: "Case", gap: "Gap") -> tuple[Op, ...]:

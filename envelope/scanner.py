@@ -10,26 +10,30 @@ from typing import TYPE_CHECKING, Final
 
 from interlock.envelope.blocks import BLANKS, Block, Gap, Scan, draft_at, misplaced
 from interlock.envelope.characters import Line, name
-from interlock.envelope.draft import Delete, Draft, Move, Patch, snippet
+from interlock.envelope.draft import Delete, Draft, Move, Patch
 from interlock.envelope.fields import read_block
-from interlock.envelope.labels import IN_OUTPUT, LabelLine, find_label
+from interlock.envelope.labels import IN_OUTPUT, LabelLine, find_label, surely_label
 from interlock.envelope.lookalikes import fold, looks
 from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
 
 if TYPE_CHECKING:
     from interlock.envelope.model import FieldText
 
+BEGUN: Final = 3
+"""A text with fewer of the twelve labels is a plain report, and no envelope that was begun."""
 _LOOK_AHEAD: Final = 3
 _RANK: Final = 20
 
 
 def scan(lines: Sequence[Line]) -> Scan:
     """Read the fields of a text that the grammar may have refused."""
+    labels = labels_begun(lines)
+    if len(labels) < BEGUN:
+        last = max((line.number for line in lines if line.text.strip(BLANKS)), default=0)
+        return Scan({}, (), (Gap("", "report", last, labels=labels),))
     segments = _Segments(lines)
     segments.walk()
     drafts = segments.drafts
-    if not segments.blocks:
-        return Scan({}, (*drafts, _nothing(lines)), ())
     fields: dict[str, FieldText] = {}
     gaps: list[Gap] = []
     drafts += _before(segments)
@@ -208,13 +212,9 @@ class _Segments:
         self.drafts.append(draft_at(line, 0, "ENV208", "OUTPUT", message, expected, ops))
 
 
-def _nothing(lines: Sequence[Line]) -> Draft:
-    first = next((line for line in lines if line.text.strip(BLANKS)), None)
-    number, text = (first.number, first.text) if first else (0, "")
-    message = "The response is not an envelope: none of the twelve labels begins a line."
-    return Draft(
-        "ENV223", "", number, 1 if number else 0, message, snippet(text), "an envelope that begins with `STATUS:`"
-    )
+def labels_begun(lines: Sequence[Line]) -> tuple[str, ...]:
+    """Return the labels that lines surely begin with, each once."""
+    return tuple(dict.fromkeys(filter(None, (surely_label(line.text) for line in lines))))
 
 
 def _before(segments: _Segments) -> list[Draft]:

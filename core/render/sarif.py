@@ -75,7 +75,7 @@ def _result(file: "Checked", at: int, finding: "Finding", index: dict[str, int])
     }
     if finding.code in index:
         row["ruleIndex"] = index[finding.code]
-    if finding.edits and file.text:
+    if finding.edits and file.text and all(edit.kind != "to-output" for edit in finding.edits):
         lines = file.text.split("\n")
         changes = [
             {"artifactLocation": artifact, "replacements": [_replacement(edit, lines) for edit in finding.edits]}

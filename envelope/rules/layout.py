@@ -212,11 +212,11 @@ LAYOUT_RULES: Final = (
     ),
     error_rule(
         "ENV223",
-        "A response is an envelope.",
+        "A response is an envelope: at least three of the twelve labels begin lines of it.",
         "Strict Envelope §1 Scope: free-form responses are overridden",
-        "Answer with the complete envelope, from `STATUS:` to the last step of NEXT_ACTIONS.",
+        "Put the text under OUTPUT of an envelope, as it is, and fill in the other fields.",
         "STATUS: IN_PROGRESS",
-        "I built the page and everything works.",
+        "## Status: complete\n\nI built the page and everything works.",
     ),
     error_rule(
         "ENV224",

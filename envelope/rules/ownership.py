@@ -7,7 +7,7 @@ from interlock.core.rule import error_rule
 from interlock.envelope.case import TASK_ID, Case, draft, put
 from interlock.envelope.draft import Delete, Draft, Insert, Op, Patch, snippet
 from interlock.envelope.protocol import ECHO, STATUS_OWNER, STATUSES
-from interlock.envelope.repair import better_status, blocked, state
+from interlock.envelope.repair import better_status, blocked, state, way_to_pass
 
 _SKIPS: Final = {
     ("READY_FOR_QA", "APPROVED"): ("ENV406", "it skips QA"),
@@ -46,15 +46,7 @@ def _status_row(code: str) -> Callable[[Case], Iterator[Draft]]:
             return
         better = better_status(case)
         legal = " or ".join(case.legal) or "no envelope at all: the task is closed"
-        advice = "" if case.legal else "Send nothing: the task is closed."
-        if case.current_status is None and case.role is not None and case.role.kind in ECHO:
-            echo = ECHO[case.role.kind]
-            advice = f"{case.role.name} can say that its gate passed only while the task is {echo}."
-            if code == "ENV404":
-                advice += (
-                    f" If it is, say so where this is checked: `--current-status {echo}`. Where a run of the task is "
-                    "open below the root, its status counts."
-                )
+        advice = way_to_pass(case) if case.legal else "Send nothing: the task is closed."
         yield draft(code, "STATUS", item, verdict[1], legal, state(case, better), advice)
 
     return check

@@ -15,7 +15,7 @@ from interlock.envelope.labels import IN_OUTPUT, label_in_output
 from interlock.envelope.lookalikes import changes, fold, looks, non_ascii, plain
 from interlock.envelope.model import Item
 from interlock.envelope.protocol import EVIDENCE_KEYS, STATUSES
-from interlock.envelope.repair import better_status, deny, open_gate, some_action, state
+from interlock.envelope.repair import better_status, deny, open_gate, some_action, state, way_to_pass
 
 _ASCII_FIELDS: Final = ("STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED")
 _HOLE: Final = re.compile(r"[<\[{].*[>\]}]")
@@ -90,7 +90,8 @@ def _status(case: Case) -> Iterator[Draft]:
         return
     better = better_status(case)
     message = f"{snippet(item.text)} is not a status.{non_ascii(item.text)}"
-    yield draft("ENV301", "STATUS", item, message, "one of " + ", ".join(STATUSES), state(case, better))
+    expected = "one of " + ", ".join(case.legal or STATUSES)
+    yield draft("ENV301", "STATUS", item, message, expected, state(case, better), way_to_pass(case))
 
 
 def _task_id(case: Case) -> Iterator[Draft]:

@@ -380,4 +380,60 @@ MIXED = (
     ),
 )  # fmt: skip
 
-BROKEN = (*CHARACTERS, *(_case(*row) for row in ALIKE), *LAYOUT, *VALUES, *OWNERSHIP, *MIXED)
+_LONG = "\n".join(f"Paragraph {number} of the report." for number in range(1, 8))
+_WITH_LABELS = f"# Report\n\n{_LONG}\n\nTASK: as given\nSTA\u0422US: of no use\nNEXT_ACTIONS: later\n"
+LONG = (
+    _case("report before", f"{_LONG}\n\n{BUILD}", "ENV201"),
+    _case("report with a label before", f"{_WITH_LABELS.partition('TASK')[0]}{BUILD}", "ENV201"),
+    _case("report after", f"{BUILD}\n{_LONG}\n", "ENV202"),
+    _case("reports around, in CRLF", f"{_LONG}\n\n{BUILD}\n{_LONG}\n".replace("\n", "\r\n"), "ENV201 ENV202"),
+    _case("report under REPORTS_TO", change(BUILD, REPORTS_TO=f"REPORTS_TO: orchestrator\n{_LONG}"), "ENV211"),
+    _case("report under NEXT_ACTIONS, which is not last", reorder(f"{BUILD}\n{_LONG}\n", "NEXT_ACTIONS"), "ENV205"),
+    _case("report before, no OUTPUT", f"{_LONG}\n\n{change(BUILD, OUTPUT=None)}", "ENV201 ENV203"),
+    _case("report after, OUTPUT out of place", reorder(f"{BUILD}\n{_LONG}\n", "OUTPUT"), "ENV202 ENV205"),
+    _case("report with a hidden character before", f"{_LONG}\u200b\n\n{BUILD}", "ENV109 ENV201"),
+    _case(
+        "second field with a long list",
+        BUILD.replace("EVIDENCE:", "GATES_PASSED:\n" + "  - GATE-CODE-REVIEW\n" * 6 + "EVIDENCE:"), "ENV204",
+    ),
+    _case(
+        "unknown label with a long list", BUILD.replace("EVIDENCE:", "COMPLETED:\n" + "  - one\n" * 6 + "EVIDENCE:"),
+        "ENV207",
+    ),
+    _case(
+        "unknown key with a long list", change(BUILD, EVIDENCE=f"{NO_EVIDENCE}\n  files:\n" + "    - a.md\n" * 6),
+        "ENV217",
+    ),
+    _case("report in a list", change(BUILD, INPUTS_USED=f"INPUTS_USED:\n- docs/a.md\n{_LONG}"), "ENV212"),
+    _case("report between steps", change(BUILD, NEXT_ACTIONS=f"NEXT_ACTIONS:\n1. a\n{_LONG}\n2. b"), "ENV212"),
+    _case("report in EVIDENCE", change(BUILD, EVIDENCE=NO_EVIDENCE.replace(":\n", f":\n{_LONG}\n", 1)), "ENV212"),
+    _case(
+        "long list of other gates",
+        change(BUILD, GATES_REQUIRED="GATES_REQUIRED:\n" + "".join(f"- GATE-{letter}\n" for letter in "ABCDEFG")),
+        "ENV422", {"gates": ["GATE-MSG-STRICT", "GATE-TLS"], **IN_PROGRESS},
+    ),
+    _case("long field out of order", reorder(change(BUILD, OUTPUT=f"OUTPUT:\n{_LONG}"), "STATUS", "OUTPUT"), "ENV205"),
+)  # fmt: skip
+
+_FENCE = "```ts\ntype Tour = { status: 'draft' | 'open' };\n  status: TourStatus | BookingStatus;\n```\n"
+REPORTS = (
+    _case("prose", f"I built the page.\n\n{_LONG}\n", "ENV223"),
+    _case("one line", "I built the page.", "ENV223", {}),
+    _case("heading of a status", f"# Home page\n\n## Status: Complete\n\n{_LONG}\n", "ENV223", {}),
+    _case("bold words", f"**Status:** Complete\n**Task:** Build it\n**Output:** see below\n{_LONG}", "ENV223"),
+    _case("code", f"Types:\n\n{_FENCE}\nDone.\n", "ENV223", {}),
+    _case("status in prose", f"{_LONG}\nSTATUS: Already fixed in commit 1a2b3c\n", "ENV223", {}),
+    _case("two labels", f"STATUS: APPROVED\nTASK_ID: HOME-UI-001\n\n{_LONG}\n", "ENV223", {"agent": "orchestrator"}),
+    _case("labels that look alike", f"ST\u0410TUS: APPROVED\n{_LONG}\n", "ENV223", {"agent": "visual-qa"}),
+    _case("report of a judge", _LONG, "ENV223", {"agent": "code-reviewer"}),
+    _case("report of a judge in its turn", _LONG, "ENV223", {"agent": "visual-qa", **IN_QA}),
+    _case("report of nobody in QA", _LONG, "ENV223", IN_QA),
+    _case("report of nobody in review", _LONG, "ENV223", IN_REVIEW),
+    _case(
+        "report of a known task", _LONG.replace("\n", "\r\n"), "ENV223",
+        {"agent": "frontend-implementer", "task_id": "HOME-UI-001", "gates": ["GATE-MSG-STRICT"], **IN_PROGRESS},
+    ),
+    _case("report with a hidden character", f"{_LONG}\u200b\n", "ENV109 ENV223"),
+)  # fmt: skip
+
+BROKEN = (*CHARACTERS, *(_case(*row) for row in ALIKE), *LAYOUT, *VALUES, *OWNERSHIP, *MIXED, *LONG, *REPORTS)

@@ -4,8 +4,13 @@ import re
 from collections.abc import Iterator
 
 from interlock.envelope import Edit
+from interlock.envelope.labels import label_in_output
 
-_STEP = re.compile(r"(Replace|Delete) lines? (\d+)(?:-(\d+))?(?: with |\.)|Insert (after line (\d+)|before line 1): ")
+_STEP = re.compile(
+    r"(Replace|Delete|Move) lines? (\d+)(?:-(\d+))?"
+    r"(?: with |\.| (after line (\d+)|before line 1), as | under OUTPUT, with `> ` before each that [a-z ]+\.)"
+    r"|Insert (after line (\d+)|before line 1): "
+)
 _TICKS = re.compile(r"`+")
 
 
@@ -37,19 +42,18 @@ def stated(reask: str) -> list[Edit]:
 def _sentences(text: str) -> Iterator[Edit]:
     at = 0
     while step := _STEP.match(text, at):
-        if step[1] == "Delete":
-            first = int(step[2])
-            yield Edit("delete", first, int(step[3] or first))
-            at = step.end()
-        else:
-            lines, at = spans(text, step.end())
+        first = int(step[2] or 0)
+        last = int(step[3] or first)
+        at = step.end()
+        if step[1] == "Delete" or step[4]:
+            yield Edit("delete", first, last)
+        elif step[1] == "Move":
+            yield Edit("to-output", first, last)
+        if not step[0].endswith("."):
+            lines, at = spans(text, at)
+            line = int(step[5] or step[7] or 0)
             body = "\n".join(lines)
-            if step[1] == "Replace":
-                first = int(step[2])
-                yield Edit("replace", first, int(step[3] or first), body)
-            else:
-                line = int(step[5] or 0)
-                yield Edit("insert-after", line, line, body)
+            yield Edit("replace", first, last, body) if step[1] == "Replace" else Edit("insert-after", line, line, body)
             assert text[at] == "."
             at += 1
         at += text[at : at + 1] == " "
@@ -59,19 +63,31 @@ def apply(text: str, edits: list[Edit]) -> str:
     """Make all edits together, in the numbering of the text; an edit that is stated twice is made once."""
     lines: list[str | None] = list(text.split("\n"))
     after: dict[int, list[str]] = {}
+    for edit in edits:
+        if edit.kind == "replace":
+            lines[edit.line - 1] = edit.text
+            lines[edit.line : edit.end_line] = [None] * (edit.end_line - edit.line)
+    replaced, under = list(lines), dict[int, str]()
     for edit in dict.fromkeys(edits):
         if edit.kind == "insert-after":
             after.setdefault(edit.line, []).append(edit.text)
-            continue
-        for number in range(edit.line, edit.end_line + 1):
+        for number in range(edit.line, edit.end_line + 1) if edit.kind in {"delete", "to-output"} else ():
+            if edit.kind == "to-output":
+                under[number] = replaced[number - 1] or ""
             lines[number - 1] = None
-        if edit.kind == "replace":
-            lines[edit.line - 1] = edit.text
     out = list(after.get(0, ()))
     for number, line in enumerate(lines, 1):
         out += [] if line is None else [line]
         out += after.get(number, ())
-    return "\n".join(out)
+    whole = "\n".join(out)
+    head, label, steps = whole.rpartition("\nNEXT_ACTIONS:")
+    quoted = "".join(f"\n> {line}" if is_label(line) else f"\n{line}" for _, line in sorted(under.items()))
+    return f"{head}{quoted}{label}{steps}" if under else whole
+
+
+def is_label(line: str) -> bool:
+    """Return whether a person takes the beginning of a line for a label."""
+    return label_in_output(line) != ""
 
 
 def fill(text: str) -> str:

@@ -1,14 +1,15 @@
 """An agent fixes its response in one turn: a mistake by the re-ask, and several at once as long as all is known."""
 
 import random
+import re
 from typing import Any, Final
 
 import pytest
 
-from interlock.envelope import DEFAULT_PROTOCOL, Status, validate
-from tests.envelope.broken import BROKEN, Broken, named
+from interlock.envelope import DEFAULT_PROTOCOL, LABELS, Edit, Status, parse, validate
+from tests.envelope.broken import BROKEN, LONG, REPORTS, Broken, named
 from tests.envelope.fixes import apply, apply_fixes, stated
-from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, NO_EVIDENCE, QA, change
+from tests.envelope.texts import APPROVAL, BUILD, IN_PROGRESS, IN_QA, IN_REVIEW, NO_EVIDENCE, QA, change, codes
 from tests.table import each_row
 
 
@@ -48,6 +49,72 @@ def test_the_words_of_a_fix_are_its_edits(case: Broken) -> None:
     edits = [edit for finding in report.findings if finding.level == "error" for edit in finding.edits]
     assert stated(report.as_reask()) == edits
     assert apply(case.text, edits) != case.text
+
+
+@each_row("case", BROKEN, ids=named)
+def test_no_fix_deletes_more_than_a_few_lines_of_a_text(case: Broken) -> None:
+    for finding in validate(case.text, **case.context).findings:
+        ranges = re.findall(r"Delete lines? (\d+)(?:-(\d+))?", finding.fix)
+        assert sum(int(last or first) - int(first) + 1 for first, last in ranges) <= 5, finding.fix
+
+
+@each_row("case", LONG, ids=named)
+def test_long_text_around_the_fields_is_kept_under_output(case: Broken) -> None:
+    report = validate(case.text, **case.context)
+    kept = parse(apply_fixes(case.text, report.as_reask())).envelope
+    assert kept is not None
+    assert case.text.count("Paragraph") == kept.output.count("Paragraph")
+
+
+@each_row("case", REPORTS, ids=named)
+@each_row("extract", [False, True])
+def test_a_plain_report_gets_one_short_finding_that_puts_it_under_output(case: Broken, *, extract: bool) -> None:
+    (finding,) = [
+        row for row in validate(case.text, extract=extract, **case.context).findings if row.code.startswith("ENV2")
+    ]
+    assert finding.code == "ENV223"
+    head = next(edit for edit in finding.edits if edit.kind == "insert-after")
+    assert [label for label in LABELS if f"\n{label}:" in f"\n{head.text}"] == list(LABELS)
+    assert len("".join(finding[:7]).encode()) - len(head.text.encode()) < 1000
+
+
+@each_row("case", REPORTS, ids=named)
+def test_the_text_of_a_plain_report_is_the_output_of_its_fixed_envelope(case: Broken) -> None:
+    fixed = parse(apply_fixes(case.text, validate(case.text, **case.context).as_reask())).envelope
+    assert fixed is not None
+    text = case.text.replace("\r\n", "\n").replace("\u200b", "").strip()
+    assert fixed.output.replace("> ", "") == text
+
+
+def test_the_fix_of_a_report_is_as_short_for_one_of_many_labels() -> None:
+    (finding,) = validate("STATUS: see below\n" * 2000, **IN_PROGRESS).findings
+    assert (finding.code, finding.edits[1]) == ("ENV223", Edit("to-output", 1, 2000))
+    assert len(finding.fix.encode()) < 1300
+
+
+def test_three_labels_are_an_envelope_that_was_begun() -> None:
+    """What lacks the most is a stub, and each field that it lacks is named."""
+    for begun in (
+        "STATUS: DONE\nTASK_ID: A-1\nTASK: x\n",
+        "**Task ID:** A-1\n**Assigned agent:** me\n## Gates passed: []",
+    ):
+        found = codes(validate(begun, **IN_PROGRESS))
+        assert "ENV203" in found
+        assert "ENV223" not in found
+
+
+@pytest.mark.parametrize("status", ["COMPLETED", "READY_FOR_QA", "APPROVED", "READY_FOR_REVIEW"])
+def test_a_clear_pass_is_shown_its_way_out(status: str) -> None:
+    text = change(
+        QA, STATUS=f"STATUS: {status}", ASSIGNED_AGENT="ASSIGNED_AGENT: code-reviewer",
+        GATES_REQUIRED="GATES_REQUIRED: [GATE-CODE-REVIEW]", GATES_PASSED="GATES_PASSED: [GATE-CODE-REVIEW]",
+        EVIDENCE="EVIDENCE:\n  screenshots: []\n  a11y: []\n  console: []\n  reports: [artifacts/review.md]",
+    )  # fmt: skip
+    (finding,) = validate(text).findings
+    assert "`STATUS: READY_FOR_REVIEW`" in finding.fix
+    assert "`--current-status READY_FOR_REVIEW`" in finding.fix
+    passed = change(text, STATUS="STATUS: READY_FOR_REVIEW")
+    assert validate(passed, current_status="READY_FOR_REVIEW").verdict == "PASS"
 
 
 @each_row("case", BROKEN, ids=named)
