@@ -4,7 +4,7 @@ Refused anywhere: control characters but tab and line ends, every other line-bre
 overrides, embeddings and isolates (they make a reader see another order), and invisible characters that carry no
 meaning in prose.
 Joiners, direction marks, soft hyphens and variation selectors are allowed in free text, where scripts and emoji need
-them. Fixed values and labels are ASCII, which a rule of its own checks.
+them; outside of emoji one warning names them. Fixed values and labels are ASCII, which a rule of its own checks.
 """
 
 import re
@@ -157,6 +157,32 @@ def read_text(source: str | bytes, max_bytes: int = MAX_BYTES) -> Text:
     if (_ASCII_BAD if text.isascii() else _BAD).search(text) is None:
         return Text(text)
     return _clean(text, isinstance(source, bytes))
+
+
+def report_unseen(text: str) -> Iterator[Draft]:
+    """Name the characters of a text that nobody sees and that are not refused, with their first places, once."""
+    chars = [] if text.isascii() else [char for char in sorted(set(text)) if not char.isascii() and _is_unseen(char)]
+    base = rf"[^\w\s\x00-\x7f{''.join(chars)}][\ufe0e\ufe0f]?"
+    emoji = rf"{base}(?>(?:\u200d{base})*)|[0-9#*]\ufe0f\u20e3"
+    places: dict[str, list[tuple[int, int]]] = {}
+    for number, line in enumerate(text.split("\n"), 1) if chars else ():
+        for found in re.finditer(rf"{emoji}|([{''.join(chars)}])", line):
+            if found[1]:
+                places.setdefault(found[1], []).append((number, found.start() + 1))
+    if places:
+        shown = {char: ", ".join(f"{line}:{column}" for line, column in at[:3]) for char, at in places.items()}
+        named = [f"{name(char)} at {where}{' …' if len(places[char]) > 3 else ''}" for char, where in shown.items()]
+        message = f"Nobody sees {'; '.join(named[:4])}{'; and others' if len(named) > 4 else ''}."
+        line, column = min(at[0] for at in places.values())
+        count = f"{sum(map(len, places.values()))} characters that do not show"
+        yield Draft("ENV112", "", line, column, message, count, "characters that a reader can see")
+
+
+def _is_unseen(char: str) -> bool:
+    import unicodedata  # noqa: PLC0415  # only a text beyond ASCII needs it
+
+    unseen = unicodedata.category(char) in {"Cc", "Cf"} or "VARIATION SELECTOR" in unicodedata.name(char, "")
+    return unseen and not _BAD.match(char)
 
 
 def split_lines(text: str) -> Iterator[Line]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from interlock.envelope.case import GATE_IN_TEXT, Case, Inputs
-from interlock.envelope.characters import MAX_BYTES, Line, Text, read_text
+from interlock.envelope.characters import MAX_BYTES, Line, Text, read_text, report_unseen
 from interlock.envelope.draft import Draft
 from interlock.envelope.edits import to_findings
 from interlock.envelope.parser import Tree, read_tree, to_envelope, to_fields
@@ -223,7 +223,7 @@ def validate(
         input_exists=input_exists,
         inputs=inputs,
     )
-    drafts = [*reading.drafts(case), *(_judge(case) if reading.fields else ())]
+    drafts = [*reading.drafts(case), *report_unseen(reading.text), *(_judge(case) if reading.fields else ())]
     findings = to_findings(_bounded(drafts), reading.text, RULES_BY_CODE)
     return Report(reading, findings, case.role, current_status, case.failed)
 

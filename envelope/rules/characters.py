@@ -1,8 +1,8 @@
-"""Rows of what reading finds in the bytes and characters of a response (ENV101-ENV109, ENV111)."""
+"""Rows of what reading finds in the bytes and characters of a response (ENV101-ENV109, ENV111, ENV112)."""
 
 from typing import Final
 
-from interlock.core.rule import error_rule
+from interlock.core.rule import Rule, error_rule
 
 _OURS: Final = "Interlock: a response must read the same to every reader"
 
@@ -86,5 +86,14 @@ CHARACTER_RULES: Final = (
         "Write the character that was meant.",
         "TASK: Build the page",
         "TASK: Build \\u{D83D} the page",
+    ),
+    Rule(
+        "ENV112",
+        "warning",
+        "Free text holds no character that nobody sees, but for those of emoji.",
+        _OURS,
+        "Take the characters out where the script of the text does not need them.",
+        "TASK: Build the page \\u{2764}\\u{FE0F}",
+        "TASK: Build the\\u{00AD}page",
     ),
 )

@@ -1,5 +1,7 @@
 """Bytes and characters: each bad input has one clear finding at the right place."""
 
+import unicodedata
+
 import pytest
 
 from interlock.envelope import Finding, parse, validate
@@ -75,15 +77,36 @@ def test_a_refused_character_is_named_by_its_code_point(char: str, code: str, wo
     assert finding.column == (1 if code == "ENV105" else 16)
 
 
-@each_row(
-    "text", ["\U0001f469\u200d\U0001f4bb", "\u0645\u06cc\u200c\u062e", "so\u00adft", "\u2764\ufe0f", "a\u200eb", "a\tb"]
-)
+SEEN = ["\U0001f469\u200d\U0001f4bb", "\u2764\ufe0f", "a\tb", "1\ufe0f\u20e3", "\U0001f9d1\U0001f3fd\u200d\u2695\ufe0f"]
+UNSEEN = ["\u0645\u06cc\u200c\u062e", "so\u00adft", "a\u200eb", "a\ufe0f", "a\u200db", "\u2764\ufe0f\ufe01\U000e0100"]
+
+
+@each_row("text", [*SEEN, *UNSEEN])
 def test_joiners_marks_and_tabs_are_allowed_in_free_text(text: str) -> None:
     full = change(BUILD, TASK=f"TASK: {text}", OUTPUT=f"OUTPUT: {text}", NEXT_ACTIONS=f"NEXT_ACTIONS:\n1. {text}")
     report = validate(full, **IN_PROGRESS)
-    assert report.findings == ()
+    assert report.ok
+    assert [(row.code, row.level) for row in report.findings] == [("ENV112", "warning")] * (text in UNSEEN)
     assert report.envelope is not None
     assert report.envelope.output == text
+
+
+@each_row("char", ["\u200c", "\u00ad", "\u200e", "\u200d", "\ufe0f", "\ufe01", "\U000e0100", "\u061c"])
+@each_row("extract", [False, True])
+def test_what_nobody_sees_is_named_once_with_its_places(char: str, *, extract: bool) -> None:
+    text = change(BUILD, TASK=f"TASK: a{char}b c{char}", OUTPUT=f"OUTPUT:\nDone.\n{char}" + f" x{char}" * 99)
+    (finding,) = validate(f"# Done{char}\n\n{text}" if extract else text, extract=extract, **IN_PROGRESS).findings
+    first = ["1:7", "5:8", "5:12"] if extract else ["3:8", "3:12", "24:1"]
+    assert finding.message == f"Nobody sees U+{ord(char):04X} {unicodedata.name(char)} at {', '.join(first)} …."
+    assert finding.location == f":{first[0]}"
+    assert finding.found.split()[0] == ("103" if extract else "102")
+
+
+def test_a_text_of_very_many_unseen_characters_has_one_bounded_warning() -> None:
+    hidden = "".join(map(chr, range(0xE0100, 0xE01F0)))
+    (finding,) = validate(change(BUILD, OUTPUT=f"OUTPUT: \U0001f60a{hidden * 50}"), **IN_PROGRESS).findings
+    assert (finding.code, finding.found.split()[0]) == ("ENV112", "12000")
+    assert len(finding.message) < 500
 
 
 @each_row("field", ["STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED"])
