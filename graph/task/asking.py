@@ -214,6 +214,7 @@ def _update(
         sha256="" if reply.report is None else _digest(reply.text),
         worked=_worked(role, state, cost),
         opened=_opened(role, state, cost),
+        absent=[item.found for item in reply.report.findings if item.code == "RUN616"] if reply.report else [],
     )
     line = f"{state['attempt']}.{state['turn']}/{role.name}/answer/{number}"
     update: dict[str, Any] = {

@@ -20,7 +20,7 @@ from interlock.graph.task.policy import Policy
 from interlock.graph.task.preflight import found_program
 from interlock.graph.task.questions import Question
 from interlock.graph.task.scope_leases import LOST_FIX, lost_files, waited_for
-from interlock.graph.task.state import CollectedEvidence, excused_gates, waived_trees
+from interlock.graph.task.state import CollectedEvidence, absent_claims, excused_gates, waived_trees
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
 from interlock.journal import Entry, Journal
@@ -113,21 +113,22 @@ def tree_after(view: RunView, root: Path, *, shared_only: bool = False) -> dict[
     """Return what of the tree is not as an ended run judged it, as JSON values; nothing of one that is not over.
 
     `not_judged` is as for `left_changed`. `changed_since` are the files in scope that are not as they were APPROVED.
-    With `shared_only` these are only the files that a caller with a token may know of.
+    `not_there` are those that the approved hand-over named and that did not exist. With `shared_only` these are only
+    the files that a caller with a token may know of.
     """
     if view.phase != "done":
-        return {"not_judged": [], "changed_since": []}
+        return {"not_judged": [], "changed_since": [], "not_there": []}
     since: list[str] = []
     approved = RunStore(root, view.run_id).handed_over(view.values["attempt"]) if view.status == "APPROVED" else {}
     with suppress(TreeError):
         diff = tree_diff(approved, tree_files(root, view.task.scope)) if approved else ()
         since = sorted((*diff.added, *diff.changed, *diff.removed)) if diff else []
     left = left_changed(root, view.values, view.policy.sealing)
-    visible = shared(root, (*left, *since)) if shared_only else {*left, *since}
-    return {
-        "not_judged": [path for path in left if path in visible],
-        "changed_since": [path for path in since if path in visible],
-    }
+    absent = absent_claims(view.values) if view.status == "APPROVED" else []
+    named = {"not_judged": left, "changed_since": since, "not_there": absent}
+    every = [path for paths in named.values() for path in paths]
+    visible = shared(root, every) if shared_only else {*every}
+    return {name: [path for path in paths if path in visible] for name, paths in named.items()}
 
 
 def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict[str, Any]:
@@ -275,6 +276,7 @@ def _next_steps(
         after = tree_after(view, root, shared_only=shared_only)
         steps = [f"Look at {path}: it was changed, and no gate judged the change." for path in after["not_judged"]]
         steps += [f"Look at {path}: it is not as it was approved." for path in after["changed_since"]]
+        steps += [f"Read the hand-over again: it names {path}, which did not exist." for path in after["not_there"]]
         return steps or ["Nothing: the task is approved."]
     steps = [f"{row['gate']}: {row['satisfiable'][4:]}" for row in gates if row["satisfiable"] != "yes"]
     if view.failed:

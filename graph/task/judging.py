@@ -9,6 +9,7 @@ from interlock.envelope import Report, apply_edits, parse
 from interlock.envelope.protocol import Role
 from interlock.gates.manifest import Collection
 from interlock.gates.response import Expected, judge_response
+from interlock.graph.task.claims import absent_files, known_files
 from interlock.graph.task.context import UNREADABLE, TaskContext, binding, collections, held_gates, own_collection
 from interlock.graph.task.machine import CitedFile, Outcome, objections, outcome_of
 from interlock.graph.task.orchestrator import reason, repeated
@@ -111,6 +112,8 @@ def judge(
                 report = report.with_findings([idle(report, scope)])
             elif not _is_delivered(state, tree):
                 report = report.with_findings([unchanged_tree(report, policy.unchanged, scope)])
+    if report.ok and report.status == "READY_FOR_QA" and not shared_only:
+        report = report.with_findings(absent_files(report, str(context.root), partial(known_files, context, state)))
     if opened is not None:
         report = report.with_findings(unopened(report, role, str(context.root), opened))
     reasons = () if report.envelope is None else report.envelope.fail_reasons

@@ -39,7 +39,15 @@ from interlock.graph.task.machine import (
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated, statement
 from interlock.graph.task.record import Recorder, set_aside, undelivered
 from interlock.graph.task.sealing import seal_run
-from interlock.graph.task.state import Outside, TaskState, excused_gates, objected_before, round_of, waived_trees
+from interlock.graph.task.state import (
+    Outside,
+    TaskState,
+    absent_claims,
+    excused_gates,
+    objected_before,
+    round_of,
+    waived_trees,
+)
 
 EVIDENCE_SUFFIX = ".evidence"
 QA_VERDICTS = "QA_VERDICTS"
@@ -261,6 +269,8 @@ class Nodes(Deciding):
         text = f"Approved in attempt {state['attempt']}: every required gate is certified on tree {state['tree']}."
         rows = {gate: state.get("waivers", {})[gate] for gate in sorted(self._waived(state))}
         text += "".join(f"\n{gate} was waived for it by {row['by']}: {row['reason']}" for gate, row in rows.items())
+        if absent := absent_claims(state):
+            text += f"\nThe hand-over names files that do not exist: {', '.join(absent)}."
         extra: Update = {"waived": {gate: row["by"] for gate, row in rows.items()}} if rows else {}
         if self.reviewed:
             return self._set(state, "APPROVED", text, [], extra=extra)

@@ -73,6 +73,16 @@ UNSEEN: Final = error_rule(
     bad="EVIDENCE.a11y: [artifacts/a11y/A-1/1/index.axe.json]\n(and no tool showed any of it)",
 )
 
+ABSENT: Final = Rule(
+    "RUN616",
+    "warning",
+    "Files that OUTPUT of a hand-over names exist, or did when the run began.",
+    "Interlock: a claim of work needs work",
+    "Read the hand-over with that in mind: what it says of this file, nothing in the tree shows.",
+    "OUTPUT:\nsrc/cart.py has the discount.",
+    "OUTPUT:\nsrc/discount.py has it, and tests/test_discount.py 14 tests.\n(and there is neither)",
+)
+
 _KNOWN: Final = "Interlock: what can be known before anything is spent is known then"
 
 VACANT: Final = error_rule(
@@ -154,6 +164,7 @@ RULES: Final[tuple[Rule, ...]] = (
     NO_OUTCOME,
     UNREAD,
     UNSEEN,
+    ABSENT,
     VACANT,
     PROGRAM,
     BROWSER,
@@ -210,6 +221,12 @@ def unopened(report: "Report", role: "Role", root: str, opened: Collection[str])
             if posixpath.normpath(item.text) not in seen:
                 message = f"{role.name} cites `{item.text[:200]}` and never looked at it."
                 yield _at(UNSEEN, f"EVIDENCE.{key}", item, message, "evidence that was opened")
+
+
+def absent_file(path: str, line: int, column: int) -> Finding:
+    """Return the warning about a file that OUTPUT names and that is not there."""
+    message = f"OUTPUT names `{path[:200]}`, and there is no such file."
+    return _of(ABSENT, "OUTPUT", message, path[:200], "names of files that exist", line, column)
 
 
 def _at(rule: Rule, field: str, item: "Item", message: str, expected: str) -> Finding:

@@ -50,7 +50,7 @@ class Answered(TypedDict):
 
     `stored` is the key under which its text is kept, `sha256` the digest of that text; `worked` is false while it is
     known that the role called no tool in this round; `opened` are the files that the role was shown in this run, None
-    or missing when that is not known.
+    or missing when that is not known; `absent` those that its OUTPUT named as it handed over, and that were not there.
     """
 
     outcome: Outcome
@@ -64,6 +64,7 @@ class Answered(TypedDict):
     sha256: str
     worked: NotRequired[bool]
     opened: NotRequired[list[str] | None]
+    absent: NotRequired[list[str]]
 
 
 class CollectedEvidence(TypedDict):
@@ -153,6 +154,12 @@ def waived_trees(state: Mapping[str, Any]) -> dict[str, str]:
     """Return for each gate that was waived in this attempt the tree that it is waived for."""
     rows: Mapping[str, Waiver] = state.get("waivers", {})
     return {gate: row["tree"] for gate, row in rows.items() if row["attempt"] == state["attempt"]}
+
+
+def absent_claims(state: Mapping[str, Any]) -> list[str]:
+    """Return the files that the last hand-over named in OUTPUT and that were not there."""
+    rows: Mapping[str, Answered] = state.get("answers", {})
+    return [path for row in rows.values() for path in row.get("absent", ())]
 
 
 def objected_before(state: Mapping[str, Any]) -> frozenset[str]:

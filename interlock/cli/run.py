@@ -263,6 +263,7 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
         *((key, path) for key, paths in summary["evidence"].items() for path in paths),
         *(("not judged", f"{path} (changed; look at it)") for path in summary["not_judged"]),
         *(("changed", f"{path} (is not as it was approved)") for path in summary["changed_since"]),
+        *(("not there", f"{path} (the hand-over names it)") for path in summary["not_there"]),
         ("journal", summary["journal"]),
         *([("head", f"{run_id}:{summary['head']['seq']}:{summary['head']['hash']}")]
           if summary["head"] else []),

@@ -86,7 +86,7 @@ def test_a_cheat_is_sent_back_with_its_file_and_an_honest_fix_is_approved(sealed
     assert "assert 7 == 10" in said
     assert codes_of(sealed) == [["EVD575", "EVD575", "EVD591"], []]
     assert verify_journal(sealed.root).problems == ()
-    assert tree_after(view, sealed.root) == {"not_judged": ["tests/test_calc.py"], "changed_since": []}
+    assert tree_after(view, sealed.root) == {"not_judged": ["tests/test_calc.py"], "changed_since": [], "not_there": []}
     assert "tests/test_calc.py" in explain_run(view, sealed.root)["next"][0]
     later = left_before(sealed.root, replace(sealed.task, task_id="TASK-002"))
     assert later is not None
@@ -94,7 +94,7 @@ def test_a_cheat_is_sent_back_with_its_file_and_an_honest_fix_is_approved(sealed
     write(sealed.root, {"tests/test_calc.py": FILES["tests/test_calc.py"]})
     assert left_before(sealed.root, sealed.task) is None
     write(sealed.root, {"src/calc.py": WRONG})
-    assert tree_after(view, sealed.root) == {"not_judged": [], "changed_since": ["src/calc.py"]}
+    assert tree_after(view, sealed.root) == {"not_judged": [], "changed_since": ["src/calc.py"], "not_there": []}
     assert "not as it was approved" in explain_run(view, sealed.root)["next"][0]
 
 
