@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from interlock.agents.ask import Ask
-from interlock.cli.run import show_summary
 from interlock.envelope import validate
 from interlock.graph.task.claims import absent_files
-from interlock.graph.task.explain import explain_run, run_summary, tree_after
+from interlock.graph.task.explain import explain_run, tree_after
+from tests import warm
 from tests.child import git
 from tests.envelope.texts import BUILD, change
 from tests.graph.conftest import Project, Scripted, build, envelope
@@ -28,7 +28,7 @@ def _claiming(text: str, *, removes: str = "") -> Scripted:
 
 
 def test_files_that_output_names_and_nobody_made_are_shown_at_the_approval_and_block_nothing(
-    project: Project, capsys: pytest.CaptureFixture[str]
+    project: Project,
 ) -> None:
     project.runners["builder"] = _claiming(
         "I wrote src/greeting.txt, `src/helper.py` and 14 tests:\n- tests/test_greeting.py: all pass"
@@ -42,8 +42,7 @@ def test_files_that_output_names_and_nobody_made_are_shown_at_the_approval_and_b
     approval = project.entries("status")[-1].data["envelope"]["output"]
     assert all(path in approval for path in claims)
     assert tree_after(view, project.root)["not_there"] == claims
-    show_summary(run_summary(view, project.root) | tree_after(view, project.root), project.root)
-    shown = capsys.readouterr().out
+    shown = warm.interlock(project.root, "status", "HELLO-001").stdout
     assert [path for path in claims if f"not there   {path} " in shown] == claims
     steps = explain_run(view, project.root)["next"]
     assert [path for path in claims if any(path in step for step in steps)] == claims

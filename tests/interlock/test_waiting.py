@@ -25,7 +25,7 @@ def test_ask_prints_what_the_run_waits_for_and_of_whom_and_why_the_last_answer_w
     assert data(interlock(waiting, "ask", "HELLO-001", "--json")) == request
     refused = interlock(waiting, "resume", "HELLO-001", "--answer", "reviewer=-", stdin="no envelope")
     assert refused.returncode == 3
-    assert "Answer with the complete envelope" in refused.stderr, "its fix too"
+    assert "Move line 1 under OUTPUT" in refused.stderr, "its fix too"
     assert "ENV223" in interlock(waiting, "ask", "HELLO-001").stdout
 
     done = interlock(waiting, "ask", "HELLO-001", "tester", "--json")
