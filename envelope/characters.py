@@ -301,7 +301,8 @@ def _draft(row: _Kind, count: int, text: str) -> Draft:
         subject = f"Byte 0x{ord(row.char) - 0xDC00:02X} at offset {offset}"
     else:
         subject = name(row.char)
-    times = f" It occurs {count} times in the text." if count > 1 else ""
+    places = ", ".join(f"{op.line}:{op.start}" for op in row.ops[:3] if isinstance(op, Patch))
+    times = f" It occurs {count} times in the text: {places}{' …' if count > 3 else ''}." if count > 1 else ""
     message = f"{subject} {what}.{times}"
     ops = tuple(row.ops) if count <= len(row.ops) else ()
     return Draft(row.code, "", row.line, row.column, message, subject, expected, ops)

@@ -159,11 +159,13 @@ def _starts(lines: Sequence[Line]) -> list[int]:
     whole = [start for start, end in stretches if any(_TASK_ID.match(line.text) for line in lines[start:end])]
     if whole or status:
         return whole or status[:1]
-    for index, line in enumerate(lines):
-        label = find_label(line.text, ()) if ":" in fold(line.text[:40]) else None
-        if label and label.label in {"STATUS", "TASK_ID"}:
-            return [index]
-    return []
+    near = [
+        (index, label.written.islower())
+        for index, line in enumerate(lines)
+        if ":" in fold(line.text[:40]) and (label := find_label(line.text, ())) and label.label in {"STATUS", "TASK_ID"}
+    ]
+    # `status: string;` is code, where another line is a label for sure.
+    return [index for index, _ in sorted(near, key=lambda row: row[1])[:1]]
 
 
 def _fence(line: Line) -> tuple[str, bool] | None:

@@ -67,15 +67,11 @@ def find_label(text: str, taken: Collection[str], keys: Collection[str] = ()) ->
     return LabelLine("", unknown[1], False, read.end(unknown.end())) if unknown else None
 
 
-def surely_label(text: str) -> str:
-    """Return the label that a line begins with, however it is marked up: in capitals, or of two words.
-
-    `## Status: done` and `status: string;` are none: reports and code are full of them.
-    """
+def written_label(text: str) -> str:
+    """Return the label that a line begins with, in the case in which it is written, whatever its mark-up."""
     near = _NEAR.match(fold(text[:60]))
-    word = re.sub(r"[ \-]+", "_", near[1].strip("_ -").upper()) if near else ""
-    sure = near is not None and (near[1].isupper() or ("_" in word and near[1][0].isupper()))
-    return word if sure and word in LABELS else ""
+    word = re.sub(r"[ \-]+", "_", near[1].strip("_ -")) if near else ""
+    return word if word.upper() in LABELS else ""
 
 
 def label_in_output(text: str) -> str:

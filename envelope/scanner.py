@@ -12,7 +12,7 @@ from interlock.envelope.blocks import BLANKS, Block, Gap, Scan, draft_at, mispla
 from interlock.envelope.characters import Line, name
 from interlock.envelope.draft import Delete, Draft, Move, Patch
 from interlock.envelope.fields import read_block
-from interlock.envelope.labels import IN_OUTPUT, LabelLine, find_label, surely_label
+from interlock.envelope.labels import IN_OUTPUT, LabelLine, find_label, written_label
 from interlock.envelope.lookalikes import fold, looks
 from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
 
@@ -213,8 +213,14 @@ class _Segments:
 
 
 def labels_begun(lines: Sequence[Line]) -> tuple[str, ...]:
-    """Return the labels that lines surely begin with, each once."""
-    return tuple(dict.fromkeys(filter(None, (surely_label(line.text) for line in lines))))
+    """Return the labels that lines surely begin with, each once: in capitals, or of two words.
+
+    `## Status: done` and `status: string;` are none, for reports and code are full of them, unless most labels are so.
+    """
+    written = [label for line in lines if (label := written_label(line.text))]
+    sure = [label for label in written if label.isupper() or ("_" in label and label[0].isupper())]
+    every = dict.fromkeys(map(str.upper, written))
+    return tuple(every if len(every) >= 2 * BEGUN else dict.fromkeys(map(str.upper, sure)))
 
 
 def _before(segments: _Segments) -> list[Draft]:

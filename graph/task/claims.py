@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.state import TaskState
 
 _MAX_NAMED: Final = 10
+_MAX_TRIED: Final = 1000
 _WORD: Final = re.compile(r"[^\s`\"'<>|,;(){}]+")
 _ENDING: Final = re.compile(
     "cc?|cfg|[cm]js|cpp|cs|css|csv|dart|go|graphql|hp?p?|html|ini|ipynb|java|jpe?g|jsx?|json|kt|less|lock|lua|mdx?|php"
@@ -44,9 +45,11 @@ def absent_files(report: "Report", root: str, known: Callable[[], Iterable[str]]
             path = _path(word[0], root, quoted=item.text[: word.start()].endswith("`"))
             if not path or path in seen or input_exists(root, path):
                 continue
+            if found >= _MAX_NAMED or len(seen) >= _MAX_TRIED:
+                return
             seen.add(path)
             listed = listed or "".join(f"/{each}\n" for each in known()) or "\n"
-            if f"/{path}\n" in listed or f"/{path}/" in listed or found == _MAX_NAMED:
+            if f"/{path}\n" in listed or f"/{path}/" in listed:
                 continue
             found += 1
             yield absent_file(path, item.line, item.column + word.start())

@@ -126,7 +126,7 @@ def test_columns_count_code_points_of_the_text_as_given() -> None:
 
 def test_a_repeated_character_is_one_finding_with_its_count() -> None:
     finding = _only(change(BUILD, OUTPUT="OUTPUT:\n" + "a\u200b" * 9))
-    assert "9 times" in finding.message
+    assert "9 times in the text: 23:2, 23:4, 23:6 …" in finding.message
 
 
 def test_crlf_and_a_missing_final_newline_read_the_same() -> None:

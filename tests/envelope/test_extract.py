@@ -87,6 +87,16 @@ def test_a_status_in_prose_is_no_candidate() -> None:
     assert parse(f"STATUS: see below\n\n{BUILD}", extract=True).envelope == parse(BUILD).envelope
 
 
+@each_row(
+    "code", ["  status: 'draft' | 'open';", "status: TourStatus | BookingStatus;", "STATUS: Already fixed in 1a2b3c"]
+)
+def test_a_line_of_code_or_prose_is_not_where_an_envelope_begins(code: str) -> None:
+    marked = BUILD.replace("STATUS:", "**Status:**").replace("TASK_ID:", "**TASK_ID:**")
+    for envelope in (BUILD, marked) if code[0] != "S" else (BUILD,):
+        found = codes(validate(f"```ts\n{code}\n```\n\n{envelope}", extract=True, **IN_PROGRESS))
+        assert found <= {"ENV206"}, found
+
+
 HEADS: Final = {
     "indented": "  {}", "quoted": "> {}", "quoted twice": ">> {}", "bullet": "- {}", "number": "1. {}", "head": "## {}",
     "no-break space": "\xa0{}", "no width": "\u200b{}", "table": "| {} |", "string": '"{}",', "element": "<p>{}</p>",

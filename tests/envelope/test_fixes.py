@@ -103,6 +103,14 @@ def test_three_labels_are_an_envelope_that_was_begun() -> None:
         assert "ENV223" not in found
 
 
+def test_an_envelope_in_small_letters_is_no_report() -> None:
+    small = re.sub(r"(?m)^[A-Z_]+:", lambda match: match[0].lower(), BUILD)
+    for extract in (False, True):
+        found = codes(validate(small, extract=extract, **IN_PROGRESS))
+        assert "ENV206" in found
+        assert "ENV223" not in found
+
+
 @pytest.mark.parametrize("status", ["COMPLETED", "READY_FOR_QA", "APPROVED", "READY_FOR_REVIEW"])
 def test_a_clear_pass_is_shown_its_way_out(status: str) -> None:
     text = change(
