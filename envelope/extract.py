@@ -27,7 +27,7 @@ _MARK_UP: Final = re.compile(
     re.IGNORECASE,
 )
 """What nobody sees of a line: comments, tags, targets of links, and marks of footnotes."""
-_GAP: Final = r"(?-i:[^0-9A-Za-z:=|]*+)"
+_GAP: Final = r"(?-i:[^0-9A-Za-z:]*+)"
 """What may be between two letters of a label that is spaced, dotted or marked up."""
 
 

@@ -1,5 +1,6 @@
 """Extraction: one envelope out of a message, what was left out reported, two candidates refused."""
 
+import random
 from pathlib import Path
 from typing import Final
 
@@ -136,6 +137,43 @@ def test_another_envelope_is_refused_however_it_is_marked(form: str, label: tupl
         report = validate(text, extract=True, **IN_PROGRESS)
         assert "ENV224" in codes(report), around
         assert report.envelope is None
+
+
+BETWEEN: Final = (
+    *("", " ", ".", "-", "_", "*", "~~", "`", "\\", "/", "|", "+", "</i>", "<b></b>", "<!-- c -->", "&shy;", "&#8203;"),
+    *("\u200d", "\u00ad", "\u00b7", "\u2003", "\u0336"),
+)
+AROUND: Final = ("{}", "[{}](x)", "[{}][r]", "![{}](a.png 'x')", "**{}**", "`{}`", "<i>{}</i>")
+BEFORE: Final = (
+    "",
+    "> ",
+    "- ",
+    "1. ",
+    "## ",
+    "| ",
+    '<p class="a>b">',
+    "* [ ] ",
+    "\u2705 ",
+    "    ",
+    "((",
+    "[^1]",
+    "<!-- x -->",
+)
+BEHIND: Final = (
+    *(":", " : ", "::", "&colon;", "</b>: ", "**: ", " = ", " | ", " -> ", "\uff1a", "[^1]: ", " (x): ", "{#a}: "),
+    *(" \u2014 ", "\\: ", ":\n", "\n\n"),
+)
+VALUES: Final = ("APPROVED", "**APPROVED**", "[APPROVED](u)", "READY FOR QA", "IN\\_PROGRESS", "B L O C K E D")
+
+
+def test_a_second_status_is_refused_under_any_composition_of_mark_up() -> None:
+    draw = random.Random(1)
+    for _ in range(150):
+        form = draw.choice(AROUND)
+        letters = [form.format(draw.choice((char, f"&#{ord(char)};", chr(ord(char) + 0xFEE0)))) for char in "STATUS"]
+        line = draw.choice(BEFORE) + draw.choice(BETWEEN).join(letters) + draw.choice(BEHIND) + draw.choice(VALUES)
+        text = draw.choice((f"{line}\n\n{BUILD}", f"{BUILD}\n---\n\n{line}\n"))
+        assert "ENV224" in codes(validate(text, extract=True, **IN_PROGRESS)), line
 
 
 def test_three_labels_are_another_envelope() -> None:
