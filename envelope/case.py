@@ -19,7 +19,7 @@ GATE: Final = re.compile(r"GATE-[A-Z0-9]+(?:-[A-Z0-9]+)*")
 GATE_IN_TEXT: Final = re.compile(r"(?<![A-Za-z0-9_-])GATE-[A-Z0-9]+(?:-[A-Z0-9]+)*(?![A-Za-z0-9_-])")
 TASK_ID: Final = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)+")
 _REMARK: Final = re.compile(r"[ \t]*[(\[{].*")
-REASON: Final = "what failed or is missing, such as the page does not load"
+REASON: Final = "what failed or is missing, such as the total is wrong"
 
 
 class Gate(NamedTuple):

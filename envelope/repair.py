@@ -279,7 +279,7 @@ def _single(case: "Case", label: str) -> str:
     values = {
         "STATUS": better_status(case) or "<status, such as IN_PROGRESS>",
         "TASK_ID": case.task_id or "<task id, such as HOME-IA-001>",
-        "TASK": "<what was attempted, such as Build the home page>",
+        "TASK": "<what was attempted, such as Correct the total>",
         "ASSIGNED_AGENT": case.agent or f"<your role, such as {(names or ['frontend-implementer'])[0]}>",
         "REPORTS_TO": "orchestrator",
     }

@@ -249,7 +249,7 @@ VALUE_RULES: Final = (
         "Strict Envelope §3 FAIL_REASONS: Each failure must reference a gate ID",
         "Begin each reason with the id of the gate that failed.",
         _REASON_EXAMPLE,
-        "FAIL_REASONS:\n- the page does not load",
+        "FAIL_REASONS:\n- the total is wrong",
         _reason_gate,
     ),
     error_rule(
