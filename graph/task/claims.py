@@ -1,7 +1,6 @@
 """The files that a hand-over names in OUTPUT, held against the tree: who approves sees those that are not there.
 
-It warns and decides nothing: prose cannot be read for certain. A name counts as a file's when it ends as files do, or
-begins with a folder of the project. Files that were there when the run began are no false claims: files are deleted.
+It warns and decides nothing: prose cannot be read for certain. Files of the run's beginning may have been deleted.
 """
 
 import os
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from interlock.graph.task.state import TaskState
 
 _MAX_NAMED: Final = 10
-_MAX_TRIED: Final = 1000
 _WORD: Final = re.compile(r"[^\s`\"'<>|,;(){}]+")
 _ENDING: Final = re.compile(
     "cc?|cfg|[cm]js|cpp|cs|css|csv|dart|go|graphql|hp?p?|html|ini|ipynb|java|jpe?g|jsx?|json|kt|less|lock|lua|mdx?|php"
@@ -45,7 +43,7 @@ def absent_files(report: "Report", root: str, known: Callable[[], Iterable[str]]
             path = _path(word[0], root, quoted=item.text[: word.start()].endswith("`"))
             if not path or path in seen or input_exists(root, path):
                 continue
-            if found >= _MAX_NAMED or len(seen) >= _MAX_TRIED:
+            if found >= _MAX_NAMED or len(seen) >= 100 * _MAX_NAMED:
                 return
             seen.add(path)
             listed = listed or "".join(f"/{each}\n" for each in known()) or "\n"
