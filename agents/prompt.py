@@ -30,6 +30,11 @@ _MAX_OUTPUT: Final = 3 * KIB // 4
 _MAX_OUTPUTS: Final = 2
 _DIGITS: Final = 16
 _NONE: Final[Mapping[str, str]] = {}
+_PUT_BACK: Final = (
+    "Tests, settings and whatever else is no product keep the content that they had when the run began. So your change "
+    "of these files was undone at the hand-over. Leave them as they are. Do the work in the product, and write new "
+    "tests into new files."
+)
 
 
 def assignment(
@@ -42,6 +47,7 @@ def assignment(
     collected_findings: Sequence[Finding] = (),
     fail_reasons: Sequence[str] = (),
     failed: Sequence[FailedGate] = (),
+    put_back: Sequence[str] = (),
     changes: Sequence[ChangedFile] | None = None,
     certified: Collection[str] = (),
     gate_notes: Mapping[str, str] = _NONE,
@@ -59,6 +65,7 @@ def assignment(
         collected_findings: What the collectors found.
         fail_reasons: Why the round before failed, one line each.
         failed: The gates that Interlock measured to fail in the round before, with tests and logs.
+        put_back: The files whose change was undone at the hand-over of the round before.
         changes: The files that changed since the run began; None when that is not shown or not known.
         certified: Gates that hold for the present tree.
         gate_notes: How a gate is judged, one line, by its id.
@@ -87,7 +94,7 @@ def assignment(
         listed = bullets([f"{name}: {shlex.join(argv)}" for name, argv in ask.commands.items()], _MAX_LIST)
         how = "In the root, each by its name where a tool takes names, else written exactly so:"
         sections.append(f"## Commands you may run\n\n{how}\n\n{listed}")
-    sections += _work(fail_reasons, failed, changes, comments)
+    sections += _work(fail_reasons, failed, put_back, changes, comments)
     sections += _quotations(ask.evidence, digests, collected_findings, outputs, page=page is not None)
     return "\n\n".join([*sections, contract(role.name, protocol, examples=False), answer_form(ask)])
 
@@ -112,6 +119,7 @@ def reask(prompt: str, findings: str, *, refused: str | None = None) -> str:
 def _work(
     fail_reasons: Sequence[str],
     failed: Sequence[FailedGate],
+    put_back: Sequence[str],
     changes: Sequence[ChangedFile] | None,
     comments: Sequence[str],
 ) -> list[str]:
@@ -125,6 +133,8 @@ def _work(
         sections.append(f"## Comments on lines\n\nDeal with each, or say in OUTPUT why not.\n\n{quoted}")
     if failed:
         sections.append(f"## What Interlock measured then\n\n{failed_gates(failed)}")
+    if put_back:
+        sections.append(f"## What was put back\n\n{_PUT_BACK}\n\n{bullets(put_back, _MAX_LIST)}")
     if changes is not None:
         sections.append(f"## {TITLE}\n\n{changed_files(changes)}")
     return sections

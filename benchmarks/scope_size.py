@@ -46,6 +46,7 @@ certifies = "GATE-REVIEW"
 [gates.GATE-TESTS]
 title = "the tests pass"
 command = [{json.dumps(sys.executable)}, "-c", "pass"]
+product = ["src/**"]
 [gates.GATE-READ]
 title = "the reader has no objection"
 certifier = "reader"

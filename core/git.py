@@ -65,15 +65,19 @@ def run(
     *,
     data: bytes = b"",
     env: Mapping[str, str] | None = None,
+    also: Mapping[str, str] | None = None,
     timeout_seconds: float | None = LIMIT_SECONDS,
 ) -> Ran:
-    """Run git in a folder, fed with `data`, and return what it printed; it never raises."""
+    """Run git in a folder, fed with `data`, and return what it printed; it never raises.
+
+    `also` are variables for git itself, such as an index, which the clean environment would leave out.
+    """
     import subprocess  # noqa: PLC0415 - 10 ms that most hooks never need
 
     try:
         done = subprocess.run(
             ["git", *arguments], cwd=cwd, input=data, capture_output=True, check=False, timeout=timeout_seconds,
-            env=environment(purpose, env),
+            env=environment(purpose, env) | dict(also or {}),
         )  # fmt: skip
     except OSError as error:
         return Ran(None, b"", f"it cannot be started: {error.strerror}")

@@ -1,6 +1,6 @@
 """Texts for people: what somebody else wrote made safe to print, and what was probably meant."""
 
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 from typing import Final
 
 _MAX_CHARS: Final = 100
@@ -41,6 +41,12 @@ def count(items: int | Sized, noun: str, several: str = "") -> str:
     """Return a number with its noun: `1 run`, `2 runs`."""
     number = items if isinstance(items, int) else len(items)
     return f"{number} {noun if number == 1 else several or f'{noun}s'}"
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
+    """Return the first of some names in a line, and how many more there are: `a, b, c and 2 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:

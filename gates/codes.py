@@ -63,46 +63,44 @@ _ERRORS: Final = rules({
         "Restore it and resume, or put it into the scope of the task and start a new run.",
     ),
     # -- sealed gates
-    "SEAL101": ("The tree can be read while it is frozen.", "Make it readable, or list it in a `.gitignore`."),
-    "SEAL102": ("A file does not change while it is frozen.", "Let nothing write there, and start again."),
-    "SEAL103": ("The interpreter of a command answers.", "Repair it, or name another program in `command`."),
-    "SEAL104": (
-        "Folders of the distribution that this user may write can be searched for changes.",
-        "Install GNU `find`, or run as another user.",
+    "SEAL101": ("The tree can be read while it is stored.", "Make it readable, or list it in a `.gitignore`."),
+    "SEAL102": ("Dependencies can be read.", "Make them readable, and let nothing change them meanwhile."),
+    "SEAL105": (
+        "The sandbox of a gate can be made.",
+        "Correct what it names; `interlock doctor` says what this machine allows.",
     ),
-    "SEAL110": ("The store of bases is what was stored.", "Start a new run."),
-    "SEAL111": ("A bounded number of gates of one checkout run at a time.", "Wait until one of them has ended."),
-    "SEAL112": ("The store can be written.", "Free disk space, or set `INTERLOCK_STATE` to another folder."),
+    "SEAL106": ("Variables of `pass_env` are set.", "Set the variable, or take it out of `pass_env`."),
+    "SEAL107": ("The program of a command is in the base, or kept.", "Name its folder under `keep`, or commit it."),
+    "SEAL110": ("The store of trees is what was stored.", "Remove it, and start a new run."),
+    "SEAL112": ("The state folder can be written.", "Free disk space, or set `INTERLOCK_STATE` to another folder."),
     "SEAL120": (
         "A path is a file, or a folder, in the work as in the base.",
-        "Restore the folder, or list it in `may_change`.",
+        "Restore the folder, or list both in `may_change`.",
     ),
     "SEAL121": ("The scope does not change while a gate runs.", "Let nothing write there until the gate has ended."),
     "SEAL122": ("The export can be written.", "Free disk space, and let nothing else write there."),
-    "SEAL123": (
-        "The folders of the export can be watched.",
-        "Raise `fs.inotify.max_user_watches` or `fs.inotify.max_user_instances`.",
-    ),
-    "SEAL130": ("`--base` names something that git can read.", "Name a commit, a branch or a tag, or `start`."),
+    "SEAL130": ("`--base` names a commit, all of whose objects are here.", "Name a commit, a branch or a tag."),
+    "SEAL131": ("The submodules of a base have files.", "Run `git submodule update --init`."),
+    "SEAL132": ("The commands of `setup` succeed on the base.", "Correct the command that the message names."),
+    "SEAL133": ("The content of git-lfs that tests need is there.", "Run `git lfs pull`."),
     "SEAL201": (
-        "Dependencies, programs and other recorded places are what they were when the run began.",
-        "Restore them, or start a new run; a step that builds or installs them belongs into `prepare`.",
+        "Dependencies are what a person accepted last.",
+        "`interlock trust` if you installed or updated them; if not, install them anew first.",
     ),
-    "SEAL202": ("A file that a command names is what it was when the run began.", "Restore it, and resume."),
     "SEAL301": (
         "No code of the original checkout is loaded where there are no namespaces.",
         "Install bubblewrap, or allow user namespaces.",
     ),
     "SEAL302": (
-        "The code that is tested is that of the work.",
-        "Give the checkout a virtual environment of its own; an editable install or a `.pth` file leads elsewhere.",
+        "The code that is tested is that of the checkout.",
+        "Give the checkout an environment of its own; an editable install or a copy leads elsewhere.",
     ),
     "SEAL401": ("What passes in the checkout passes sealed.", "Write the key that the message names into the gate."),
     "SEAL402": ("A run with a sealed gate froze its tree when it began.", "Start a new run."),
     "SEAL403": ("The tests of the base can be watched.", "Remove what the message names."),
     "SEAL404": (
-        "The tests of a command are parsed and watched (warning).",
-        "Use the plain command of the test runner, or do nothing: the gate goes by the exit status.",
+        "The tests of a command are observed (warning).",
+        "Use a command that runs an observed test runner, or do nothing: the gate goes by the exit status.",
     ),
     "SEAL405": (
         "The tests of the base pass when the run begins (warning).",
@@ -111,7 +109,7 @@ _ERRORS: Final = rules({
     "SEAL406": ("This machine has namespaces (warning).", "Install bubblewrap, or allow user namespaces."),
     "SEAL407": (
         "Tests, and files that decide a gate, are not those that an unapproved run left.",
-        "Restore them, or begin with `--accept-base` after you have looked at them.",
+        "`interlock restore RUN`, or begin with `--accept-base` after you have looked at them.",
     ),
     "SEAL408": (
         "The tests can run at all.",
@@ -122,17 +120,25 @@ _ERRORS: Final = rules({
         "Raise it, or do nothing if ending is what the task is about.",
     ),
     "SEAL410": ("The commands of `prepare` succeed on the base.", "Correct the command that the message names."),
-    "SEAL411": (
-        "A name under `keep` keeps something (warning).",
-        "Correct it, or take it out: it is not there, or git has it.",
+    "SEAL411": ("A name under `keep` keeps something (warning).", "Correct it, or take it out: it is not there."),
+    "SEAL412": ("What of the work is judged is known.", "Write the keys `product` and `tests`."),
+    "SEAL413": (
+        "`product` matches files of the base (warning).",
+        "Correct the pattern, relative to the project's root, or do nothing if the work is to make them.",
+    ),
+    "SEAL414": ("The tests of the base are not skipped (warning).", "Do nothing if they are meant to be skipped here."),
+    "SEAL415": (
+        "Files of the scope are judged by a gate (warning).",
+        "List them in `may_change` of the task, or in `product` of a gate; otherwise leave them out of the scope.",
     ),
     # -- held-out checks
     "HELD101": ("Held-out checks can be read.", "Correct `heldout`, or make them readable."),
     "HELD102": ("Held-out checks cannot be reached from the checkout.", "Keep them in a folder apart."),
     "HELD103": ("Held-out checks are some plain files.", "Write plain files, without links, at least one."),
-    "HELD104": ("A held-out table has the documented form.", "Use the keys of docs/sealed-gates.md."),
-    "HELD105": ("A case of a held-out table has the documented form.", "Use the keys of docs/sealed-gates.md."),
-    "HELD106": ("`function` names a function of the project.", 'Write it like "src/gcd.py:gcd".'),
+    "HELD104": (
+        "A held-out table, and each of its cases, has the documented form.",
+        "Use the keys of docs/sealed-gates.md, with values in their bounds.",
+    ),
     "HELD107": ("The commands of `prepare` succeed before the held-out checks.", "Look at the command."),
     "HELD108": (
         "Held-out checks are those that the run began with.",

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKind
 
-Network: TypeAlias = Literal["none", "loopback", "host"]
-Tests: TypeAlias = Literal["auto", "junit", "exit"]
+Network: TypeAlias = Literal["loopback", "host"]
+Forbidden: TypeAlias = Literal["suppressions"]
 Plain: TypeAlias = dict[str, Any]
 """A table that another package reads; here it is only kept."""
 
@@ -49,8 +49,8 @@ class GateConfig(Table):
         grade: The weakest grade that a run accepts.
         timeout_seconds: How long the command may run.
         sealed: Whether the command judges an export instead of the agent's tree; default: in a git project.
-        protect, keep, prepare, network, env, tests, junit, allow_failing, retries, heldout: How it is sealed; see
-            `gates.sealed.settings.Seal`.
+        product, tests, keep, setup, prepare, network, env, pass_env, cwd, junit, allow_failing, retries, heldout,
+            forbid_new: How it is sealed; see `gates.sealed.settings.Seal`.
     """
 
     title: str | None = None
@@ -62,16 +62,20 @@ class GateConfig(Table):
     grade: Grade | None = None
     timeout_seconds: float | None = None
     sealed: bool | None = None
-    protect: tuple[str, ...] | None = None
+    product: tuple[str, ...] | None = None
+    tests: tuple[str, ...] | None = None
     keep: tuple[str, ...] | None = None
+    setup: tuple[tuple[str, ...], ...] | None = None
     prepare: tuple[tuple[str, ...], ...] | None = None
     network: Network | None = None
     env: Mapping[str, str] | None = None
-    tests: Tests | None = None
+    pass_env: tuple[str, ...] | None = None
+    cwd: str | None = None
     junit: str | None = None
     allow_failing: tuple[str, ...] | None = None
     retries: int | None = None
     heldout: str | None = None
+    forbid_new: tuple[Forbidden, ...] | None = None
 
 
 @dataclass(frozen=True)

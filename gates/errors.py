@@ -15,7 +15,7 @@ class GateError(InterlockError):
 class CollectorError(GateError):
     """A collector could not do its work; its gate is not passed. It says nothing about the work under test."""
 
-    exit_code = Exit.REFUSED
+    exit_code = Exit.USAGE
 
 
 class ManifestError(GateError):

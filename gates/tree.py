@@ -89,7 +89,7 @@ class TreeReader:
         if before is not None and time.monotonic() - before.at <= within_seconds:
             return before
         try:
-            found = self._look(before or Look({}, {}, ""), contents=contents)
+            found = self._look(before or Look({}, {}, ""))
         except TreeError:
             self.last = None
             raise
@@ -101,7 +101,7 @@ class TreeReader:
         if self.last is not None:
             self.last = replace(self.last, at=-math.inf)
 
-    def _look(self, before: "Look", *, contents: bool) -> "Look":
+    def _look(self, before: "Look") -> "Look":
         at, settled = time.monotonic(), time.time_ns() - _SETTLED_NS
         folders: dict[str, _Folder] = {}
         pending: list[tuple[str, Steps]] = [("", self._scope.start)]
@@ -111,7 +111,7 @@ class TreeReader:
             rows = _rows(entries)
             known = before.folders.get(folder, _Folder([], {}, []))
             if known.rows != rows:
-                known = self._folder(folder, steps, entries, rows, known, settled, contents)
+                known = self._folder(folder, steps, entries, rows, known, settled)
             folders[folder] = known
             pending += known.folders
         if folders.keys() == before.folders.keys() and all(
@@ -129,7 +129,6 @@ class TreeReader:
         rows: "list[_Row]",
         known: "_Folder",
         settled: int,
-        contents: bool,
     ) -> "_Folder":
         """List a folder that is not as it was; a file that is as it was keeps its value."""
         before, now = ({row[0]: row for row in some} for some in (known.rows, rows))
@@ -140,25 +139,12 @@ class TreeReader:
             elif path in known.files and before[entry.name] == now[entry.name]:
                 found.files[path] = known.files[path]
             else:
-                value = "" if contents else _read.get(now[entry.name][1:], "")
-                found.files[path] = value or _value(self._root, path)
+                found.files[path] = _value(self._root, path)
         return found if found.files != known.files else replace(found, files=known.files)
-
-
-def remember(inode: int, size: int, ctime_ns: int, value: str) -> None:
-    """Let readers of this process know the value of a file that was read with this inode, size and time of change."""
-    if ctime_ns < time.time_ns() - _SETTLED_NS:
-        if len(_read) >= _MAX_READ:
-            _read.clear()
-        _read[inode, size, ctime_ns] = value
 
 
 _Row: TypeAlias = tuple[str, int, int, int]
 """Name, inode, size and time of change of an entry of a folder; without the last three it equals nothing."""
-
-_read: dict[tuple[int, int, int], str] = {}
-"""Values of files that this process has read elsewhere, by inode, size and time of change."""
-_MAX_READ: Final = 200_000
 
 _SETTLED_NS: Final = 2 * 10**9
 """What changed so shortly before a look may change again unseen, within one tick of its file system's clock."""

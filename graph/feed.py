@@ -81,6 +81,7 @@ class Row:
         lines: How many lines it has.
         unread: How many of them are of a form that no program of this version writes.
         waived: Each gate that is waived for the work as it is, with who waived it.
+        put_back: The files that were put back as in the base at the hand-over of this attempt.
         over: Whether the journal itself says that nothing follows: APPROVED, abandoned, a ticket at its end.
         abandoned: Whether it was abandoned.
         words: What a search looks through, in lower case.
@@ -104,6 +105,7 @@ class Row:
     lines: int = 0
     unread: int = 0
     waived: dict[str, str] = field(default_factory=dict[str, str])
+    put_back: tuple[str, ...] = ()
     over: bool = False
     abandoned: bool = False
     words: str = ""
@@ -149,6 +151,8 @@ def _status(row: Row, data: Mapping[str, Any]) -> None:
     row.reasons = tuple(map(str, data["envelope"]["fail_reasons"])) if state == "BLOCKED" else ()
     if whole(data["attempt"]) != row.attempt:
         row.waived.clear()  # a waiver is for the tree of one attempt
+        row.put_back = ()
+    row.put_back = tuple(map(str, data.get("put_back", row.put_back)))
     row.state, row.attempt, row.cause = state, whole(data["attempt"]), str(data.get("cause", ""))
     if state == "APPROVED" and "waived" in data:
         row.waived = {str(gate): str(name) for gate, name in data["waived"].items()}

@@ -134,7 +134,7 @@ class Watch:
         return {
             "run_id": row.run, "of": row.kind, "name": row.name, "title": row.title, "status": row.state or None,
             "waived": dict(row.waived), "attempt": row.attempt, "state": state, "reasons": list(row.reasons),
-            "at_work": at_work, "begun_at": row.begun_at, "changed_at": row.changed_at,
+            "put_back": list(row.put_back), "at_work": at_work, "begun_at": row.begun_at, "changed_at": row.changed_at,
             "seconds": round(total.seconds, 1), "tokens": total.tokens, "usd": total.usd,
         }  # fmt: skip
 

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import settings
 
 from interlock.reservations import place
-from tests.distribution import not_searched
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -115,14 +114,6 @@ def _short_looks() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
     """Let pages be watched for a moment; what processes are started inherits it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INTERLOCK_LOOK_SECONDS", "0.1")
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _no_search_of_the_distribution() -> Generator[None]:  # pyright: ignore[reportUnusedFunction]
-    """Let sealed gates pass over what root may write in `/usr`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("interlock.gates.sealed.dependencies.writable_system", not_searched)
         yield
 
 

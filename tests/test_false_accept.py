@@ -66,5 +66,5 @@ def test_the_held_out_table_of_a_trial_is_one_that_the_gate_can_read(tmp_path: P
     made = Trials(tmp_path, lambda _: None).workshop.project(PROGRAMS["roman"], "one")
     held_out = load_held_out(made.held_out, checkout=made.root)
     assert isinstance(held_out, HeldOutTable)
-    assert (held_out.program, held_out.function) == ("roman.py", "roman")
+    assert held_out.function == "roman.py:roman"
     assert len(held_out.cases) == len(PROGRAMS["roman"].held_out)

@@ -3,15 +3,10 @@
 import importlib
 import pkgutil
 
-import pytest
-
 import interlock.cli
 import interlock.graph
 import interlock.server
-from tests.distribution import not_searched
 
 for package in (interlock.cli, interlock.graph, interlock.server):
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
-
-pytest.MonkeyPatch().setattr("interlock.gates.sealed.dependencies.writable_system", not_searched)

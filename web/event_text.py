@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from interlock.core.text import shown
+from interlock.core.text import few, shown
 from interlock.journal import Entry
 
 _OUTCOMES: Final[Mapping[str, str]] = {
@@ -31,6 +31,7 @@ class Said:
 def _status(data: Mapping[str, Any]) -> tuple[str, str]:
     envelope: Mapping[str, Any] = data.get("envelope") or {}
     why = "".join(f"\n- {reason}" for reason in envelope.get("fail_reasons") or ())
+    why += f"\n- put back as in the base: {few(data['put_back'])}" if data.get("put_back") else ""
     look = {"APPROVED": "good", "BLOCKED": "bad"}.get(data["to"], "")
     return f"{data['to']} by {data['by']}, attempt {data['attempt']}{why}", look
 

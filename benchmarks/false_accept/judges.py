@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -12,7 +12,7 @@ from benchmarks.false_accept.project import Project, run_to_end
 from interlock.envelope.protocol import GateSpec
 from interlock.gates import Binding, run_command_gate
 from interlock.gates.errors import CollectorError
-from interlock.gates.sealed import STATE, BaseList, GateCase, Seal, Work, check_base, freeze, judge
+from interlock.gates.sealed import STATE, BaseCheck, GateCase, Seal, Work, check_base, freeze, judge
 
 TIMEOUT_SECONDS: Final = 20.0
 GATE: Final = "GATE-TESTS"
@@ -123,7 +123,7 @@ class Sealed:
         self.store = store
         self.heldout = heldout
         self.case: GateCase | None = None
-        self.tests: BaseList | None = None
+        self.check: BaseCheck | None = None
 
     def begin(self, project: Project) -> None:
         """Freeze the tree and run the tests of the base."""
@@ -134,16 +134,17 @@ class Sealed:
         )  # fmt: skip
         seal = Seal(heldout=str(project.held_out) if self.heldout else "")
         frozen = freeze(project.root, [(gate, seal)], path=project.environment()["PATH"])
-        case = GateCase(gate, seal, frozen, project.root.resolve())
-        check = check_base(case, bare=False)
-        self.case, self.tests = replace(case, bytecode=check.bytecode), check.tests
+        self.case = GateCase(gate, seal, frozen, project.root.resolve())
+        self.check = check_base(self.case)
 
     def verdict(self, project: Project) -> Verdict:
         """Run the gate on the work."""
         assert self.case is not None
-        assert self.tests is not None
+        assert self.check is not None
+        if self.check.faults:
+            return Verdict(False, "; ".join(f"{row.code} {row.message}" for row in self.check.faults[:3]))
         try:
-            done = judge(self.case, Work(project.scope), self.tests)
+            done = judge(self.case, Work(project.scope), self.check)
         except CollectorError as error:
             return Verdict(False, f"{error.code} {error.message}")
         return Verdict(done.ok, "; ".join(f"{row.code} {row.field}".strip() for row in done.faults[:3]))

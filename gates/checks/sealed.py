@@ -19,20 +19,17 @@ FAULTS: Final[Mapping[str, tuple[str, str]]] = {
     "deselected": ("EVD577", "{test} is a test of the base and was deselected."),
     "skipped": ("EVD578", "{test} is skipped, and was not on the base."),
     "xfailed": ("EVD579", "{test} is an expected failure, and was not on the base."),
-    "unproven": ("EVD580", "{test} is reported as passed, but its assertions were not all passed."),
-    "accepts": ("EVD581", "{test} passed only because its result equals more than one expected value."),
+    "unproven": ("EVD580", "{test} is reported as passed, but the code of its function did not run to its end."),
+    "equals": ("EVD581", "{test} passed only because its result equals more than one expected value."),
     "not_collected": ("EVD582", "{test} cannot be collected."),
     "no_test_in_file": ("EVD583", "{test} could not be collected on the base, and still runs no test that passes."),
     "exit_status": ("EVD584", "The command ended with a failure that no test explains."),
     "prepare": ("EVD585", "A command of `prepare` failed."),
     "heldout": ("EVD586", "Held-out checks failed."),
-    "shadowed": ("EVD587", "The new file {test} is imported in place of another module."),
-    "rewritten": ("EVD588", "{test} was written or moved while the tests ran."),
-    "planted": ("EVD588", "{test} was made while the tests ran, and may be loaded in place of another file."),
-    "apart": ("EVD589", "{test} did not run as its file has it."),
-    "unjudged": (
-        "EVD594", "{test} changed and is what a command of the gate reads: the content of the base was judged instead."
-    ),
+    "rewritten": ("EVD588", "{test} keeps its base content, and the tests of the work wrote it."),
+    "flaky": ("EVD595", "{test} fails; it passed in one of two runs of the base, and failed in the other."),
+    "suppression": ("EVD596", "The work adds comments that silence a checker."),
+    "idle": ("EVD597", "Nothing of the product differs from the base."),
 }  # fmt: skip
 """What can be wrong with a sealed run, by the name that it has in the evidence: its rule, and its message."""
 
@@ -47,6 +44,7 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
         rows = [(FAULTS[row["kind"]][0], row) for row in faults]
         held_back, outside = list(map(str, sealed["held_back"])), list(map(str, sealed["outside"]))
         parsed, inline = bool(sealed["parsed"]), list(map(str, sealed["inline"]))
+        observed, suppressions = bool(sealed["observed"]), list(map(str, sealed["suppressions"]))
         for code, row in rows[:_SHOWN]:
             found = row["found"]
             found = found if len(found) <= 600 else f"{found[:400]} […] {found[-190:]}"
@@ -57,9 +55,9 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
         yield subject.finding(
             "EVD590", gate, f"{_named(held_back)} changed, and the gate judged the content of the base.",
             found=", ".join(held_back[:_PATHS]),
-            expected="tests, and what decides a gate, as they were when the run began",
-            fix="Leave these files as they were; where a task is to change them, its owner lists them in `may_change`. "
-            "New tests are welcome: they run once the tests of the base pass without them.",
+            expected="changes of the product alone: " + (", ".join(map(str, sealed["product"]))[:300] or "none"),
+            fix="Leave these files as they were. Where a task is to change them, its owner lists them in `may_change`, "
+            f'such as may_change = ["{held_back[0]}"]. New tests are welcome: they run once those of the base pass.',
         )  # fmt: skip
     if rows and outside:
         yield subject.finding(
@@ -69,10 +67,22 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
         )  # fmt: skip
     if not parsed:
         yield subject.finding(
-            "EVD592", gate, "the exit status of a sealed run decided; its tests were not parsed.",
-            found=f"a command that Interlock does not recognise: {rules.quote(str(sealed.get('runner', '')))}",
-            expected="a test runner that is recognised, or a JUnit report",
-            fix='Give the gate the plain command of the test runner, or `tests = "junit"` and the path of its report.',
+            "EVD592", gate, "the exit status of a sealed run decided; nobody observed its tests.",
+            found="a command whose test runner nobody observes: one that ends with status 0 before a test runs passes",
+            expected="a test runner that is observed, or a JUnit report",
+            fix='Give the gate a command that runs pytest, unittest, node --test, vitest or jest, or `junit = "PATH"`.',
+        )  # fmt: skip
+    elif not observed:
+        yield subject.finding(
+            "EVD592", gate, "the tests of a sealed run are read from a report that the tested process writes.",
+            found="a report, which is believed", expected="a test runner that is observed",
+            fix="Nothing, where there is no other runner; held-out checks help.",
+        )  # fmt: skip
+    if suppressions and not rows:
+        yield subject.finding(
+            "EVD598", gate, f"the work adds comments that silence a checker: {_named(suppressions)}.",
+            found="; ".join(suppressions[:_PATHS]), expected="no new suppressing comment",
+            fix='Read them; forbid_new = ["suppressions"] in the gate\'s table refuses them.',
         )  # fmt: skip
     if inline:
         yield subject.finding(

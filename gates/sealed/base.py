@@ -1,168 +1,269 @@
-"""The base of a run: the tree as it was when the run began, as raw bytes in a store outside the checkout.
+"""The tests of a base, before anything is spent: run sealed, compared with a bare run, and what is the product.
 
-No filter of git is applied, so that line endings, pointers of large files and the contents of submodules stay as they
-are on disk. The manifest names every file with its mode and SHA-256; the run keeps the digest of the manifest.
-
-What fails is a `SealError`: `SEAL101` the tree or an ignore file cannot be read, `SEAL102` a file cannot be read or
-changes meanwhile, `SEAL110` the store was changed, `SEAL112` it cannot be written.
+Answers T1. What a base came to is kept by its tree, the command and its settings, unless it could not be read, was not
+finished, or the set-up is at fault: that may be the machine's fault of the moment. `check`, `gate` and `run` ask for
+the same thing, so the answer does not depend on who asked first.
 """
 
 import json
 import os
-import stat
+import re
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from interlock.core.json import canonical
-from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.listing import Listing, is_left_out, list_tree, stamp_of, top_of
-from interlock.gates.sealed.store import Store, verified, write
-from interlock.gates.tree import MAX_FILE_BYTES, remember
+from interlock.core.finding import Finding
+from interlock.gates.sealed import sandbox
+from interlock.gates.sealed.bare import bare_faults, foreign_code
+from interlock.gates.sealed.case import GateCase
+from interlock.gates.sealed.compare import BaseTests
+from interlock.gates.sealed.execution import Execution, Workspace, execute, prepare, workspace
+from interlock.gates.sealed.listings import listed_product
+from interlock.gates.sealed.outcomes import BAD, TestRun
+from interlock.gates.sealed.product import Product, derive, inline_tests, keyed
+from interlock.gates.sealed.store import write
 
-SCHEMA: Final = "interlock.base/1"
-FILE, PROGRAM, LINK = "100644", "100755", "120000"
-_ATTEMPTS: Final = 3
+Progress = Callable[[str], None]
+"""Takes a line about what the gate does now."""
 
-
-class Entry(NamedTuple):
-    """One file of a tree: git's mode, and the SHA-256 of its content, or of its target's text for a link."""
-
-    mode: str
-    sha256: str
+_VERSION: Final = 1
+_TAIL_BYTES: Final = 4000
+_MAX_WORDS: Final = 300
+_CAUSE: Final = re.compile(r"Error\b|error:|No module named|not found|Cannot find")
+_NO_TESTS: Final = 5
+"""What pytest and unittest end with where there are no tests yet."""
+_MAKE: Final = re.compile(r"^make(?:\[\d+\])?: (?:'.*' is up to date|Nothing to be done for '.*')\.$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
-    """A frozen tree: the checkout, the project's root relative to it, or empty, and the `sha256:…` of the manifest.
+class BaseCheck:
+    """What the base of a gate came to.
 
-    `files` is path relative to the top to its entry, sorted.
+    Args:
+        tests: The tests of the base, as a sealed run found them.
+        product: What of the work is judged.
+        faults: Why the gate cannot judge; the fix says what to write into its table.
+        note: Why the tests are not known one by one; empty where they are.
+        log: Where the output of the sealed run is kept, outside the checkout.
+        inline: Files that hold their own tests, which are not sealed.
+        bytecode: Digest of the compiled dependencies.
+        cached: It was known from an earlier run.
     """
 
-    top: Path
-    root: str
-    files: Mapping[str, Entry]
-    digest: str
+    tests: BaseTests
+    product: Product
+    faults: tuple[Finding, ...] = ()
+    note: str = ""
+    log: str = ""
+    inline: tuple[str, ...] = ()
+    bytecode: str = ""
+    cached: bool = False
+    level: str = field(default_factory=sandbox.level)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the check as JSON values."""
+        return {
+            "tests": self.tests.to_json(), "product": asdict(self.product), "note": self.note, "log": self.log,
+            "inline": list(self.inline), "bytecode": self.bytecode,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], *, cached: bool = False) -> "BaseCheck":
+        """Return the check that `to_json` wrote, or raise KeyError, TypeError or ValueError."""
+        return cls(
+            BaseTests.from_json(data["tests"]), Product(**data["product"]), note=str(data["note"]),
+            log=str(data["log"]), inline=tuple(data["inline"]), bytecode=str(data["bytecode"]), cached=cached,
+        )  # fmt: skip
 
     @property
-    def store(self) -> Store:
-        """The store that holds the contents."""
-        return Store(self.top)
-
-    def inside(self, path: str) -> str:
-        """Return a path of the top for one that is relative to the project's root."""
-        return f"{self.root}/{path}" if self.root else path
-
-    def outside(self, path: str) -> str | None:
-        """Return a path relative to the project's root for one of the top, or None when it lies beside the root."""
-        if not self.root:
-            return path
-        return path[len(self.root) + 1 :] if path.startswith(f"{self.root}/") else None
-
-    def content(self, path: str) -> bytes | None:
-        """Return the content of a file, by its path relative to the top; None when the base has no such file."""
-        entry = self.files.get(path)
-        return None if entry is None or entry.mode == LINK else self.store.object(entry.sha256)
+    def digest(self) -> str:
+        """What a run keeps of it."""
+        values = {"run": self.tests.run.to_json(), "product": asdict(self.product), "bytecode": self.bytecode}
+        return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
-def freeze(root: Path, *, listing: Listing | None = None, progress: Callable[[int, int], None] | None = None) -> Base:
-    """Store the tree around a project's root, which has no symbolic links, as it is now.
+def check_base(case: GateCase, *, progress: Progress = lambda _line: None, known: bool = True) -> BaseCheck:
+    """Run the tests of the base, sealed, and bare where something did not pass, unless that is known.
 
-    `listing` are its files, where they are known; `progress` is called with the files done and in all.
+    Raises:
+        CollectorError: The command cannot be started, or the base cannot be exported.
     """
-    top, relative = place_of(root)
-    store, files = Store(top), dict[str, Entry]()
-    listed = (listing or list_tree(top, relative)).files
-    for number, path in enumerate(sorted(listed), 1):
-        # One that was removed since it was listed is none.
-        if os.path.lexists(top / path):
-            entry, data = read_entry(top, path)
-            store.keep_object(data, entry.sha256)
-            files[path], stamp = entry, listed[path]
-            remember(stamp.inode, stamp.size, stamp.ctime_ns, f"{entry.mode} {entry.sha256}")
-        if progress is not None and number % 500 == 0:
-            progress(number, len(listed))
-    return _kept(top, relative, files)
+    path = _place(case)
+    if known:
+        with suppress(OSError, KeyError, TypeError, ValueError):
+            return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
+    case.check_dependencies()
+    progress("the tests of the base, the tree without the work, run in a sealed copy")
+    bytecode = bytecode_folder(case)
+    shutil.rmtree(bytecode, ignore_errors=True)
+    bytecode.mkdir(parents=True, exist_ok=True)
+    with workspace(case, case.frozen.base, bytecode=os.fspath(bytecode), writes_bytecode=True) as here:
+        if failed := prepare(here):
+            return _unprepared(case, path, here, failed)
+        done = execute(here, keep_going=True)
+        product = _product(case, here, done.tests)
+        root = here.root
+    _prune(case, bytecode)
+    output, log = done.output.finish()[0], f"{path}.log"
+    write(log, output)
+    check = BaseCheck(BaseTests(done.tests), product, log=log, bytecode=tree_digest(bytecode))
+    check = replace(check, inline=tuple(sorted(inline_tests(done.tests, root))), note=_note(done.tests))
+    faults = _faults(case, done, product, root, output[-_TAIL_BYTES:].decode("utf-8", "replace"), progress)
+    check = replace(check, faults=tuple(faults))
+    if not faults and not done.tests.judge and not done.tests.problem and done.tests.complete:
+        write(path, json.dumps(check.to_json(), separators=(",", ":")).encode())
+        case.accept_places()
+    return check
 
 
-def keep_base(root: Path, contents: Mapping[str, tuple[str, bytes]]) -> Base:
-    """Store a tree whose contents are given: path relative to the top, to mode and bytes; none for an empty tree."""
-    top, relative = place_of(root)
-    store = Store(top)
-    return _kept(top, relative, {path: Entry(mode, store.keep_object(data)) for path, (mode, data) in contents.items()})
+def confirm_base(case: GateCase, check: BaseCheck, progress: Progress = lambda _line: None) -> BaseCheck:
+    """Run the tests of the base a second time, unless that was done: which of them are flaky or have unstable ids."""
+    if check.tests.again is not None:
+        return check
+    progress("the tests of the base run once more, to tell flaky ones apart")
+    with workspace(case, case.frozen.base, bytecode=usable_bytecode(case, check.bytecode)) as here:
+        if prepare(here):
+            return check
+        again = execute(here, keep_going=True).tests
+    confirmed = replace(check, tests=BaseTests(check.tests.run, again))
+    if check.cached or not check.faults:
+        write(_place(case), json.dumps(confirmed.to_json(), separators=(",", ":")).encode())
+    return confirmed
 
 
-def load(root: Path, digest: str, top: str = "") -> Base:
-    """Read a base back by the digest that the run kept; `top` is the checkout as the run kept it, else the one now."""
-    where = Path(top) if top else place_of(root)[0]
-    return _loaded(where, digest, os.fspath(Store(where).folder))
+def _place(case: GateCase) -> Path:
+    parts = (_VERSION, case.frozen.base, case.digest, sandbox.level())
+    return case.store.folder / "results" / f"{sha256(repr(parts).encode()).hexdigest()[:40]}.json"
 
 
-@lru_cache(maxsize=4)
-def _loaded(top: Path, digest: str, folder: str) -> Base:
-    name = digest.removeprefix("sha256:")
-    read: dict[str, Any] = json.loads(verified(f"{folder}/bases/{name}", name))
-    return Base(top, read["root"], {name: Entry(*row) for name, row in read["files"].items()}, digest)
+def _product(case: GateCase, here: Workspace, tests: TestRun) -> Product:
+    seal = case.seal
+    if seal.product:
+        return keyed(seal.product, seal.tests, case.files, tests, here.root)
+    if not tests.sessions:
+        return listed_product(case, here)
+    return derive(tests, here.root, case.files, case.environment.packages.names, seal.tests)
 
 
-def place_of(root: Path) -> tuple[Path, str]:
-    """Return the checkout around a root, and the root relative to it.
-
-    A root that the checkout ignores is none of its files: it is a tree of its own. Files that an agent can write decide
-    that, so a run asks once, when it begins, and keeps the answer in what it froze.
-    """
-    real = Path(os.path.realpath(root))
-    top = top_of(real) or real
-    relative = real.relative_to(top).as_posix()
-    return (real, "") if relative == "." or is_left_out(top, relative) else (top, relative)
-
-
-def read_entry(top: Path, path: str) -> tuple[Entry, bytes]:
-    """Read one file or link of a tree once, without following a link."""
-    name = f"{top}/{path}"
-    for _ in range(_ATTEMPTS):
-        try:
-            before = os.lstat(name)
-            if stat.S_ISLNK(before.st_mode):
-                data = os.fsencode(os.readlink(name))
-                return Entry(LINK, sha256(data).hexdigest()), data
-            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            with os.fdopen(descriptor, "rb") as file:
-                status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode):
-                    break
-                if status.st_size > MAX_FILE_BYTES:
-                    raise _unreadable(path, f"it has {status.st_size} bytes; the most are {MAX_FILE_BYTES}")
-                data = file.read()
-                if stamp_of(status) == stamp_of(os.fstat(descriptor)) and len(data) == status.st_size:
-                    mode = PROGRAM if status.st_mode & stat.S_IXUSR else FILE
-                    return Entry(mode, sha256(data).hexdigest()), data
-        except OSError as error:
-            raise _unreadable(path, error.strerror or "unknown") from error
-    raise _unreadable(path, "it changes while it is read, or is no file")
+def _note(tests: TestRun) -> str:
+    if tests.runner == "exit":
+        return (
+            "Nobody observes this command: its exit status decides. A product that ends the process with status 0 "
+            "before a test runs would pass."
+        )
+    if not tests.sessions:
+        return "The tests are read from a report, which the process of the tested code writes, and which is believed."
+    return ""
 
 
-def is_entry(top: Path, path: str, entry: Entry) -> bool:
-    """Return whether a file or link of a tree is this entry; one that cannot be read is not."""
-    with suppress(SealError):
-        return read_entry(top, path)[0] == entry
-    return False
+def _faults(
+    case: GateCase, done: Execution, product: Product, root: str, tail: str, progress: Progress
+) -> list[Finding]:
+    tests = done.tests
+    if (foreign := foreign_code(case, tests, root, ())) is not None:
+        return [foreign]
+    if not tests.passes or tests.count("skipped") or tests.judge:
+        progress("the same tests run in the checkout's place, not sealed")
+        if found := bare_faults(case, tests, tail) or _without_content(case):
+            return found
+    if tests.judge or tests.problem:
+        message = f"The tests of the base cannot be watched: {tests.judge or tests.problem}."
+        return [Finding("SEAL403", "error", "command", message, fix="Remove what causes it.")]
+    if tests.runner == "exit" and _MAKE.search(tail):
+        message = f"The command runs no test: {next(iter(_MAKE.findall(tail)), '')} `make` takes a file for the target."
+        fix = "Declare the target in the Makefile: `.PHONY: test`, and commit it."
+        return [Finding("SEAL408", "error", "command", message, fix=fix)]
+    none = tests.parsed and not tests.cases and not tests.broken
+    if none and tests.exit_status not in (None, _NO_TESTS) and not (tests.complete and tests.exit_status == 0):
+        message = f"No test can run, in the checkout or sealed: exit status {tests.exit_status}; {_cause(tail)}."
+        fix = (
+            "Write the command that runs the tests in a shell without an active virtual environment, such as "
+            'command = [".venv/bin/pytest", "-q"], and install the project there (`.venv/bin/pip install -e .`).'
+        )
+        return [Finding("SEAL408", "error", "command", message, fix=fix)]
+    return [*_without_product(case, tests, product, tail)]
 
 
-def _kept(top: Path, root: str, files: dict[str, Entry]) -> Base:
-    data = canonical({"schema": SCHEMA, "root": root, "files": files})
-    digest = sha256(data).hexdigest()
-    write(Store(top).folder / "bases" / digest, data)
-    return Base(top, root, dict(sorted(files.items())), f"sha256:{digest}")
+def _without_content(case: GateCase) -> list[Finding]:
+    """Return that tests fail because a file is a pointer of git-lfs: they name it when it is not there at all."""
+    pointers = case.below_root(case.store.pointers(case.frozen.base))
+    if not pointers:
+        return []
+    tree = case.store.compose(case.frozen.base, {case.inside(path): None for path in pointers})
+    with workspace(case, tree) as here:
+        tests = execute(here, keep_going=True).tests if not prepare(here) else TestRun("exit")
+    words = "\n".join([*(row.message for row in tests.cases if row.outcome in BAD), *(row[1] for row in tests.broken)])
+    named = [path for path in pointers if os.path.basename(path) in words]
+    message = f"Tests of the base need {', '.join(named[:3])}, and git-lfs has only a pointer there."
+    return [Finding("SEAL133", "error", "command", message, fix="Run `git lfs pull`.")] if named else []
 
 
-def _unreadable(path: str, why: str) -> SealError:
-    return SealError(
-        "SEAL102",
-        f"{path!r} cannot be frozen: {why}.",
-        "Make it readable, let nothing change it meanwhile, or list it in a .gitignore.",
-    )
+def _cause(tail: str) -> str:
+    """Return the last line of an output that names an error, else its last line."""
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+    last = lines[-1] if lines else "no output"
+    return next((line for line in reversed(lines) if _CAUSE.search(line)), last)[:_MAX_WORDS]
+
+
+def _without_product(case: GateCase, tests: TestRun, product: Product, tail: str) -> list[Finding]:
+    """Return that the keys are needed, with the lines to write; patterns that match nothing yet may match new files."""
+    if case.seal.product or (product and (tests.sessions or tests.runner in ("go", "nextest"))):
+        return []
+    folders = sorted({path.split("/")[0] for path in case.files if "/" in path and not path.startswith(".")})
+    test = [name for name in folders if name.lower().startswith(("test", "spec"))]
+    rest = [f"{name}/**" for name in folders if name not in test][:6] or ["src/**"]
+    lines = f"product = {json.dumps(rest)} and tests = {json.dumps([f'{name}/**' for name in test])}"
+    why = "nobody observes the command" if not tests.sessions else "its run loaded no file of the project but tests"
+    why += f"; it ended with status {tests.exit_status}: {_cause(tail)}" if tests.exit_status else ""
+    message = f"What of the work is judged is not known: {why}."
+    fix = f"Say what the work may change and which files are tests, such as {lines}; the rest keeps its base content."
+    return [Finding("SEAL412", "error", "product", message, fix=fix)]
+
+
+def _unprepared(case: GateCase, path: Path, here: Workspace, failed: str) -> BaseCheck:
+    output, log = here.output.finish()[0], f"{path}.log"
+    write(log, output)
+    last = output.decode("utf-8", "replace").strip().rpartition("\n")[2][:_MAX_WORDS]
+    message = f"A command of `prepare` failed on the base: {failed}; {last or 'no output'}."
+    fix = "Correct it; it runs in an export, as the tests do, and finds what `keep` names and the variables of `env`."
+    tests = TestRun(case.gate.command[0], complete=False, problem=failed)
+    return BaseCheck(BaseTests(tests), Product(), (Finding("SEAL410", "error", "prepare", message, fix=fix),), log=log)
+
+
+# -- compiled dependencies --------------------------------------------------------------------------------------------
+# Python reads compiled code from a folder of ours alone. A run of the base fills it; what it compiled of the tree
+# itself goes, since a work of the same second and size would be taken for it.
+
+
+def bytecode_folder(case: GateCase) -> Path:
+    """Return the folder of the compiled dependencies of a gate."""
+    parts = (case.frozen.base, case.digest)
+    return case.store.folder / "bytecode" / sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def usable_bytecode(case: GateCase, digest: str) -> str:
+    """Return the folder of compiled dependencies where it is what the base's run left; else nothing."""
+    folder = bytecode_folder(case)
+    return os.fspath(folder) if digest and tree_digest(folder) == digest else ""
+
+
+def tree_digest(folder: Path) -> str:
+    """Return a digest of the files below a folder; empty where there is none."""
+    digest, number = sha256(), 0
+    for path in sorted(folder.rglob("*.pyc")):
+        data = path.read_bytes()
+        digest.update(f"{path.relative_to(folder)}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
+        number += 1
+    return digest.hexdigest() if number else ""
+
+
+def _prune(case: GateCase, folder: Path) -> None:
+    top = Path(f"{folder}{case.frozen.top}")
+    kept = [Path(f"{folder}{target}") for target in case.environment.kept]
+    for path in sorted(top.rglob("*.pyc")):
+        if not any(path.is_relative_to(place) for place in kept):
+            path.unlink()

@@ -1,187 +1,227 @@
-"""One sealed gate of a run, with everything that it goes by: what was recorded when the run began.
+"""One sealed gate of a run, with everything that it goes by, as it was when the run began; and how that is frozen."""
 
-What was changed or removed since then is `SEAL201`, or `SEAL202` where a command names the file; `SEAL104` is raised
-where what this user may write cannot be searched.
-"""
-
+import json
 import os
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from interlock.envelope.protocol import GateSpec
-from interlock.gates.sealed import keep, sandbox
-from interlock.gates.sealed.base import Base, load
-from interlock.gates.sealed.dependencies import searching
+from interlock.gates.heldout import load_held_out
+from interlock.gates.sealed import environment, record
+from interlock.gates.sealed.environment import Environment, Packages, find_environment
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.frozen import Frozen, deciding_above, named_files, path_folders, reader, unchanged
-from interlock.gates.sealed.protect import is_code
-from interlock.gates.sealed.runners import Runner, recognise
-from interlock.gates.sealed.runners.python import PythonRunner
+from interlock.gates.sealed.record import Record
+from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.settings import Seal
+from interlock.gates.sealed.setup import made_by_setup
+from interlock.gates.sealed.store import Entry, Store, place_of, write
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """What the sealed gates of a run go by; JSON values only.
+
+    Args:
+        base: The tree of the base.
+        top: The checkout that it is of, absolute.
+        root: The project's root relative to it, or empty.
+        environments: Gate id to what its commands find beside the export, as `Environment` has it.
+        records: Each recorded place to the digest of the record that was accepted.
+        heldout: Gate id to the digest of its held-out checks.
+    """
+
+    base: str
+    top: str = ""
+    root: str = ""
+    environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    records: Mapping[str, str] = field(default_factory=dict[str, str])
+    heldout: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def freeze(
+    root: Path, gates: Sequence[tuple[GateSpec, Seal]], *, base: str = "", path: str = "", trust: bool = False,
+    note: Note = lambda _line: None,
+) -> Frozen:  # fmt: skip
+    """Freeze what sealed gates need.
+
+    Args:
+        root: The project's root.
+        gates: The gates, each with how it is sealed.
+        base: The tree of the base; by default the checkout as it is now.
+        path: PATH of the commands; by default that of this process.
+        trust: Accept dependencies as they are now.
+        note: Takes what is done, since it may take a while.
+
+    Raises:
+        CollectorError: The tree cannot be stored, dependencies differ (`SEAL201`), or held-out checks cannot be used.
+    """
+    top, relative = place_of(root)
+    store = Store(top)
+    note("storing the tree")
+    now = store.snapshot(relative, [name for _, seal in gates for name in seal.keep])
+    tree = base or now
+    ignored, tracked = store.ignored(), store.files(tree)
+    environments: dict[str, Mapping[str, Any]] = {}
+    records: dict[str, str] = {}
+    heldout: dict[str, str] = {}
+    for gate, seal in gates:
+        made = made_by_setup(store, tree, relative, seal, path, note)
+        commands = [gate.command, *seal.setup, *seal.prepare]
+        commands += [("python3",), ("node",)] if seal.heldout else []
+        found = find_environment(top, relative, seal, commands, ignored, tracked, made, path)
+        found = _known(store, _name(gate, seal), found, tree, trust=trust)
+        for place in found.recorded:
+            records[place] = _recorded(store, place, tuple(found.hidden), trust=trust, note=note)
+        environments[gate.id] = asdict(replace(found, packages=packages_in(store, found)))
+        if seal.heldout:
+            place = os.path.realpath(Path(os.path.realpath(root)) / seal.heldout)
+            heldout[gate.id] = load_held_out(Path(place), checkout=top).digest
+            now = Record(place, {"": (0, 0, 0, 0, 0, heldout[gate.id])})
+            _accept(store, now, record.accepted(store.folder, place), trust=trust)
+    return Frozen(tree, os.fspath(top), relative, environments, records, heldout)
+
+
+def _name(gate: GateSpec, seal: Seal) -> str:
+    """Return the name under which the places of a gate are accepted: another configuration is accepted anew."""
+    return repr((gate.id, gate.command, seal))
+
+
+def _known(store: Store, name: str, found: Environment, tree: str, *, trust: bool) -> Environment:
+    """Return what commands find, where there is nothing new since the base could last be judged.
+
+    A new place of dependencies is a question to a person. Of ignored files beside modules those are seen that the rules
+    of the base ignore and that were there.
+    """
+    known = record.accepted(store.folder, name)
+    if trust:
+        accept_places(store, name, found.recorded)
+    inside = {path: os.path.relpath(path, store.top) for path in found.generated}
+    ruled = store.ignored_by(tree, inside.values())
+    old = (*found.recorded,) if known is None or trust else (*known.files, os.fspath(store.folder))
+    generated = [path for path in inside if inside[path] in ruled and path in old]
+    kept = {target: place for target, place in found.kept.items() if target in generated or target not in inside}
+    found = replace(found, kept=kept, generated=generated)
+    if new := [place for place in found.recorded if not is_below(place, old)]:
+        raise record.question(new[0])
+    return found
+
+
+def accept_places(store: Store, name: str, places: Iterable[str]) -> None:
+    """Accept places beside those that are accepted."""
+    known = record.accepted(store.folder, name)
+    rows = dict.fromkeys((*(known.files if known else ()), *places), (0, 0, 0, 0, 0, ""))
+    record.accept(store.folder, Record(name, rows))
+
+
+def packages_in(store: Store, found: Environment) -> Packages:
+    """Return what the environments of a gate hold, kept by the digest of their records."""
+    stamps = [f"{place} {record.unchanged(store.folder, place, found.hidden)}" for place in found.recorded]
+    path = store.folder / "kept" / f"packages-{record.hashed(stamps)[:32]}.json"
+    with suppress(OSError, ValueError, TypeError):
+        return Packages(**json.loads(path.read_bytes()))
+    rows = {place: row.files for place in found.recorded if (row := record.accepted(store.folder, place)) is not None}
+    made = environment.packages(rows)
+    write(path, json.dumps(asdict(made)).encode())
+    return made
+
+
+def _recorded(store: Store, place: str, hidden: Sequence[str], *, trust: bool, note: Note) -> str:
+    if digest := record.unchanged(store.folder, place, hidden):
+        return digest
+    known = record.accepted(store.folder, place)
+    if known is None:
+        note(f"recording {place}, the first time")
+    now = record.look(place, hidden, known)
+    _accept(store, now, known, trust=trust)
+    return now.contents
+
+
+def _accept(store: Store, now: Record, known: Record | None, *, trust: bool) -> None:
+    if known is not None and not trust and (names := record.differing(known, now)):
+        raise record.question(now.place, names)
+    record.accept(store.folder, now)
 
 
 @dataclass(frozen=True)
 class GateCase:
-    """A sealed gate of a run, with everything that it goes by.
-
-    `root` is without symbolic links; `bytecode` is the digest of the record of compiled dependencies, or empty.
-    """
+    """A sealed gate with everything that it goes by; `root` is without symbolic links."""
 
     gate: GateSpec
     seal: Seal
     frozen: Frozen
     root: Path
-    bytecode: str = ""
 
     @cached_property
-    def base(self) -> Base:
-        """The base of the run."""
-        return load(self.root, self.frozen.base, self.frozen.top)
+    def store(self) -> Store:
+        """The store that holds the trees."""
+        return Store(Path(self.frozen.top))
 
     @cached_property
-    def path(self) -> str:
-        """PATH of the command."""
-        return self.seal.env.get("PATH", self.frozen.path)
+    def environment(self) -> Environment:
+        """What its commands find beside the export."""
+        row: dict[str, Any] = dict(self.frozen.environments[self.gate.id])
+        row["packages"] = Packages(**row["packages"])
+        return Environment(**row)
 
     @cached_property
-    def kept(self) -> Mapping[str, str]:
-        """The kept places in the checkout, with their records."""
-        inside = f"{self.base.top}/"
-        return {folder: digest for folder, digest in self.frozen.kept.items() if folder.startswith(inside)}
+    def files(self) -> dict[str, Entry]:
+        """The files of the base below the project's root, relative to it."""
+        return self.below_root(self.store.files(self.frozen.base))
+
+    @property
+    def cwd(self) -> str:
+        """Where its commands run, absolute, as seen in a sandbox."""
+        return os.path.normpath(f"{self.root}/{self.seal.cwd}")
+
+    def inside(self, path: str) -> str:
+        """Return a path relative to the top for one that is relative to the project's root."""
+        return f"{self.frozen.root}/{path}" if self.frozen.root else path
+
+    def below_root(self, rows: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the rows whose path lies below the project's root, by path relative to it."""
+        prefix = f"{self.frozen.root}/" if self.frozen.root else ""
+        return {path[len(prefix) :]: row for path, row in rows.items() if path.startswith(prefix)}
+
+    def content(self, path: str) -> bytes | None:
+        """Return the content of a file of the base, by its path relative to the root; None where it has none."""
+        entry = self.files.get(path)
+        return None if entry is None else self.store.content(entry.oid)
+
+    def accept_places(self) -> None:
+        """Accept where dependencies lie now, since the base could be judged with them."""
+        accept_places(self.store, _name(self.gate, self.seal), self.environment.recorded)
+
+    def check_dependencies(self) -> None:
+        """Refuse dependencies that are not as they were accepted when the run began: `SEAL201`."""
+        for place, digest in self.frozen.records.items():
+            hidden = self.environment.hidden
+            if place not in self.environment.recorded or record.unchanged(self.store.folder, place, hidden) == digest:
+                continue
+            known = record.accepted(self.store.folder, place)
+            now = record.look(place, hidden, known)
+            names = [""] if known is None else record.differing(known, now)
+            if names:
+                raise record.question(place, names)
+            if now.contents != digest:
+                raise SealError("SEAL201", f"{place} is not what it was when the run began.", "Start a new run.")
 
     @cached_property
-    def runner(self) -> Runner:
-        """What runs the tests, by the command and the settings of the base."""
-        return recognise(
+    def digest(self) -> str:
+        """Over the commands and their settings, the environment and its records: what a verdict is bound to."""
+        settings = {name: value for name, value in asdict(self.seal).items() if name != "heldout"}
+        variables = {name: os.environ.get(name, "") for name in self.seal.pass_env}
+        parts = [
             self.gate.command,
-            read_file=reader(self.base),
-            which=lambda name: self.frozen.programs.get(name) or None,
-            tests=self.seal.tests,
-            junit=self.seal.junit,
-        )
-
-    @property
-    def commands(self) -> tuple[Sequence[str], ...]:
-        """Its commands, those of `prepare` behind its own."""
-        return (self.gate.command, *self.seal.prepare)
-
-    @property
-    def python_path(self) -> tuple[str, ...]:
-        """The folders of the project that are first on the path of a Python that tests start, relative to the root."""
-        if self.runner.name not in ("pytest", "unittest", "exit"):
-            return ()
-        named = {**self.seal.env, **self.runner.env}.get("PYTHONPATH", "").split(os.pathsep)
-        found = (os.path.relpath(os.path.join(self.root, name), self.root) for name in named if name)
-        return (".", *(name for name in found if not name.startswith("..")))
-
-    @property
-    def python(self) -> str:
-        """The interpreter of the command, else what `python3` meant; empty where there was none."""
-        own = self.runner.interpreter[0] if isinstance(self.runner, PythonRunner) else ""
-        return own or self.frozen.programs.get("python3", "")
-
-    def program(self, argv: Sequence[str]) -> str:
-        """Return the program of a command: where its name led when the run started, or an absolute path as it is."""
-        return self.frozen.programs.get(argv[0], argv[0] if os.path.isabs(argv[0]) else "")
-
-    @property
-    def places(self) -> list[str]:
-        """The kept places outside of the checkout that are not seen anyway."""
-        return [path for path in self.frozen.kept if path not in self.kept]
-
-    @cached_property
-    def unrecorded(self) -> tuple[str, ...]:
-        """What lies in places that are seen and is not recorded; nothing inside may see it.
-
-        These are folders that are left out, bytecode that was written since, and programs in folders of PATH that are
-        new.
-        """
-        enclosed = sandbox.level() != "none"
-        found = [name for digest in self.frozen.kept.values() for name in keep.left_out(digest)]
-        for path, change in keep.changed(self.frozen.kept):
-            if change != "bytecode":
-                raise self.unfit(path, change)
-            found.append(os.path.dirname(path))
-        for path, change in keep.changed(self.frozen.path_folders):
-            if change not in ("added", "bytecode") or not enclosed:
-                raise self.unfit(path, change)
-            found.append(path)
-        for path, text in self.frozen.links.items():
-            if not os.path.islink(path) or os.readlink(path) != text:
-                raise self.unfit(path, "changed")
-        before, now = self.frozen.around, deciding_above(self.base.top)
-        for path in sorted(before.keys() | now.keys()):
-            if before.get(path) != now.get(path) and (path in before or not enclosed):
-                raise self.unfit(path, "removed" if path not in now else "changed" if path in before else "added")
-        for path in () if enclosed else path_folders(self.path.split(os.pathsep), self.base.top):
-            if path not in self.frozen.path_folders:
-                raise self.unfit(path, "added")
-        return tuple(dict.fromkeys(found))
-
-    def unfit(self, path: str, change: str) -> SealError:
-        """Return the error for a file that the gate depends on and that is not what it was."""
-        return SealError(
-            "SEAL201",
-            f"{self.gate.id} cannot be judged: {path} was {change} since the run began.",
-            "Restore it, or install the dependencies again and start a new run; a step that builds or installs them "
-            "belongs into `prepare`.",
-        )
-
-    @cached_property
-    def named(self) -> tuple[str, ...]:
-        """The files of the base that a command of the gate names; as `--option=FILE` or `@FILE` what is not code."""
-        names: set[str] = set()
-        for argv in self.commands:
-            # An option names the product too.
-            joined = [name for word in argv for name in (word.partition("=")[2], word.removeprefix("@"))]
-            words = (*argv, *(name for name in joined if name not in argv and not is_code(name)))
-            names.update(named_files(words, self.root, self.path))
-        inside = (os.path.relpath(name, self.root) for name in names)
-        return tuple(sorted(name for name in inside if self.base.inside(name) in self.base.files))
-
-    @cached_property
-    def command_digest(self) -> str:
-        """`sha256:…` over the commands, their settings, the kept folders, and what they name outside the base."""
-        digest = sha256(repr((self.gate.command, self.seal, self.path)).encode("utf-8", "surrogateescape"))
-        for name, value in sorted({**self.frozen.words, **self.frozen.around}.items()):
-            digest.update(f"{name}\0{value}\0".encode("utf-8", "surrogateescape"))
-        for folder, record in sorted(self.frozen.kept.items()):
-            digest.update(f"{folder}\0{keep.contents(record)}\0".encode("utf-8", "surrogateescape"))
-        return f"sha256:{digest.hexdigest()}"
-
-    def check_kept(self) -> None:
-        """Refuse dependencies and programs that are not what they were when the run started."""
-        for name in (name for argv in self.commands for name in named_files(argv, self.root, self.path)):
-            if not unchanged(self.frozen, name):
-                message = f"{self.gate.id} cannot be judged: {name} was changed since the run began."
-                raise SealError("SEAL202", message, "Restore it and start a new run.")
-        self.__dict__.pop("unrecorded", None)
-        _ = self.unrecorded
-
-    @contextmanager
-    def unchanged(self) -> Generator[None]:
-        """Run commands; when they have ended, everything that they could read must still be what it was at the start.
-
-        A process that was left behind could change it for just as long.
-        """
-        self.check_kept()
-        with searching(self.frozen.system, self.frozen.began_ns) as found:
-            yield
-            first = next(iter(found()), None)
-        if first is not None:
-            raise self.unfit(first, "changed")
-        self.check_kept()
-
-
-def not_sealed(case: GateCase, why: str) -> SealError:
-    """Return the error for a run that judged something other than the export."""
-    return SealError(
-        "SEAL301",
-        f"The result of {case.gate.id} is not sealed: {why}.",
-        "Install bubblewrap (`apt-get install bubblewrap`) or allow user namespaces, so that the export can be mounted "
-        "in the place of the checkout; `interlock doctor` says what this machine has.",
-    )
+            settings,
+            variables,
+            self.frozen.environments[self.gate.id],
+            dict(self.frozen.records),
+        ]
+        return f"sha256:{sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()}"

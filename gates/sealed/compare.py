@@ -1,53 +1,63 @@
 """The tests of the base against the present ones: every test of the base must run and pass.
 
-A *base list* is what one run and one collection of the base say together. Ids that only one of two collections has
-hold a path, a time or a random value; such tests are compared by their function, or failing that by their file, and by
-their number: as many have to pass, and no more may be skipped.
+Answers T1 and T2. A file that the base could not collect (its tests need what the work is to write) has no list of
+tests: each test that it has now counts as one that failed on the base, one of them at least must pass, and none may be
+skipped from within its body. New tests are judged in a run of their own (`compare_added`): what they bring with them
+has no say about the tests of the base.
 
-A file that the base could not collect has no list. Each of its tests counts as one that failed there, and each test
-that is plainly in its text has to run. New tests beside those of the base are judged by themselves, in a run of their
-own (`compare_added`): what they bring with them has no say about the tests of the base.
+Ids that differ between two runs of the base hold a path, a time or a random value: such tests are compared by their
+function and their number. A test that failed in one of two runs of the base is flaky, and named.
 """
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, assert_never
+from dataclasses import dataclass
+from typing import Any, Final
 
 from interlock.core.finding import Finding
 from interlock.gates.checks.sealed import fault_of
-from interlock.gates.sealed.outcomes import TestCase, TestRun, run_from_json
-from interlock.gates.sealed.static_tests import ANY_TEST, StaticTests
+from interlock.gates.sealed.outcomes import BAD, GOOD, SKIPPED, TestCase, TestRun, run_from_json
 
 _MAX_NAMED: Final = 5
 _PARAMETERS: Final = re.compile(r"\[.*\]$", re.DOTALL)
-_GOOD: Final = ("passed", "xpassed")
-_SKIPPED: Final = ("skipped", "xfailed")
-_BAD: Final = ("failed", "error")
-_NO_TESTS: Final[StaticTests] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class BaseList:
-    """The tests of the base: its run, and the ids that differ between two collections of it."""
+class BaseTests:
+    """The tests of the base: one run of them, and a second one where a verdict depended on it."""
 
     run: TestRun
-    unstable: tuple[str, ...] = ()
+    again: TestRun | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, for a file."""
-        return {"run": asdict(self.run), "unstable": list(self.unstable)}
+        return {"run": self.run.to_json(), "again": self.again.to_json() if self.again else None}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "BaseList":
-        """Return the list that `to_json` wrote, or raise KeyError, TypeError or ValueError."""
-        return cls(run_from_json(data["run"]), tuple(str(each) for each in data["unstable"]))
+    def from_json(cls, data: Mapping[str, Any]) -> "BaseTests":
+        """Return what `to_json` wrote, or raise KeyError, TypeError or ValueError."""
+        return cls(run_from_json(data["run"]), run_from_json(data["again"]) if data["again"] else None)
 
     def failing(self) -> tuple[str, ...]:
         """Return the ids that did not pass on the base, files that could not be collected included."""
-        bad = (case.id for case in self.run.cases if case.outcome in _BAD)
+        bad = (case.id for case in self.run.cases if case.outcome in BAD)
         return (*bad, *(path for path, _ in self.run.broken))
+
+    @property
+    def unstable(self) -> frozenset[str]:
+        """The ids that only one of two runs of the base has."""
+        if self.again is None or not self.again.complete:
+            return frozenset()
+        return frozenset({case.id for case in self.run.cases} ^ {case.id for case in self.again.cases})
+
+    @property
+    def flaky(self) -> frozenset[str]:
+        """The tests that passed in one of two runs of the base, and failed in the other."""
+        if self.again is None:
+            return frozenset()
+        bad = [{case.id for case in run.cases if case.outcome in BAD} for run in (self.run, self.again)]
+        return frozenset((bad[0] ^ bad[1]) - self.unstable)
 
     @property
     def allow_line(self) -> str:
@@ -61,7 +71,7 @@ class Comparison:
     """What the present tests are, measured by those of the base; without faults they pass.
 
     Args:
-        faults: Every reason why they do not pass.
+        faults: Every reason why they do not pass, those first that explain others.
         new: Ids that the base does not have.
         gone: Ids of the base that are missing or skipped, as a file in `may_change` allows.
         allowed: Ids that fail, as `allow_failing` allows.
@@ -74,317 +84,192 @@ class Comparison:
     allowed: tuple[str, ...] = ()
     counts: Mapping[str, int] | None = None
 
-    @property
-    def ok(self) -> bool:
-        """Return whether nothing is wrong."""
-        return not self.faults
-
-
-def make_base_list(run: TestRun, again: TestRun | None = None) -> BaseList:
-    """Make the list of the base from its run and a second collection of it (`None` where the runner has none)."""
-    if again is None or not again.complete or not again.collected:
-        return BaseList(run)
-    first = set(run.collected) or {case.id for case in run.cases}
-    return BaseList(run, tuple(sorted(first ^ set(again.collected))))
-
 
 def compare(
-    base: BaseList,
-    now: TestRun,
-    *,
-    may_change: Callable[[str], bool],
-    allow_failing: Sequence[str] = (),
-    changed: Callable[[str], bool],
-    written: StaticTests = _NO_TESTS,
-    more: bool = False,
+    base: BaseTests, now: TestRun, *, free: Callable[[str], bool], allow_failing: Sequence[str] = ()
 ) -> Comparison:
     """Compare a run with the base.
 
-    Args:
-        base: The tests of the base.
-        now: The present run.
-        may_change: Whether the task allows a test file to change.
-        allow_failing: Ids of tests, or files, that may fail; the id of a parametrized test without its brackets
-            means all of them.
-        changed: Whether a file differs from the base, or is missing.
-        written: The tests that the base's text has, of files of which its run says nothing.
-        more: New tests run afterwards, so that here none need be left where those of the base may go.
-
-    Returns:
-        The faults, those that explain others first. A judge that was changed is the only fault: nothing else that the
-        run says is evidence.
+    `free` returns whether the tests of a file may be other ones than the base's, since the task may change it.
+    `allow_failing` are ids of tests, or files, that may fail; an id without its brackets means all of its parameters.
     """
-    comparing = _Comparator(base, now, may_change, frozenset(allow_failing), changed, written, more)
-    return comparing.unread() or comparing.result()
+    if (unusable := _unusable(base.run, now)) is not None:
+        return unusable
+    comparing = _Comparing(base, now, free, frozenset(allow_failing))
+    return comparing.result()
 
 
-def compare_added(base: BaseList, now: TestRun, *, allow_failing: Sequence[str] = ()) -> Comparison:
-    """Judge a run in which new tests and what they bring with them are added, where the base's tests passed without.
+def compare_added(base: BaseTests, now: TestRun, *, allow_failing: Sequence[str] = ()) -> Comparison:
+    """Judge a run in which new tests and what they bring with them are added, where the base's passed without them.
 
-    Nothing may fail, and new tests must prove what they say. That a test of the base is missing or skipped says
-    nothing here: it passed where nothing new was beside it.
+    Nothing may fail. That a test of the base is missing or skipped says nothing here.
     """
-    never = frozenset[str]().__contains__
-    comparing = _Comparator(base, now, never, frozenset(allow_failing), never, _NO_TESTS)
-    return comparing.unread() or comparing.added()
+    if (unusable := _unusable(base.run, now)) is not None:
+        return unusable
+    allow, known = frozenset(allow_failing), {case.id for case in base.run.cases}
+    faults = [] if now.complete else [_ended(now, [])]
+    bad = (case for case in now.cases if case.outcome in BAD and not _allowed(case, allow))
+    faults += [fault_of("failed", case.id, case.message or case.outcome) for case in bad if case.id not in base.flaky]
+    faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in allow]
+    new = [case for case in now.cases if case.id not in known]
+    faults += [fault_of("equals", case.id, case.equals) for case in new if case.equals and case.outcome in GOOD]
+    if not faults and now.exit_status != 0 and not _explained(now):
+        faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
+    return Comparison(tuple(faults), tuple(case.id for case in new), counts=_counts(now))
 
 
-@dataclass(slots=True)
-class _Comparator:
-    base: BaseList
-    now: TestRun
-    may_change: Callable[[str], bool]
-    allow: frozenset[str]
-    changed: Callable[[str], bool]
-    written: StaticTests
-    more: bool = False
+def _unusable(base: TestRun, now: TestRun) -> Comparison | None:
+    """Return what is to say of a run whose tests are not known, or prove nothing; None of another."""
+    counts = _counts(now)
+    if now.problem:
+        return Comparison((fault_of("unread", "", now.problem),), counts=counts)
+    changed = sorted({*now.changed} - {*base.changed})
+    judge = now.judge or (f"other code in {', '.join(changed[:_MAX_NAMED])}" if changed else "")
+    if not judge and now.sessions > base.sessions > 0:
+        judge = f"{now.sessions} test runners reported, and {base.sessions} on the base"
+    if judge:
+        return Comparison((fault_of("judge", "", judge),), counts=counts)
+    if not base.parsed:
+        failed = now.exit_status != 0
+        return Comparison((_ended(now, []),) if failed else (), counts=counts)
+    if not now.parsed or now.sessions < base.sessions:
+        found = "no test runner reported" if not now.sessions else f"{now.sessions} of {base.sessions} runners reported"
+        end = "the time limit" if now.exit_status is None else f"exit status {now.exit_status}"
+        return Comparison((fault_of("incomplete", "", f"{end}; {found}"),), counts=counts)
+    return None
 
-    @property
-    def counts(self) -> dict[str, int]:
-        return dict(Counter(case.outcome for case in self.now.cases))
 
-    def unread(self) -> Comparison | None:
-        """Return what is to say of a run whose tests are not known, or are no evidence; None of another."""
-        now, counts = self.now, self.counts
-        if now.problem:
-            return Comparison((fault_of("unread", "", now.problem),), counts=counts)
-        if now.judge:
-            return Comparison((fault_of("judge", "", now.judge),), counts=counts)
-        if not now.parsed:
-            return Comparison((_ended(now),) if now.exit_status != 0 else (), counts=counts)
-        return None
+class _Comparing:
+    """One comparison; `gone` collects what a file in `may_change` lets go."""
 
-    def added(self) -> Comparison:
-        now, known = self.now, {*self.base.run.collected, *(case.id for case in self.base.run.cases)}
-        faults = [] if now.complete else [_ended(now)]
-        new = [case for case in now.cases if case.id not in known and not self._is_unstable(case.id)]
-        faults += [
-            fault_of("failed", case.id, case.message or case.outcome)
-            for case in now.cases
-            if case.outcome in _BAD and not self._allows(case)
-        ]
-        for case in new:
-            faults += self._proofs(None, case) if case.outcome in _GOOD else []
-        faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in self.allow]
-        if self._nothing_ran():
-            faults.append(fault_of("nothing_ran", "", _summary(self.counts)))
-        if now.complete and not faults and self._unexplained(now.cases):
-            faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
-        return Comparison(tuple(faults), tuple(case.id for case in new), counts=self.counts)
+    def __init__(self, base: BaseTests, now: TestRun, free: Callable[[str], bool], allow: frozenset[str]) -> None:
+        self.base, self.now, self.free, self.allow = base, now, free, allow
+        self.before = {case.id: case for case in base.run.cases}
+        self.present = {case.id: case for case in now.cases}
+        self.known = {*self.before, *base.run.collected}
+        self.unlisted = {path for path, _ in base.run.broken}
+        self.broken = dict(now.broken)
+        self.gone: list[str] = []
 
     def result(self) -> Comparison:
-        base, now, counts = self.base.run, self.now, self.counts
-        faults: list[Finding] = []
-        gone: list[str] = []
-        if not now.complete:
-            faults.append(_ended(now, list(dict.fromkeys((*base.collected, *(case.id for case in base.cases))))))
-        before = {case.id: case for case in base.cases}
-        known = {*before, *base.collected}
-        present = {case.id: case for case in now.cases}
-        for identity in dict.fromkeys((*base.collected, *before)):
-            if identity not in self.base.unstable:
-                faults += self._one(identity, before.get(identity), present.get(identity), gone)
-        faults += self._unstable(before, gone)
-        new = tuple(case.id for case in now.cases if case.id not in known and not self._is_unstable(case.id))
+        now, base = self.now, self.base
+        faults = [] if now.complete else [_ended(now, [*dict.fromkeys((*base.run.collected, *self.before))])]
+        for identity in dict.fromkeys((*base.run.collected, *self.before)):
+            if identity not in base.unstable:
+                faults += self._of_base(identity)
+        faults += self._by_number()
         for case in now.cases:
-            if case.id not in known:
-                faults += self._unknown(case, gone)
-        faults += self._files()
-        left = self.more and gone and not now.cases and not faults
-        if not left and self._nothing_ran():
-            faults.insert(not now.complete, fault_of("nothing_ran", "", _summary(counts)))
-        if now.complete and not faults and not left and self._unexplained(present.values()):
+            if case.id not in self.known:
+                faults += self._unknown(case)
+        faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in self.allow]
+        faults += self._still_without_test()
+        if not faults and not any(case.outcome in GOOD for case in now.cases) and not self._all_allowed():
+            faults.append(fault_of("nothing_ran", "", _summary(_counts(now))))
+        if not faults and now.exit_status != 0 and not _explained(now):
             faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
-        allowed = tuple(case.id for case in now.cases if case.outcome in _BAD and self._allows(case))
-        return Comparison(tuple(faults), new, tuple(gone), allowed, counts)
+        new = tuple(case.id for case in now.cases if case.id not in self.known and not self._like(case.id))
+        allowed = tuple(case.id for case in now.cases if case.outcome in BAD and _allowed(case, self.allow))
+        return Comparison(tuple(faults), new, tuple(self.gone), allowed, _counts(now))
 
-    def _unexplained(self, cases: Iterable[TestCase]) -> bool:
-        return self.now.exit_status != 0 and not any(case.outcome in _BAD for case in cases)
-
-    def _nothing_ran(self) -> bool:
-        """Return whether no test passed, or failed, which is a fault of its own, and not every one may fail."""
-        others = [case.outcome for case in self.now.cases if not self._allows(case)]
-        passed = any(case.outcome in _GOOD for case in self.now.cases)
-        return not passed and not any(outcome in _BAD for outcome in others) and bool(others or not self.now.cases)
-
-    def _allows(self, case: TestCase) -> bool:
-        return bool({case.id, _function(case.id), case.file} & self.allow)
-
-    def _free(self, file: str) -> bool:
-        """Return whether the tests of a file may be other ones than the base's."""
-        return bool(file) and self.may_change(file) and self.changed(file)
-
-    def _one(self, identity: str, was: TestCase | None, case: TestCase | None, gone: list[str]) -> list[Finding]:
+    def _of_base(self, identity: str) -> list[Finding]:
+        """Return what is wrong with a test that the base has."""
+        was, case = self.before.get(identity), self.present.get(identity)
         if case is not None:
             # A test that was found on the base and came to no outcome there has to pass like one that failed.
-            return self._state(was or TestCase(identity, "error", file=case.file), case, gone)
+            return self._outcome(was or TestCase(identity, "error", file=case.file), case)
         file = was.file if was else file_of(identity)
-        if self._free(file):
-            gone.append(identity)
+        if self.free(file):
+            self.gone.append(identity)
             return []
         if identity in self.now.running:
             return [fault_of("failed", identity, "it had begun when the run ended")]
         if identity in self.now.deselected:
             return [fault_of("deselected", identity, "found, and left out of the run")]
-        if file in dict(self.now.broken) or not self.now.complete:
-            return []
+        if file in self.broken or not self.now.complete:
+            return []  # the file, or the end of the run, is named
         reason = dict(self.now.skipped_files).get(file)
-        return [
-            fault_of("missing", identity, f"{file} was skipped as a whole: {reason}" if reason else "no such test ran")
-        ]
+        found = f"{file} was skipped as a whole: {reason}" if reason else "no such test ran"
+        return [fault_of("missing", identity, found)]
 
-    def _unknown(self, case: TestCase, gone: list[str]) -> list[Finding]:
-        """Return what is wrong with a test that the base does not list: it is new, or the base could not list it."""
-        if (file := self._unlisted(case)) and not self._free(case.file):
-            tests = self.written.get(file, {})
-            test = tests.get(self._qualified(file, case.id)) or tests.get(ANY_TEST)
-            if case.outcome in _SKIPPED and test is not None and test.skips:
+    def _outcome(self, was: TestCase | None, case: TestCase) -> list[Finding]:
+        """Return what is wrong with a test that came to an outcome; `was` is what it was on the base."""
+        if _allowed(case, self.allow):
+            return []
+        if case.outcome in BAD:
+            if case.id in self.base.flaky:
+                fix = "Set `retries = 2` for the gate, or repair the test: it fails now and then on the base, too."
+                return [fault_of("flaky", case.id, case.message or case.outcome, fix=fix)]
+            kind = "still_failing" if was is not None and was.outcome in BAD else "failed"
+            return [fault_of(kind, case.id, case.message or case.outcome)]
+        if case.outcome in SKIPPED:
+            if was is None or was.outcome in SKIPPED:
                 return []
-            faults = self._state(TestCase(case.id, "error", file=case.file), case, gone)
-            silent = test is not None and self.now.proves and not case.proof
-            if self.now.runner == "unittest":
-                silent = silent and test is not None and not test.decorated
-            if not faults and case.outcome in _GOOD and (case.proof == "body" or silent):
-                return [fault_of("unproven", case.id, "its body did not run")]
+            if self.free(case.file):
+                self.gone.append(case.id)
+                return []
+            return [fault_of(case.outcome, case.id, case.message or case.outcome)]
+        if case.equals and not (was is not None and was.equals):
+            return [fault_of("equals", case.id, case.equals)]
+        if was is not None and was.outcome in GOOD and was.ran == "ended" != case.ran and not self.free(case.file):
+            found = "its code did not run to its end" if case.ran else "its code did not run"
+            return [fault_of("unproven", case.id, found)]
+        if was is not None and was.outcome in BAD and was.ran and case.ran != "ended" and not self.free(case.file):
+            return [fault_of("unproven", case.id, "its code did not run to its end")]
+        return []
+
+    def _unknown(self, case: TestCase) -> list[Finding]:
+        """Return what is wrong with a test that the base does not list: it is new, or the base could not list it."""
+        if case.file in self.unlisted and not self.free(case.file):
+            if case.outcome in SKIPPED and case.when != "call":
+                return []  # by a mark or a fixture, which the base's text has
+            faults = self._outcome(TestCase(case.id, "error", file=case.file), case)
+            if not faults and case.outcome in GOOD and case.ran == "begun":
+                faults = [fault_of("unproven", case.id, "its code did not run to its end")]
             return faults
-        if self._is_unstable(case.id):
+        if (like := self._like(case.id)) is not None:
             # How many may be skipped is seen where they are counted.
-            return [] if case.outcome in _SKIPPED else self._state(self._like(case.id), case, gone)
-        if case.outcome in _SKIPPED and self._skipped_below(case.id):
-            return self._state(TestCase(case.id, "error", file=case.file), case, gone)
-        return self._state(None, case, gone)
-
-    def _unlisted(self, case: TestCase) -> str:
-        """Return the file, or the package of Go, of a test that the base could not list; empty where it could."""
-        names = {*(path for path, _ in self.base.run.broken), *self.written}
-        if self.now.runner == "go":
-            return next((name for name in names if case.id.startswith(f"{name}.")), "")
-        return next((name for name in (case.file, file_of(case.id)) if name in names), "")
-
-    def _qualified(self, file: str, identity: str) -> str:
-        """Return the name of a test as its file writes it, such as `TestCart.test_total`."""
-        name = _function(identity)
-        if self.now.runner == "go":
-            return name.removeprefix(f"{file}.").partition("/")[0]
-        return name.partition("::")[2].replace("::", ".") if "::" in name else ".".join(name.split(".")[-2:])
+            return [] if case.outcome in SKIPPED else self._outcome(like, case)
+        return self._outcome(None, case)
 
     def _like(self, identity: str) -> TestCase | None:
-        """Return the test of the base that proved most, among those of the same function."""
-        mine = [case for case in self.base.run.cases if _function(case.id) == _function(identity)]
-        good = [case for case in mine if case.outcome in _GOOD]
-        return next((case for case in good if case.proof == "ended"), (good or mine or [None])[0])
+        """Return a test of the base of the same function whose id is not stable; None where there is none."""
+        name = _function(identity)
+        if name not in {_function(each) for each in self.base.unstable}:
+            return None
+        return next((case for case in self.base.run.cases if _function(case.id) == name), None)
 
-    def _skipped_below(self, identity: str) -> bool:
-        """Return whether more subtests of a test of the base are skipped than were there."""
-        for case in self.base.run.cases:
-            below = (f"{case.id}/", f"{case.id} > ")
-            if case.outcome not in _SKIPPED and identity.startswith(below):
-                number = [
-                    sum(each.outcome in _SKIPPED and each.id.startswith(below) for each in run.cases)
-                    for run in (self.base.run, self.now)
-                ]
-                return number[1] > number[0]
-        return False
-
-    def _state(self, was: TestCase | None, case: TestCase, gone: list[str]) -> list[Finding]:
-        """Return what is wrong with a test that came to an outcome."""
-        match case.outcome:
-            case "passed" | "xpassed":
-                return self._proofs(was, case)
-            case "failed" | "error":
-                if self._allows(case):
-                    return []
-                kind = "still_failing" if was and was.outcome in _BAD else "failed"
-                return [fault_of(kind, case.id, case.message or case.outcome)]
-            case "skipped" | "xfailed":
-                if was is None or was.outcome in _SKIPPED or self._allows(case):
-                    return []
-                if self._free(case.file):
-                    gone.append(case.id)
-                    return []
-                return [fault_of(case.outcome, case.id, case.message or case.outcome)]
-            case _:
-                assert_never(case.outcome)
-
-    def _proofs(self, was: TestCase | None, case: TestCase) -> list[Finding]:
-        """Return what is wrong with a test that is reported as passed."""
-        if was is not None and case.skips > was.skips and not self._free(case.file):
-            return [fault_of("skipped", case.id, f"{case.skips} of its subtests skipped; {case.message}")]
-        if case.apart and not (was and was.apart == case.apart) and (not case.mover or self.changed(case.mover)):
-            return [fault_of("apart", case.id, f"{case.apart}{case.mover and f', by {case.mover}'}")]
-        if case.accepts and not (was and was.accepts):
-            return [fault_of("accepts", case.id, case.accepts)]
-        if was is None or self._free(case.file):
-            unproven = case.proof == "reached"
-        elif was.outcome in _GOOD:
-            unproven = was.proof == "ended" and case.proof != "ended"
-        else:
-            ran = was.proof in ("reached", "open", "ended")
-            unproven = case.proof == "reached" or (ran and case.proof in ("", "body"))
-            unproven = unproven or (was.proof == "ended" and case.proof != "ended")
-        return [fault_of("unproven", case.id, "its body did not run to its end")] if unproven else []
-
-    def _is_unstable(self, identity: str) -> bool:
-        """Return whether a test of unknown id can be one of the base whose id is not stable."""
-        return _function(identity) in {_function(each) for each in self.base.unstable}
-
-    def _unstable(self, before: Mapping[str, TestCase], gone: list[str]) -> list[Finding]:
-        """Compare the tests whose ids differ from run to run by number."""
-        unstable = set(self.base.unstable)
-        if not unstable:
-            return []
-        mine = [each for each in dict.fromkeys((*self.base.run.collected, *before)) if each in unstable]
-        others = unstable - set(mine)
-        functions = frozenset({_function(each) for each in mine} & {_function(each) for each in others})
-        known = {*before, *self.base.run.collected} - unstable
-
-        def groups(ids: Iterable[tuple[str, str]]) -> Counter[str]:
-            rows = ((_function(identity), file or file_of(identity)) for identity, file in ids)
-            return Counter(name if name in functions else f"{file} (any test)" for name, file in rows)
-
-        skipped = [each for each in mine if each in before and before[each].outcome in _SKIPPED]
-        files = {each: before[each].file if each in before else "" for each in mine}
-        wanted, may_skip = groups(files.items()), groups((each, files[each]) for each in skipped)
-        rows = [case for case in self.now.cases if case.id not in known]
-        has = groups((case.id, case.file) for case in rows)
-        skips = groups((case.id, case.file) for case in rows if case.outcome in _SKIPPED and not self._allows(case))
+    def _by_number(self) -> list[Finding]:
+        """Compare the tests whose ids differ from run to run by their number."""
+        unstable = self.base.unstable
+        names = {_function(each) for each in unstable if each in self.before}
         faults: list[Finding] = []
-        for name, number in wanted.items():
-            file, fewer = file_of(name), has[name] < number
-            if self._free(file):
-                gone += [name] if fewer else []
-            elif fewer and self.now.complete and file not in dict(self.now.broken):
-                faults.append(fault_of("missing", name, f"{has[name]} of its {number} tests ran"))
-            elif not fewer and skips[name] > may_skip[name]:
-                faults.append(fault_of("skipped", name, f"{skips[name]} of its {has[name]} tests are skipped"))
+        for name in sorted(names):
+            was = [case for case in self.before.values() if _function(case.id) == name]
+            now = [case for case in self.now.cases if _function(case.id) == name]
+            skipped = [sum(case.outcome in SKIPPED for case in cases) for cases in (was, now)]
+            if self.free(was[0].file):
+                self.gone += [name] if len(now) < len(was) else []
+            elif len(now) < len(was) and self.now.complete and was[0].file not in self.broken:
+                faults.append(fault_of("missing", name, f"{len(now)} of its {len(was)} tests ran"))
+            elif skipped[1] > skipped[0]:
+                faults.append(fault_of("skipped", name, f"{skipped[1]} of its {len(now)} tests are skipped"))
         return faults
 
-    def _files(self) -> list[Finding]:
-        """Return the files that cannot be collected, and those that must have a test now and have none."""
-        broken = dict(self.now.broken)
-        faults = [fault_of("not_collected", *row) for row in broken.items() if row[0] not in self.allow]
-        passed = {self._unlisted(case) for case in self.now.cases if case.outcome in _GOOD}
-        for path, _ in self.base.run.broken:
-            if path in broken or path in passed or path in self.allow or not self.now.complete:
-                continue
-            if not self._free(path):
-                faults.append(fault_of("no_test_in_file", path, "no test of this file passed"))
-        named = {fault.field for fault in faults}
-        for path in self.written if self.now.complete else ():
-            if path not in broken and path not in self.allow and path not in named and not self._free(path):
-                faults += self._not_run(path)
-        return faults
-
-    def _not_run(self, path: str) -> list[Finding]:
-        """Return the tests that are in the text of a file of which the base has no list, and did not run."""
-        go = self.now.runner == "go"
-        ran = {self._qualified(path, case.id) for case in self.now.cases if go or path == case.file}
-        left_out = {self._qualified(path, each) for each in self.now.deselected}
+    def _still_without_test(self) -> list[Finding]:
+        passed = {case.file for case in self.now.cases if case.outcome in GOOD}
         return [
-            fault_of("missing", f"{path}::{name}", "no such test ran")
-            for name, test in self.written[path].items()
-            if name not in (*ran, ANY_TEST) and not (test.marked and name in left_out)
+            fault_of("no_test_in_file", path, "no test of this file passed")
+            for path in sorted(self.unlisted - passed - self.broken.keys() - self.allow)
+            if self.now.complete and not self.free(path)
         ]
+
+    def _all_allowed(self) -> bool:
+        return bool(self.gone) or (all(_allowed(case, self.allow) for case in self.now.cases) and bool(self.now.cases))
+
+
+def _explained(run: TestRun) -> bool:
+    """Return whether a test that failed, or a file that could not be collected, explains that a run did not succeed."""
+    return bool(run.broken) or any(case.outcome in BAD for case in run.cases)
 
 
 def file_of(identity: str) -> str:
@@ -397,11 +282,19 @@ def _function(identity: str) -> str:
     return _PARAMETERS.sub("", identity)
 
 
+def _allowed(case: TestCase, allow: frozenset[str]) -> bool:
+    return bool({case.id, _function(case.id), case.file} & allow)
+
+
+def _counts(run: TestRun) -> dict[str, int]:
+    return dict(Counter(case.outcome for case in run.cases))
+
+
 def _summary(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "no test"
 
 
-def _ended(run: TestRun, wanted: Sequence[str] = ()) -> Finding:
+def _ended(run: TestRun, wanted: Sequence[str]) -> Finding:
     """Return the fault of a run that was stopped or did not say that it was finished; `wanted` are the base's tests."""
     end = "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
     if not run.parsed:
@@ -410,6 +303,11 @@ def _ended(run: TestRun, wanted: Sequence[str] = ()) -> Finding:
     ended = {*run.running, *(case.id for case in run.cases)}
     for what, ids in (("running", run.running), ("not begun", [each for each in wanted if each not in ended])):
         if ids:
-            more = f" and {len(ids) - _MAX_NAMED} more" if len(ids) > _MAX_NAMED else ""
-            found += f"; {what}: {', '.join(ids[:_MAX_NAMED])}{more}"
+            found += f"; {what}: {_few(ids)}"
     return fault_of("incomplete", "", found)
+
+
+def _few(ids: Iterable[str]) -> str:
+    names = list(ids)
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(names[:_MAX_NAMED]) + more

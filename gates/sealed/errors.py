@@ -1,7 +1,10 @@
 """The error of a gate that cannot be sealed. It says nothing about the work under test."""
 
+from interlock.core.errors import Exit
 from interlock.gates.errors import CollectorError
 
 
 class SealError(CollectorError):
-    """A tree cannot be frozen, exported or isolated; the gate is not passed. Codes: `SEAL1xx` to `SEAL5xx`."""
+    """A tree cannot be stored, exported or isolated, or its set-up is at fault. Codes: `SEAL1xx` to `SEAL4xx`."""
+
+    exit_code = Exit.USAGE

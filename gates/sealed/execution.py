@@ -1,330 +1,359 @@
-"""One run of a gate's command on one tree: in its export and enclosure, or bare, with a probe where there is one.
+"""One run of a gate's command on one tree: an export of it in a sandbox, with observers in the runners.
 
-A command that cannot be started is a `CollectorError` (`COL202`), an export that cannot be made or watched a
-`SealError` (`SEAL1xx`), and so is one that cannot be kept apart from the checkout (`SEAL301`).
+Answers T1 and T2. Inside, the export lies at the checkout's own path, so that editable installs, workspace links and
+shebangs lead into it. Read-only are dependencies and what decides the run; what else of the base the run wrote is seen
+afterwards (`TestRun.written`). Over pytest's and unittest's own packages a copy is mounted with one line more, which
+brings the observer in from below: tests see no variable, no argument and no file of it.
+
+Without namespaces the command runs in the folder of the export, variables bring the observers in, and a loaded file of
+the checkout itself refuses the result.
 """
 
 import errno
 import os
-import sys
+import shutil
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from interlock.core.process import Channel, Ended
+from interlock.core.process import Ended
 from interlock.gates.command import Output, unstartable
-from interlock.gates.sealed import bytecode, home, keep, runners, sandbox
-from interlock.gates.sealed.added_files import displacing, loadable, top_level
-from interlock.gates.sealed.base import LINK, read_entry
-from interlock.gates.sealed.case import GateCase, not_sealed
+from interlock.gates.heldout.judge import PROBES as HELD_OUT_PROBES
+from interlock.gates.sealed import sandbox
+from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.export import Plan, folders_of, forget, remove_tree, touched, unplanned, write_export
-from interlock.gates.sealed.heldout import paths_of
-from interlock.gates.sealed.inotify import Seen, watched
+from interlock.gates.sealed.observe import Observation
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.programs import unreadable
-from interlock.gates.sealed.protect import kind_of
-from interlock.gates.sealed.sandbox import Bind, Enclosure, Level, Pipes
-from interlock.gates.sealed.store import state_folder
+from interlock.gates.sealed.record import SCRATCH
+from interlock.gates.sealed.reports import read_report, report_of
+from interlock.gates.sealed.sandbox import Bind, Box, Level, is_below
 
-_INSIDE: Final = "/tmp/.interlock"  # noqa: S108 - in the private folder of the enclosure
-_CASE: Final = b'{"e": "case"'
-_PROGRESS_SECONDS: Final = 1.0
+PROBES: Final = Path(__file__).resolve().parent / "probes"
+"""The folder of the files that run beside the tested code."""
+
+_INSIDE: Final = "/run/interlock"
+_HOME: Final = "/tmp/home"  # noqa: S108 - of the sandbox
+_MAX_BINDS: Final = 256
+"""So many files that decide a run are mounted read-only singly; each costs time, and bubblewrap ends near 3,000."""
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
-_MAX_STREAM_BYTES: Final = 128 * 1024 * 1024
+_PROGRESS_SECONDS: Final = 1.0
+_LINE: Final = (
+    '\nexec(compile(open({file!r}).read(), {file!r}, "exec"), {{"__name__": {name!r}, "FOLDER": {folder!r}, '
+    '"SOCKET": {socket!r}, "TARGET": globals()}})\n'
+)
+_LATE: Final = (
+    "import _pytest.config\n"
+    'made = {{"__name__": "_pytest.config", "FOLDER": {folder!r}, "SOCKET": {socket!r}, "LATE": True, '
+    '"TARGET": vars(_pytest.config)}}\n'
+    'exec(compile(open({file!r}).read(), {file!r}, "exec"), made)\n'
+    "def pytest_configure(config):\n    made['register'](config)\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What came of one run of a command: its tests, how it ended, what was printed, and how it was isolated."""
+    """What came of one run of a command: its tests, how it ended, what was printed, and how it was isolated.
+
+    `root` is the project's root as the command saw it.
+    """
 
     tests: TestRun
     ended: Ended
     output: Output
     level: Level
+    root: str = ""
 
 
 @dataclass(slots=True)
 class Workspace:
-    """Where the commands of one gate run: an export in its enclosure.
+    """Where the commands of one gate run.
 
     Args:
-        plan: What the export held before any command ran in it.
-        export: The folder that holds the tree.
-        private: A folder for the command's HOME and for reports.
-        bytecode: The folder with bytecode of dependencies, which is read-only; empty: commands write their own.
-        programs: Path of a program to that of its copy that cannot be read.
-        touched: What commands did to the files that the export held: as `TestRun.touched`.
-        prepared: The files that `prepare` made.
-        progress: Takes the number of tests that ended so far.
-        writes_bytecode: Commands may write bytecode where there is none yet.
+        case: The gate.
+        tree: What the export held before any command ran in it.
+        folder: A private folder with the export and what else one run needs.
+        frozen: Files of the export that are read-only, relative to the root.
+        packages: Folders of the product, relative to the root; None: not known yet.
+        bytecode: A folder of compiled dependencies; empty: the commands compile them for themselves.
+        writes_bytecode: The commands may write there.
     """
 
     case: GateCase
-    plan: Plan
-    export: Path
-    private: str
+    tree: str
+    folder: Path
+    frozen: Sequence[str] = ()
+    packages: Sequence[str] | None = None
     bytecode: str = ""
-    output: Output = field(default_factory=Output)
-    programs: Mapping[str, str] = field(default_factory=dict[str, str])
-    touched: set[str] = field(default_factory=set[str])
-    prepared: frozenset[str] = frozenset()
-    closed: bool = field(default_factory=lambda: sandbox.level() == "namespaces")
-    progress: Callable[[int], None] | None = None
     writes_bytecode: bool = False
+    output: Output = field(default_factory=Output)
+    progress: Callable[[int], None] | None = None
+    closed: bool = field(default_factory=lambda: sandbox.level() == "namespaces")
+
+    @property
+    def export(self) -> Path:
+        """The folder that holds the tree."""
+        return self.folder / "tree"
 
     @property
     def root(self) -> str:
         """The project's root, as commands see it."""
-        return os.fspath(self.case.root) if self.closed else os.path.join(self.export, self.case.base.root).rstrip("/")
+        return os.fspath(self.case.root) if self.closed else os.path.normpath(self.export / self.case.frozen.root)
 
-    @property
-    def home(self) -> str:
-        """HOME, as commands see it; outside it is `home` of the private folder."""
-        return f"{_INSIDE}/home" if self.closed else f"{self.private}/home"
+    def seen(self, path: str) -> str:
+        """Return a path of the machine's checkout as commands see it."""
+        if self.closed or not is_below(path, (self.case.frozen.top,)):
+            return path
+        return path.replace(self.case.frozen.top, os.fspath(self.export), 1)
 
     def run(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str] | None = None,
-        timeout_seconds: float | None = None,
-        pipes: Pipes | None = None,
-    ) -> Ended:
-        """Run one command in the export."""
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_seconds: float | None = None,
+        output: Callable[[bytes], object] | None = None, stdin: bytes = b"",
+    ) -> Ended:  # fmt: skip
+        """Run one command in the export.
+
+        Raises:
+            CollectorError: Its program is not to be had (`COL202`, `SEAL107`).
+        """
         case = self.case
-        program = case.program(argv)
-        if not self.closed and program and os.path.relpath(program, case.base.top) in case.base.files:
-            program = program.replace(f"{case.base.top}/", f"{self.export}/", 1)
-        if not program and "/" not in argv[0]:
-            raise unstartable(case.gate, FileNotFoundError(errno.ENOENT, "it is not on PATH"), argv[0])
+        limit = timeout_seconds or case.gate.timeout_seconds
         try:
             return sandbox.run(
-                [program or argv[0], *argv[1:]],
-                self._enclosure() if self.closed else None,
-                cwd=self.root,
-                env=self.environment() if env is None else env,
-                timeout_seconds=timeout_seconds or case.gate.timeout_seconds,
-                pipes=pipes or Pipes(self.output.add),
-            )
+                [self._program(argv[0]), *argv[1:]], self._box() if self.closed else None, cwd=self.seen(case.cwd),
+                env=self.environment() if env is None else env, timeout_seconds=limit, output=output or self.output.add,
+                stdin=stdin,
+            )  # fmt: skip
         except (OSError, ValueError) as error:
             raise unstartable(case.gate, error, argv[0]) from error
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the commands: small, and not the agent's."""
-        environment = {
-            "PATH": self.case.path,
-            "HOME": self.home,
-            "TMPDIR": "/tmp" if self.closed else self.private,  # noqa: S108 - of the enclosure
-            "LANG": "C.UTF-8",
-            "USER": "interlock",
-            "LOGNAME": "interlock",
-            "PYTHONPYCACHEPREFIX": bytecode.INSIDE if self.closed else f"{self.private}/bytecode",
-            "GOCACHE": f"{self.home}/.cache/go-build",
-            **home.ENVIRONMENT,
-            **self.case.frozen.caches,
-        }
-        return environment | dict(self.case.seal.env)
+        case, inside = self.case, self.case.environment
+        missing = [name for name in case.seal.pass_env if name not in os.environ]
+        if missing:
+            raise SealError(
+                "SEAL106", f"{case.gate.id} needs the variable {missing[0]}, which is not set.",
+                f"Set it: `export {missing[0]}=…`, or take it out of `pass_env` in [gates.{case.gate.id}].",
+            )  # fmt: skip
+        home = _HOME if self.closed else f"{self.folder}/home"
+        run = _INSIDE if self.closed else f"{self.folder}/run"
+        found = {
+            "PATH": inside.path, "HOME": home, "TMPDIR": "/tmp" if self.closed else f"{self.folder}/tmp",  # noqa: S108
+            "LANG": "C.UTF-8", "USER": "interlock", "LOGNAME": "interlock", "PYTHONNOUSERSITE": "1", "GOENV": "off",
+            "PYTHONPYCACHEPREFIX": f"{run}/bytecode", "GOCACHE": f"{home}/.cache/go-build", **inside.variables,
+        }  # fmt: skip
+        found |= {name: os.environ[name] for name in case.seal.pass_env}
+        found |= case.seal.env
+        if "node" in inside.programs or "npm" in inside.programs:
+            found["NODE_OPTIONS"] = f"{found.get('NODE_OPTIONS', '')} --require {run}/probes/node_observer.cjs".strip()
+        if not self.closed:
+            found["PYTEST_PLUGINS"] = ",".join(filter(None, ("interlock_observer", found.get("PYTEST_PLUGINS", ""))))
+            roots = [self.seen(path) for path, _ in case.environment.packages.editable]
+            paths = [f"{run}/plugins", *(found.get("PYTHONPATH", "").split(os.pathsep)), *roots]
+            found["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        return found
 
-    def _enclosure(self) -> Enclosure:
-        case, base = self.case, self.case.base
-        around = [name for name, digest in case.frozen.around.items() if digest]
+    @property
+    def held_out_probes(self) -> str:
+        """The folder of the programs that make one call of a held-out table, as commands see it."""
+        return f"{_INSIDE}/heldout" if self.closed else os.fspath(HELD_OUT_PROBES)
+
+    def interpreter(self, language: str) -> str:
+        """Return the program that runs a language: that of a kept environment, else what its name means on PATH."""
+        names = ("python", "python3") if language == "python" else ("node",)
+        for target, source in self.case.environment.kept.items():
+            for name in names:
+                if os.access(f"{source}/bin/{name}", os.X_OK):
+                    return f"{target}/bin/{name}"
+        found = (self.case.environment.programs.get(name, "") for name in reversed(names))
+        return next(filter(None, found), names[-1])
+
+    def _program(self, name: str) -> str:
+        case = self.case
+        place = case.environment.programs.get(name, name if os.path.isabs(name) else "")
+        if not place and "/" not in name:
+            raise FileNotFoundError(errno.ENOENT, "it is not on PATH")
+        place = place or os.path.normpath(f"{case.cwd}/{name}")
+        kept = next((each for each in case.environment.kept if is_below(place, (each,))), "")
+        inside = is_below(place, (case.frozen.top,)) and not kept
+        there = place.replace(kept, case.environment.kept.get(kept, ""), 1)
+        if os.path.lexists(self.export / os.path.relpath(place, case.frozen.top) if inside else there):
+            return self.seen(place)
+        if not is_below(place, (case.frozen.top,)):
+            raise FileNotFoundError(errno.ENOENT, "it is not there")
+        outer = os.path.relpath(place, case.root).split("/")[0]
+        raise SealError(
+            "SEAL107", f"`{name}` of {case.gate.id} is neither in the base nor kept.",
+            f'Write keep = ["{outer}"] into [gates.{case.gate.id}], or make it there: install what it is part of.',
+        )  # fmt: skip
+
+    def _box(self) -> Box:
+        case, inside = self.case, self.case.environment
+        top = case.frozen.top
         binds = [
-            Bind(os.fspath(self.export), os.fspath(base.top), writable=True),
-            *(Bind(path, path) for path in (*case.kept, *case.places, *case.frozen.path_folders, *around)
-              if not sandbox.is_system(path)),
-            Bind(os.fspath(runners.PROBES), os.fspath(runners.PROBES)),
-            Bind(f"{self.private}/home", f"{_INSIDE}/home", writable=True),
-            Bind(self.bytecode or f"{self.private}/bytecode", bytecode.INSIDE, writable=self.writes_bytecode),
+            Bind(os.fspath(self.export), top, writable=True),
+            Bind(f"{self.folder}/home", _HOME, writable=True),
+            Bind(f"{self.folder}/run", _INSIDE),
+            Bind(os.fspath(PROBES), f"{_INSIDE}/probes"),
+            Bind(os.fspath(HELD_OUT_PROBES), f"{_INSIDE}/heldout"),
+            Bind(self.bytecode or f"{self.folder}/bytecode", f"{_INSIDE}/bytecode",
+                 writable=self.writes_bytecode or not self.bytecode),
+            *(Bind(place, place) for place in inside.places),
+            *(Bind("", place) for place in inside.hidden),
         ]  # fmt: skip
-        seen = [*sandbox.SYSTEM, *(bind.target for bind in binds[1:])]
-        binds += [Bind(copy, path) for path, copy in self.programs.items() if sandbox.is_below(path, seen)]
-        heldout = paths_of(case.root / case.seal.heldout) if case.seal.heldout else ()
-        hidden = (os.fspath(state_folder()), *heldout, *case.unrecorded)
-        return Enclosure(tuple(binds), hidden, case.seal.network, case.frozen.links)
+        for target, source in self._kept().items():
+            binds.append(Bind(source, target))
+            if os.path.basename(target) == "node_modules":
+                binds += [Bind("", f"{target}/{name}") for name in SCRATCH if os.path.isdir(f"{source}/{name}")]
+        prefix = f"{top}/{case.frozen.root}".rstrip("/")
+        for path in self.frozen[:_MAX_BINDS]:
+            if os.path.isfile(place := f"{self.export}/{case.inside(path)}"):
+                binds.append(Bind(place, f"{prefix}/{path}"))
+        binds += [Bind(made, path) for path, made in self._observers().items()]
+        return Box(tuple(binds), inside.links, case.seal.network)
 
-    @contextmanager
-    def observed(self) -> Generator[Seen]:
-        """Run commands and yield what is seen of them; `touched` then says what they did to files of the export."""
-        plan, changed = self.plan, None
-        try:
-            with watched(os.fspath(self.export), folders_of(plan), plan.files.keys()) as seen:
-                yield seen
-            self.touched |= {*touched(plan, self.export, seen.written), *seen.moved}
-            changed = None if seen.moved else seen.written
-        finally:
-            forget(self.export, changed)
+    def _kept(self) -> dict[str, str]:
+        """Return what is kept; of generated files only those below packages of the product, once it is known."""
+        inside, packages = self.case.environment, self.packages
+        if packages is None:
+            return dict(inside.kept)
+        product = [os.path.normpath(f"{self.case.root}/{each}") for each in packages]
+        return {
+            target: source for target, source in inside.kept.items()
+            if target not in inside.generated or is_below(target, product)
+        }  # fmt: skip
+
+    def _observers(self) -> dict[str, str]:
+        """Return the files over which an observer is mounted, each with the file that takes its place."""
+        folder = self.folder / "observers"
+        folder.mkdir(exist_ok=True)
+        sources = {source: target for target, source in self._kept().items()}
+        found: dict[str, str] = {}
+        for number, path in enumerate(self.case.environment.packages.runners):
+            name = "pytest" if path.endswith("/_pytest/config/__init__.py") else "unittest"
+            made, status = folder / f"{number}.py", os.stat(path)
+            package = "_pytest.config" if name == "pytest" else "unittest"
+            file = f"{_INSIDE}/probes/{name}_observer.py"
+            line = _LINE.format(file=file, name=package, folder=f"{_INSIDE}/probes", socket=f"{_INSIDE}/socket")
+            made.write_bytes(Path(path).read_bytes() + line.encode())
+            os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
+            place = next((each for each in sources if is_below(path, (each,))), "")
+            found[path.replace(place, sources[place], 1) if place else path] = os.fspath(made)
+        return found
+
+    def prepare_folders(self) -> None:
+        """Make what is mounted on, and what is mounted."""
+        case, inside = self.case, self.case.environment
+        for name in ("home", "run/probes", "run/heldout", "run/bytecode", "run/plugins", "bytecode", "tmp"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        if os.path.lexists(f"{case.frozen.top}/.git"):
+            (self.export / ".git").mkdir()  # by that tests find the top
+        for path, text in inside.links.items():
+            if is_below(path, (case.frozen.top,)) and not is_below(path, inside.kept):
+                place = self.export / os.path.relpath(path, case.frozen.top)
+                with suppress(FileExistsError):
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.symlink_to(text)
+        for target, source in self._kept().items():
+            place = self.export / os.path.relpath(target, case.frozen.top)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not self.closed:
+                place.symlink_to(source)
+            elif os.path.isdir(source):
+                place.mkdir(exist_ok=True)
+                if os.path.basename(target) == "node_modules" and os.path.isdir(f"{source}/vite"):
+                    for name in SCRATCH:
+                        Path(source, name).mkdir(exist_ok=True)
+            else:
+                place.touch()
+        if not self.closed:
+            run = f"{self.folder}/run"
+            shutil.copytree(PROBES, f"{run}/probes", dirs_exist_ok=True)
+            text = _LATE.format(folder=f"{run}/probes", socket=f"{run}/socket", file=f"{run}/probes/pytest_observer.py")
+            Path(f"{run}/plugins/interlock_observer.py").write_text(text, "utf-8")
 
 
 @contextmanager
-def workspace(case: GateCase, plan: Plan, *, writes_bytecode: bool = False) -> Generator[Workspace]:
-    """Make the export of a plan, to run commands in."""
-    with case.base.store.export() as folder, sandbox.private_folder() as private:
-        compiled = bytecode.folder_of(case.bytecode)
-        here = Workspace(case, plan, folder, private, compiled, writes_bytecode=writes_bytecode)
-        fresh_export(here, plan)
-        with ExitStack() as held:
-            if here.closed:
-                names = (*case.frozen.programs.values(), case.python)
-                here.programs = held.enter_context(unreadable(names, case.path, folder.with_name("programs")))
-            yield here
+def workspace(
+    case: GateCase, tree: str, *, frozen: Sequence[str] = (), packages: Sequence[str] | None = None, bytecode: str = "",
+    writes_bytecode: bool = False, laid_over: Mapping[str, bytes] | None = None,
+) -> Generator[Workspace]:  # fmt: skip
+    """Make the export of a tree, to run commands in; `laid_over` are files that are written over it, by path."""
+    size = sum(1 for _ in case.files) * 8192
+    with sandbox.private_folder(size) as folder:
+        here = Workspace(case, tree, folder, frozen, packages, bytecode, writes_bytecode)
+        here.export.mkdir()
+        case.store.export(tree, here.export, folder / "index")
+        here.prepare_folders()
+        for path, data in (laid_over or {}).items():
+            place = here.export / case.inside(path)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+        yield here
 
 
-def fresh_export(here: Workspace, plan: Plan) -> None:
-    """Make the export what its plan says once more, after commands ran in it; HOME and bytecode begin empty too."""
-    for name in ("home", "bytecode"):
-        if os.path.lexists(f"{here.private}/{name}"):
-            remove_tree(f"{here.private}/{name}")
-        os.mkdir(f"{here.private}/{name}")
-    write_export(plan, here.export)
-    if os.path.lexists(here.case.base.top / ".git"):
-        os.mkdir(here.export / ".git")  # by that tests find the top
-    if sandbox.level() == "none":
-        _link_kept(here.case, here.export)
-    here.plan, here.prepared = plan, frozenset()
-    here.touched.clear()
-
-
-def execute(
-    here: Workspace, *, collect_only: bool = False, only: Sequence[str] = (), keep_going: bool = False
-) -> Execution:
-    """Run the gate's command with its probe, and read what came of it.
-
-    With `collect_only` tests are listed and none run, with `only` these ids alone; with `keep_going` the tests of other
-    files run where a file cannot be collected.
+def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = False) -> Execution:
+    """Run the gate's command, and read what came of it; `only` are ids of the tests to run, where the runner can.
 
     Raises:
         CollectorError: The command cannot be started.
     """
-    case, stream, printed, ended_tests = here.case, bytearray(), bytearray(), 0
-    began = shown = time.monotonic()
+    case, shown = here.case, time.monotonic()
+    report = report_of(case.gate.command, case.seal)
+    printed = bytearray()
 
-    def take(data: bytes) -> None:
-        nonlocal ended_tests, shown
-        if len(stream) > _MAX_STREAM_BYTES:
-            raise OverflowError("the command wrote more to the channel of its probe than any run of tests")
-        stream.extend(data)
-        ended_tests += data.count(_CASE)
-        if here.progress is not None and ended_tests and (now := time.monotonic()) - shown >= _PROGRESS_SECONDS:
+    def progress(count: int) -> None:
+        nonlocal shown
+        if here.progress is not None and (now := time.monotonic()) - shown >= _PROGRESS_SECONDS:
             shown = now
-            here.progress(ended_tests)
+            here.progress(count)
 
     def show(data: bytes) -> None:
         printed.extend(data[: _MAX_REPORT_BYTES - len(printed)])
         here.output.add(data)
 
+    place = here.export / case.inside(os.path.join(case.seal.cwd, report.path)) if report.path else None
+    if place is not None:
+        place.unlink(missing_ok=True)
+    with Observation(here.folder / "run", here.root, only=only, keep_going=keep_going, progress=progress) as seen:
+        ended = here.run(report.argv, env={**here.environment(), **report.env}, output=show)
+    if bytes(printed[:7]) == b"bwrap: ":
+        raise SealError(
+            "SEAL105", f"The sandbox of {case.gate.id} cannot be made: {printed[7:300].decode('utf-8', 'replace')}.",
+            "Correct what it names; `interlock doctor` says what this machine allows.",
+        )  # fmt: skip
+    tests = seen.result(ended.exit_status)
+    if tests is None:
+        data = _read(place, here.export) if place is not None else bytes(printed)
+        tests = read_report(report, data, ended.exit_status)
+    frozen = {case.inside(path) for path in here.frozen}
+    written = case.store.written(here.export, here.folder / "index", frozen)
     level: Level = "namespaces" if here.closed else "none"
-    channel = Channel(take)
-    try:
-        plan = runners.Plan(
-            root=here.root,
-            env=here.environment(),
-            spec_fd=channel.spec_fd,
-            stream_fd=channel.stream_fd,
-            report_path=f"{here.home}/report",
-            collect_only=collect_only,
-            only=tuple(only),
-            keep_going=keep_going,
-        )
-        launch = case.runner.launch(plan)
-        channel.spec = launch.spec
-        place = f"{here.private}/home/report"
-        if launch.report_file and not launch.report_file.startswith(f"{here.home}/"):
-            relative = os.path.relpath(os.path.join(here.root, launch.report_file), here.root)
-            place = report_place(here.export, case.base.inside(relative))
-        with suppress(OSError):
-            os.unlink(place)
-        pipes = Pipes(show if launch.report == "stdout" else here.output.add, channel if launch.spec else None)
-        with here.observed() as seen:
-            ended = here.run(launch.argv, env=launch.env, pipes=pipes)
-    except OverflowError:
-        words = f"more than {_MAX_STREAM_BYTES >> 20} MiB were written to the probe's channel, and the run was ended"
-        tests = TestRun(case.runner.name, complete=False, exit_status=None, problem=words)
-        ended = Ended(0, time.monotonic() - began, "flood")
-        return Execution(tests, ended, here.output, level)
-    finally:
-        channel.close()
-    if here.progress is not None and ended_tests:
-        here.progress(ended_tests)
-    report = read_report(place, here.export, _MAX_REPORT_BYTES) if launch.report == "file" else bytes(printed)
-    tests = case.runner.read(launch, bytes(stream), report, exit_status=ended.exit_status)
-    tests = replace(tests, touched=(*sorted(here.touched), *_planted(here, seen)))
-    return Execution(tests, ended, here.output, level)
+    return Execution(replace(tests, written=tuple(written)), ended, here.output, level, here.root)
 
 
 def prepare(here: Workspace) -> str:
     """Run the commands of `prepare`; return why one failed, or nothing."""
-    if not here.case.seal.prepare:
-        return ""
-    with here.observed():
-        for argv in here.case.seal.prepare:
-            ended = here.run(argv)
-            if ended.exit_status != 0:
-                how = "did not end in time" if ended.timed_out else f"ended with status {ended.exit_status}"
-                return f"`{' '.join(argv)}` {how}"
-    home.empty(f"{here.private}/home")
-    here.prepared = frozenset(unplanned(here.plan, here.export))
-    outside = here.plan.base.outside
-    here.touched |= {path for path in here.prepared if kind_of(outside(path) or "")}
+    for argv in here.case.seal.prepare:
+        ended = here.run(argv)
+        if ended.exit_status != 0:
+            how = "did not end in time" if ended.timed_out else f"ended with status {ended.exit_status}"
+            return f"`{' '.join(argv)}` {how}"
     return ""
 
 
-def replacing(here: Workspace) -> set[str]:
-    """Return what `prepare` made in the place of another file, or of a module of the standard library.
-
-    What the base makes is no fault: extensions are built beside the modules that they are built from.
-    """
-    first = {os.path.normpath(os.path.join(here.case.base.root, folder)) for folder in here.case.python_path}
-    library = {path for path in here.prepared if top_level(path, first) in sys.stdlib_module_names}
-    return library | displacing(here.prepared, here.plan.files).keys()
-
-
-def _planted(here: Workspace, seen: Seen) -> list[str]:
-    """Return what a run of the tests made and that may be loaded unasked, also where it is gone by now."""
-    if not here.plan.files:
-        return []
-    mounts = {f"{os.path.relpath(path, here.case.base.top)}/" for path in here.case.kept}
-    made = {*unplanned(here.plan, here.export), *seen.made} - here.prepared - here.plan.files.keys() - mounts
-    return sorted(loadable(made, here.plan.files))
-
-
-def compile_dependencies(here: Workspace) -> str:
-    """Compile the recorded dependencies that a run of the base imported; return the digest of the record of them.
-
-    It is empty without namespaces, and where no Python is known.
-    """
-    case = here.case
-    if not here.closed or not case.python:
-        return ""
-    places = (*case.kept, *(path for path in case.places if not sandbox.is_system(path)))
-    return bytecode.compiled(f"{here.private}/bytecode", case.python, places, case.frozen.links)
-
-
-def _link_kept(case: GateCase, folder: Path) -> None:
-    """Without namespaces, link the kept folders into the export; refuse where they lead back into the checkout."""
-    first = next(keep.leads_back(case.frozen.kept, case.base.top), None)
-    if first is not None:
-        raise not_sealed(case, f"{first} leads back into the checkout")
-    for name in case.kept:
-        link = folder / os.path.relpath(name, case.base.top)
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(name)
-
-
-def report_place(export: Path, path: str) -> str:
-    """Return where a report of the export lies, as Interlock sees it; nothing where links lead out on the way."""
-    place, top = os.path.normpath(export / path), os.path.realpath(export)
-    return place if f"{os.path.realpath(os.path.dirname(place))}/".startswith(f"{top}/") else ""
-
-
-def read_report(place: str, export: Path, most: int) -> bytes:
-    """Read a report; nothing where there is none, it is a link or larger than it may be, or links lead out to it."""
-    inside = not place.startswith(f"{export}/") or report_place(export, os.path.relpath(place, export))
-    with suppress(SealError, OSError):
-        if place and inside and os.lstat(place).st_size <= most:
-            entry, data = read_entry(Path(place).parent, os.path.basename(place))
-            return data if entry.mode != LINK else b""
+def _read(place: Path, export: Path) -> bytes:
+    """Read a report; nothing where there is none, or a link leads out to it."""
+    with suppress(OSError):
+        real = os.path.realpath(place)
+        if is_below(real, (os.path.realpath(export),)) and os.path.getsize(real) <= _MAX_REPORT_BYTES:
+            return Path(real).read_bytes()
     return b""
+
+
+def names(paths: Iterable[str]) -> str:
+    """Return a few paths in a sentence."""
+    rows = list(paths)
+    return ", ".join(rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")

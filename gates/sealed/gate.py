@@ -1,15 +1,29 @@
-"""A sealed gate from its parts: export the work, run its tests, compare them with the base, keep the evidence.
+"""A sealed gate: the base, plus the product of the work, and nothing else; its tests; a verdict bound to that tree.
 
-What cannot be judged raises a `CollectorError` with a code `SEAL…` or `COL20x`.
+Theory of operation. Answers T1 and T2.
+
+1. `check_base` ran the tests of the base on the base, sealed, and derived the product from what they loaded.
+2. `choose` takes from the work the changed, removed and new files of the product, and what `may_change` lists. The base
+   with these is the *candidate*, a git tree in our store. Everything else keeps its base content, whatever its name.
+3. The same command runs on the candidate. Every test of the base must run and pass (`compare`). A file of the base that
+   decides the run, or that the run rewrites though it did not on the base, refuses it. Where a file of the product
+   turns out to hold tests, or to be a conftest file or a plugin, it is taken out, and the command runs again.
+4. If that passes, the command runs on the candidate with the other new files of the scope: new tests, and what they
+   bring. Test files that the work removed are not there (a moved test would collide with itself). Nothing may fail.
+5. Then held-out checks, on an export of the candidate.
+
+What must never happen: a file of the work other than these has a say in steps 3 and 5; a verdict speaks of another tree
+than the one that ran; a fault of the set-up is called a fault of the code (it raises a `SealError`, exit status 2).
+
+A test that fails though it passed on the base may be flaky: before it is called a fault, the base runs once more.
 """
 
 import json
 import os
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Final
 
 from interlock.core.finding import Finding
@@ -17,33 +31,26 @@ from interlock.core.process import Ended
 from interlock.gates.checks.sealed import fault_of
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
-from interlock.gates.sealed import added_files
-from interlock.gates.sealed.base import LINK
+from interlock.gates.patterns import compile_scope
+from interlock.gates.sealed.bare import foreign_code
+from interlock.gates.sealed.base import BaseCheck, Progress, confirm_base, usable_bytecode
 from interlock.gates.sealed.case import GateCase
-from interlock.gates.sealed.compare import BaseList, Comparison, compare, compare_added
-from interlock.gates.sealed.configured import configured_files
+from interlock.gates.sealed.compare import Comparison, compare, compare_added
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.execution import Execution, Workspace, execute, fresh_export, prepare, replacing, workspace
-from interlock.gates.sealed.export import Plan, plan_of
-from interlock.gates.sealed.gitignore import base_ignores
-from interlock.gates.sealed.heldout_run import run_held_out
-from interlock.gates.sealed.listing import list_tree
-from interlock.gates.sealed.loaded_code import altered, check_loaded
-from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.protect import Protection, above, is_code, kind_of, protection
-from interlock.gates.sealed.static_tests import static_tests
-from interlock.gates.tree import TreeError, file_value, in_scope, paths_in_scope
+from interlock.gates.sealed.execution import Execution, Workspace, execute, prepare, workspace
+from interlock.gates.sealed.heldout import run_held_out
+from interlock.gates.sealed.outcomes import BAD, TestRun
+from interlock.gates.sealed.product import Choice, Product, choose
+from interlock.gates.sealed.store import Entry
+from interlock.gates.suppressions import added_suppressions
 
 MAX_FAULTS: Final = 50
 _MAX_LISTED: Final = 200
 _FAULT_KEYS: Final = ("message", "found", "expected", "fix")
-_INLINE_RUST: Final = re.compile(rb"#\[(?:cfg\(test\)|test\b|tokio::test)")
-_INTERPRETER: Final = re.compile(r"(?:ba|da|z|k)?sh|python[\d.]*|node|ruby|perl|php")
-_AGAIN: Final = frozenset({"failed", "still_failing"})
+_AGAIN: Final = frozenset({"failed", "still_failing", "flaky"})
 """Faults that another try of a flaky test can take away."""
-
-Progress = Callable[[str], None]
-"""Takes a line about what the gate does now."""
+_DOUBTFUL: Final = frozenset({"failed", "still_failing", "missing", "skipped", "exit_status", "not_collected"})
+"""Faults that a base whose tests are not stable can explain."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +58,10 @@ class Work:
     """The present work, as a sealed gate judges it.
 
     Args:
-        scope: Patterns of the files that are laid over the base.
-        may_change: Patterns of tests and settings that the work may change.
-        outside: Files outside the scope that changed since the work was assigned; they are not in the export.
-        present: Lists the files in scope as `gates.tree.tree_files` does, where they are known already. Of those that
-            are not as in the base, the contents must still be as listed.
+        scope: Patterns of the files that the task may touch.
+        may_change: Patterns of files that count although they are no product: tests, settings, lock files.
+        outside: Files outside the scope that changed since the work was assigned; they have no effect.
+        present: Lists the files in scope as evidence is bound to them, as `gates.tree.tree_files` does.
     """
 
     scope: tuple[str, ...]
@@ -69,21 +75,27 @@ class SealedRun:
     """What came of one sealed gate, before it is evidence; without faults it is passed.
 
     Args:
-        plan: What the export held.
+        tree: The candidate that was judged.
+        work: The work that it was made from.
+        choice: What came from the work, and what did not.
+        tests: The run of its tests; the outcomes of new ones are from their own run.
         comparison: The tests against those of the base.
-        execution: The last run of the command, or what `prepare` printed.
+        execution: The last run of the command.
         faults: Every reason why the gate is not passed.
         tries: How often tests ran.
-        inline: Files in scope that define tests and product code together, so that their tests are not sealed.
+        suppressions: New comments that silence a checker: `path:line comment`.
         heldout: Counts of held-out checks, or None.
     """
 
-    plan: Plan
+    tree: str
+    work: str
+    choice: Choice
+    tests: TestRun
     comparison: Comparison
     execution: Execution
     faults: tuple[Finding, ...]
-    tries: int
-    inline: tuple[str, ...]
+    tries: int = 1
+    suppressions: tuple[str, ...] = ()
     heldout: Mapping[str, int] | None = None
 
     @property
@@ -93,274 +105,216 @@ class SealedRun:
 
 
 def run_sealed_gate(
-    case: GateCase, work: Work, tests: BaseList, *, binding: Binding, progress: Progress = lambda _line: None
+    case: GateCase, work: Work, check: BaseCheck, *, binding: Binding, progress: Progress = lambda _line: None
 ) -> Collection:
     """Run a sealed gate on the present work and store its evidence."""
-    done = judge(case, work, tests, progress=progress)
-    execution = done.execution
+    done = judge(case, work, check, progress=progress)
     results = json.dumps(_results(done), indent=1, ensure_ascii=True).encode("ascii")
     return store_log(
-        case.gate, execution.ended, execution.output, root=case.root, binding=binding, sealed=summary(case, done, work),
-        results=results,
+        case.gate, done.execution.ended, done.execution.output, root=case.root, binding=binding,
+        sealed=summary(case, done, work, check), results=results,
     )  # fmt: skip
 
 
-def judge(case: GateCase, work: Work, tests: BaseList, *, progress: Progress = lambda _line: None) -> SealedRun:
-    """Run a sealed gate on the present work."""
-    judging = _Judgement(case, work, tests, progress)
-    with case.unchanged(), workspace(case, judging.first) as here:
-        if failed := prepare(here):
-            return judging.unprepared(here, failed)
-        return judging.run(here)
+def chosen(case: GateCase, work: Work, product: Product) -> tuple[str, Choice]:
+    """Store the work, and choose what of it is judged; return its tree, too."""
+    store, frozen = case.store, case.frozen
+    tree = store.snapshot(frozen.root, case.seal.keep)
+    changes: dict[str, Entry | None] = case.below_root(store.differing(frozen.base, tree))
+    new = [path for path, entry in changes.items() if entry is not None and path not in case.files]
+    ignored = case.below_root(dict.fromkeys(store.ignored_by(frozen.base, map(case.inside, new))))
+    choice = choose(
+        product, changes, case.files, scope=compile_scope(work.scope).matches, may_change=_may_change(work),
+        ignored=frozenset(ignored), observed=not product.globs,
+    )  # fmt: skip
+    if work.present is not None:
+        _check_present(case, choice, work.present())
+    return tree, choice
 
 
-@dataclass(frozen=True)
-class _Judgement:
+def _check_present(case: GateCase, choice: Choice, present: Mapping[str, str]) -> None:
+    """Refuse work that is not what evidence is bound to: a process may change files while they are read."""
+    for path, entry in (*choice.taken.items(), *choice.added.items()):
+        found = "" if entry is None else f"{entry.mode} {sha256(case.store.content(entry.oid)).hexdigest()}"
+        if present.get(path, "") != found:
+            fix = "Let nothing write there until the gate has ended."
+            raise SealError("SEAL121", f"{path} changed while {case.gate.id} ran.", fix)
+
+
+def judge(case: GateCase, work: Work, check: BaseCheck, *, progress: Progress = lambda _line: None) -> SealedRun:
+    """Judge the present work by the tests of the base.
+
+    Raises:
+        CollectorError: The set-up is at fault, so that nothing is known of the work.
+    """
+    case.check_dependencies()
+    tree, choice = chosen(case, work, check.product)
+    judging = _Judging(case, work, check, progress)
+    done = judging.first(tree, choice)
+    if not done.faults and done.choice.added:
+        done = judging.with_new_tests(done)
+    if not done.faults and case.seal.heldout:
+        done = judging.held_out(done)
+    if case.seal.forbid_new and not done.faults and done.suppressions:
+        found = "; ".join(done.suppressions[:5])
+        done = replace(done, faults=(fault_of("suppression", "", found),))
+    case.check_dependencies()
+    return done
+
+
+@dataclass
+class _Judging:
+    """The steps of one judgement."""
+
     case: GateCase
     work: Work
-    tests: BaseList
+    check: BaseCheck
     progress: Progress
+    bytecode: str = field(init=False)
 
-    @cached_property
-    def inline(self) -> tuple[str, ...]:
-        """Files in scope that hold tests beside the code that they test."""
-        return tuple(sorted(_inline(self.case, self.tests) & self.present.keys()))
+    def __post_init__(self) -> None:
+        self.bytecode = usable_bytecode(self.case, self.check.bytecode)
 
-    @cached_property
-    def present(self) -> dict[str, str]:
-        """The files in scope as they are now.
+    def first(self, tree: str, choice: Choice) -> SealedRun:
+        """Run the tests of the base on the candidate, and judge them."""
+        candidate = self._candidate(choice)
+        suppressions = self._suppressions(choice)
+        while True:
+            with self._workspace(candidate) as here:
+                if failed := prepare(here):
+                    fault = fault_of("prepare", "", failed)
+                    execution = Execution(TestRun("exit", complete=False), Ended(0, 0.0, "unstarted"), here.output,
+                                          "namespaces")  # fmt: skip
+                    run = SealedRun(candidate, tree, choice, execution.tests, Comparison(()), execution, (fault,))
+                    return replace(run, suppressions=suppressions)
+                execution, comparison, tries = self._tried(here, self._compare)
+            deciding = self._deciding(choice, execution)
+            if not deciding:
+                break
+            # New tests, and what they brought, count in the second run alone.
+            kept = {path: entry for path, entry in choice.taken.items() if path not in deciding}
+            new = {path: entry for path, entry in deciding.items() if path not in self.case.files}
+            held = {path: "it decides the run, as tests and plugins do" for path in deciding if path not in new}
+            choice = replace(choice, taken=kept, added={**choice.added, **new}, held={**choice.held, **held})
+            candidate = self._candidate(choice)
+        if {row.code for row in comparison.faults} & _DOUBTFUL and self.check.tests.again is None:
+            self.check = confirm_base(self.case, self.check, self.progress)
+            comparison = self._compare(execution.tests)
+        self._refuse_foreign(execution)
+        faults = (*comparison.faults, *self._rewritten(execution.tests, choice))
+        return SealedRun(
+            candidate, tree, choice, execution.tests, comparison, execution, faults, tries, suppressions
+        )  # fmt: skip
 
-        What is ignored, now or by the rules of the base, and not in the base is no part of the work: installed
-        dependencies, and what a build left behind, which would take the place of what `prepare` makes of the work.
-        """
-        root, base = self.case.root, self.case.base
-        try:
-            given = None if self.work.present is None else self.work.present()
-            paths = sorted(paths_in_scope(root, self.work.scope) if given is None else given)
-            listed = base.files.keys()
-            if any(base.inside(path) not in listed for path in paths):
-                ignored = base_ignores(base, lambda path: self._may_change(base.outside(path) or ""))
-                now = list_tree(base.top, base.root).files.keys()
-                listed = listed | {path for path in now - listed if not ignored(path)}
-            mine = (path for path in paths if base.inside(path) in listed)
-            return {path: file_value(root, path) if given is None else given[path] for path in mine}
-        except TreeError as error:
-            raise SealError("SEAL121", error.message, error.fix) from error
+    def with_new_tests(self, done: SealedRun) -> SealedRun:
+        """Run the command once more with the new files that are no product, and without tests that were moved."""
+        self.progress("the tests of the base passed; now with the new files")
+        case, choice = self.case, done.choice
+        changes: dict[str, Entry | None] = {case.inside(path): entry for path, entry in choice.added.items()}
+        changes |= {case.inside(path): None for path in choice.removed}
+        with self._workspace(case.store.compose(done.tree, changes)) as here:
+            if failed := prepare(here):
+                return replace(done, faults=(fault_of("prepare", "", failed),))
 
-    @cached_property
-    def _may_change(self) -> Callable[[str], bool]:
-        return protection((), self.work.may_change).free.matches
+            def judge_added(tests: TestRun) -> Comparison:
+                return compare_added(self.check.tests, tests, allow_failing=case.seal.allow_failing)
 
-    @cached_property
-    def protection(self) -> Protection:
-        """What keeps its base content, and what the tests of the base are judged without."""
-        files = self.base_files
-        env = {**self.case.seal.env, **self.case.runner.env}
-        configured = configured_files(self.case.gate.command, self.read, files, env)
-        named = {*self.case.named, *added_files.defining_files(self.tests), *configured}
-        named -= _inline(self.case, self.tests)
-        own = added_files.tests_of_packages(files) | added_files.data_of_tests(files)
-        named |= {path for path in files if not own.isdisjoint(above(path))}
-        folders = own | added_files.test_folders(self.tests.run, files)
-        made = protection(self.case.seal.protect, self.work.may_change, named, folders)
-        led, places = added_files.linked(self.base_links, files, lambda path: made.holds(path, in_base=True))
-        return replace(made, named=named | led, folders=folders | places)
+            execution, comparison, tries = self._tried(here, judge_added)
+        new = frozenset(comparison.new)
+        added = tuple(each for each in execution.tests.cases if each.id in new)
+        tests = replace(done.tests, cases=(*done.tests.cases, *added))
+        comparison = replace(
+            done.comparison, faults=comparison.faults, new=(*done.comparison.new, *comparison.new),
+            counts=dict(Counter(each.outcome for each in tests.cases)),
+        )  # fmt: skip
+        return replace(
+            done, tests=tests, comparison=comparison, execution=execution, faults=comparison.faults,
+            tries=max(done.tries, tries),
+        )  # fmt: skip
 
-    @property
-    def base_links(self) -> dict[str, str]:
-        """The links of the base below the root, each with its text."""
-        base = self.case.base
-        return {
-            path: os.fsdecode(base.store.object(entry.sha256))
-            for inside, entry in base.files.items()
-            if entry.mode == LINK and (path := base.outside(inside)) is not None
-        }
+    def held_out(self, done: SealedRun) -> SealedRun:
+        """Run the held-out checks on an export of the candidate."""
+        self.progress("held-out checks")
+        faults, counts = run_held_out(self.case, lambda files: self._workspace(done.tree, files), self.check.tests)
+        return replace(done, faults=faults, heldout=counts)
 
-    @cached_property
-    def base_files(self) -> tuple[str, ...]:
-        return tuple(filter(None, map(self.case.base.outside, self.case.base.files)))
+    def _workspace(self, tree: str, laid_over: Mapping[str, bytes] | None = None) -> Any:
+        product = self.check.product
+        packages = None if product.globs else product.packages
+        return workspace(
+            self.case, tree, frozen=[path for path in product.frozen if not self._free(path)], packages=packages,
+            bytecode=self.bytecode, laid_over=laid_over,
+        )  # fmt: skip
 
-    def read(self, path: str) -> bytes | None:
-        """Return the content of a file of the base, by its path relative to the root."""
-        return self.case.base.content(self.case.base.inside(path))
+    def _candidate(self, choice: Choice) -> str:
+        case = self.case
+        changes = {case.inside(path): entry for path, entry in choice.taken.items()}
+        return case.store.compose(case.frozen.base, changes)
 
-    @cached_property
-    def plan(self) -> Plan:
-        return plan_of(self.case.base, self.present, self.work.scope, self.protection)
-
-    @cached_property
-    def first(self) -> Plan:
-        """What the export holds when the tests of the base are judged: nothing new beside them."""
-        return self.plan.without([path for path in self.plan.added if self.protection.beside_tests(path)])
-
-    @cached_property
-    def changed(self) -> frozenset[str]:
-        """Files of the export that differ from the base, relative to the root."""
-        paths = (*self.plan.laid_over, *self.plan.removed)
-        return frozenset(filter(None, map(self.case.base.outside, paths)))
-
-    def unprepared(self, here: Workspace, why: str) -> SealedRun:
-        fault = fault_of("prepare", "", why)
-        ended = Ended(0, 0.0, "unstarted")
-        execution = Execution(TestRun(self.case.runner.name, complete=False), ended, here.output, "namespaces")
-        return SealedRun(self.plan, Comparison((fault,)), execution, (fault,), 1, self.inline)
-
-    def run(self, here: Workspace) -> SealedRun:
-        """Judge the tests of the base, then the new ones beside them, then run the held-out checks."""
-        known = len(self.tests.run.cases)
-        here.progress = lambda number: self.progress(f"{number} of {known} tests" if known else f"{number} tests")
-        plan, done = self.first, self._tried(here, self.first, self._compare)
-        tests = done.execution.tests
-        new = added_files.new_test_files(self.tests, tests, plan.added)
-        if new and not done.comparison.faults:
-            # Only its tests say that a file is one of tests: what it did to the others is not known.
-            plan = plan.without(new)
-            if failed := self._export(here, plan):
-                return self.unprepared(here, failed)
-            done = self._tried(here, plan, self._compare)
-        faults, heldout = (*done.comparison.faults, *self._displaced(plan, done.execution.tests, replacing(here))), None
-        if faults:
-            left_out = (path for path in self.plan.added if path not in plan.added)
-            held_back = tuple(sorted((*self.plan.held_back, *left_out)))
-            plan = replace(self.plan, held_back=held_back)
-            return SealedRun(plan, done.comparison, done.execution, faults, done.tries, self.inline)
-        if plan.added != self.plan.added:
-            self.progress("the tests of the base passed; now with the new tests")
-            if failed := self._export(here, self.plan):
-                return self.unprepared(here, failed)
-            added = partial(compare_added, self.tests, allow_failing=self.case.seal.allow_failing)
-            done = done.followed_by(self._tried(here, self.plan, added))
-            faults = done.comparison.faults
-        faults = faults or self._unjudged()
-        if not faults and (hidden := run_held_out(self.case, plan, here, done.execution.tests)) is not None:
-            faults, heldout = (() if hidden.fault is None else (hidden.fault,)), hidden.counts
-            faults += self._rewritten(plan, hidden.touched)
-        return SealedRun(self.plan, done.comparison, done.execution, faults, done.tries, self.inline, heldout)
-
-    def _unjudged(self) -> tuple[Finding, ...]:
-        """Return the changed files that keep their base content for no other reason than that a command reads them."""
-        files, patterns = self.base_files, self.protection.patterns
-        others = {*added_files.defining_files(self.tests), *configured_files(self.case.gate.command, self.read, files)}
-        others |= {os.path.normpath(word) for argv in self.case.commands for word in _run_by(argv)}
-        only = (path for path in self.plan.held_back if path in self.case.named and path not in others)
-        return tuple(
-            fault_of("unjudged", path, "the content of the base was judged")
-            for path in only
-            if not kind_of(path) and not patterns.matches(path)
-        )
-
-    def _export(self, here: Workspace, plan: Plan) -> str:
-        """Make the export what another plan says; return why `prepare` failed, or nothing."""
-        fresh_export(here, plan)
-        return prepare(here)
-
-    def _tried(self, here: Workspace, plan: Plan, judge: Callable[[TestRun], Comparison]) -> "_Tried":
+    def _tried(
+        self, here: Workspace, judge_tests: Callable[[TestRun], Comparison]
+    ) -> tuple[Execution, Comparison, int]:
         """Run the tests, and those that failed again as often as the gate allows."""
-        execution = execute(here)
-        tests, tries = execution.tests, 1
-        comparison = judge(tests)
+        known = len(self.check.tests.run.cases)
+        here.progress = lambda count: self.progress(f"{count} of {known} tests" if known else f"{count} tests")
+        allowed = {path for path, _ in self.check.tests.run.broken} & {*self.case.seal.allow_failing}
+        execution, tries = execute(here, keep_going=bool(allowed)), 1
+        comparison = judge_tests(execution.tests)
         while (
             tries <= self.case.seal.retries and comparison.faults and {row.code for row in comparison.faults} <= _AGAIN
         ):
             failed = [row.field for row in comparison.faults]
             self.progress(f"try {tries + 1}: {len(failed)} failed before")
-            if self._export(here, plan):
-                break
-            execution = execute(here, only=failed if self.case.runner.selects else ())
-            tests, tries = _merged(tests, execution.tests), tries + 1
-            comparison = judge(tests)
-        check_loaded(self.case, plan.files, tests.loaded)
-        comparison = replace(comparison, faults=(*comparison.faults, *self._rewritten(plan, tests.touched)))
-        return _Tried(replace(execution, tests=tests), comparison, tries)
-
-    def _displaced(self, plan: Plan, tests: TestRun, built: Iterable[str]) -> list[Finding]:
-        """Return the files of the work in the place of other modules, and base files compiled from another text."""
-        before, outside = self.tests.run, self.case.base.outside
-        new = [*plan.added, *filter(None, map(outside, sorted({*built} - {*before.touched} - plan.files.keys())))]
-        found = [*added_files.shadowed(plan, before, tests)]
-        found += added_files.hiding(plan, before, self.case.python_path, new)
-        for path, others in sorted(added_files.displacing(new, self.base_files).items()):
-            if kept := sorted(other for other in others if self._keeps(other)):
-                found.append(fault_of("shadowed", path, f"it is loaded in place of {kept[0]}"))
-        return [*found, *altered(plan, before, tests)]
-
-    def _rewritten(self, plan: Plan, touched: Iterable[str]) -> tuple[Finding, ...]:
-        """Return the files that keep their base content, and were written or moved; on the base they were not.
-
-        So are new ones, where the tests or what they start would load them.
-        """
-        found: list[Finding] = []
-        outside = self.case.base.outside
-        for path in sorted({*touched} - {*self.tests.run.touched} - plan.laid_over):
-            inside = [name for name in plan.files if name == path or name.startswith(f"{path}/") or not path]
-            if any(self._keeps(outside(name) or name) for name in inside):
-                found.append(fault_of("rewritten", outside(path) or path or ".", "another time of change"))
-            elif not inside and self._stays_away(outside(path.rstrip("/")) or path):
-                found.append(fault_of("planted", outside(path) or path, "made while the tests, or `prepare`, ran"))
-        return tuple(found)
-
-    def _stays_away(self, path: str) -> bool:
-        """Return whether a file that a run made, relative to the root, may be loaded in the place of another."""
-        if self._may_change(path):
-            return False
-        return self.protection.holds(path, in_base=True) or path.rpartition("/")[0] in self._judging_folders
-
-    @cached_property
-    def _judging_folders(self) -> frozenset[str]:
-        """The folders, relative to the root, with code of the base that the work may not write."""
-        code = (path for path in self.base_files if is_code(path))
-        return frozenset(path.rpartition("/")[0] for path in code if self._keeps(path))
-
-    def _keeps(self, path: str) -> bool:
-        """Return whether a file of the base, relative to the root, is none that the work may write."""
-        work = in_scope(path, self.work.scope) and not self.protection.holds(path, in_base=True)
-        return not work and not self._may_change(path)
+            # In an export of its own: what a try leaves behind must not help the next one.
+            with self._workspace(here.tree) as fresh:
+                fresh.output, fresh.progress = here.output, here.progress
+                if prepare(fresh):
+                    break
+                again = execute(fresh, only=failed)
+            execution, tries = replace(again, tests=_merged(execution.tests, again.tests)), tries + 1
+            comparison = judge_tests(execution.tests)
+        return execution, comparison, tries
 
     def _compare(self, tests: TestRun) -> Comparison:
-        return compare(
-            self.tests,
-            tests,
-            may_change=self._may_change,
-            allow_failing=self.case.seal.allow_failing,
-            changed=self.changed.__contains__,
-            written=static_tests(self._unlisted(tests), tests.runner, self.read, self.base_files),
-            more=self.first.added != self.plan.added,
-        )
+        return compare(self.check.tests, tests, free=self._free, allow_failing=self.case.seal.allow_failing)
 
-    def _unlisted(self, now: TestRun) -> frozenset[str]:
-        """Return the files whose tests the base could not list; where it listed none, those that have some now."""
-        run = self.tests.run
-        if run.broken or run.cases or run.collected:
-            return frozenset(path for path, _ in run.broken)
-        return frozenset((*(case.file for case in now.cases), *(path for path, _ in now.skipped_files)))
+    def _free(self, path: str) -> bool:
+        return bool(path) and _may_change(self.work)(path)
 
+    def _deciding(self, choice: Choice, execution: Execution) -> dict[str, Entry]:
+        """Return the files of the product that turn out to decide the run."""
+        tests, root = execution.tests, execution.root
+        found = {os.path.relpath(path, root) for path in tests.frozen if path.startswith(f"{root}/")}
+        return {
+            path: entry for path, entry in choice.taken.items()
+            if entry is not None and path in found and not self._free(path)
+        }  # fmt: skip
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
-    """One judgement of the tests, after as many tries as it took."""
+    def _refuse_foreign(self, execution: Execution) -> None:
+        product, tests = self.check.product, execution.tests
+        names = {os.path.basename(path).partition(".")[0] for path in (*product.packages, *product.modules)}
+        if not tests.sessions or not names:
+            return
+        if (found := foreign_code(self.case, tests, execution.root, tuple(names))) is not None:
+            raise SealError(found.code, f"{self.case.gate.id}: {found.message}", found.fix)
 
-    execution: Execution
-    comparison: Comparison
-    tries: int
+    def _rewritten(self, tests: TestRun, choice: Choice) -> list[Finding]:
+        """Return the files that keep their base content, and that the run wrote although that of the base did not."""
+        before, taken = {*self.check.tests.run.written}, {self.case.inside(path) for path in choice.taken}
+        found = sorted({*tests.written} - before - taken)
+        return [fault_of("rewritten", path, "another content after the run") for path in found]
 
-    def followed_by(self, other: "_Tried") -> "_Tried":
-        """Return this judgement of the base's tests with that of the new ones, which ran together later."""
-        new = frozenset(other.comparison.new)
-        added = tuple(case for case in other.execution.tests.cases if case.id in new)
-        cases = (*self.execution.tests.cases, *added)
-        comparison = replace(
-            self.comparison, faults=other.comparison.faults, new=(*self.comparison.new, *other.comparison.new),
-            counts=dict(Counter(case.outcome for case in cases)),
-        )  # fmt: skip
-        tests = replace(self.execution.tests, cases=cases)
-        return _Tried(replace(other.execution, tests=tests), comparison, max(self.tries, other.tries))
+    def _suppressions(self, choice: Choice) -> tuple[str, ...]:
+        found: list[str] = []
+        for path, entry in choice.taken.items():
+            if entry is not None:
+                rows = added_suppressions(self.case.content(path), self.case.store.content(entry.oid), path)
+                found += [f"{path}:{line} {comment}" for line, comment in rows]
+        return tuple(found)
 
 
-def _run_by(argv: Sequence[str]) -> Sequence[str]:
-    """Return what a command runs: its program, and the script that an interpreter is given."""
-    words = [word for word in argv if not word.startswith("-")]
-    script = "-m" not in argv and _INTERPRETER.fullmatch(os.path.basename(argv[0]))
-    return words[: 2 if script else 1]
+def _may_change(work: Work) -> Callable[[str], bool]:
+    return compile_scope(work.may_change).matches if work.may_change else lambda _path: False
 
 
 def _merged(first: TestRun, again: TestRun) -> TestRun:
@@ -369,46 +323,33 @@ def _merged(first: TestRun, again: TestRun) -> TestRun:
         return again
     later = {case.id: case for case in again.cases}
     cases = tuple(later.get(case.id, case) for case in first.cases)
-    bad = any(case.outcome in ("failed", "error") for case in cases)
+    bad = any(case.outcome in BAD for case in cases)
     both: dict[str, Any] = {
         name: tuple(dict.fromkeys((*getattr(first, name), *getattr(again, name))))
-        for name in ("loaded", "touched", "shadows", "sources")
+        for name in ("loaded", "frozen", "changed", "written")
     }
     return replace(first, cases=cases, exit_status=first.exit_status if bad else again.exit_status, **both)
 
 
-def _inline(case: GateCase, tests: BaseList) -> frozenset[str]:
-    """Return files that hold tests beside the code they test: doctests, and Rust's test modules."""
-    dotted: dict[str, bool] = {}
-    for row in tests.run.cases:
-        path, _, name = row.id.partition("::")
-        if path.endswith(".py") and not kind_of(path):
-            dotted[path] = dotted.get(path, True) and "." in name.partition("[")[0]
-    found = {path for path, inline in dotted.items() if inline}
-    if case.runner.name == "nextest" or "cargo" in case.gate.command[0]:
-        base = case.base
-        for inside in base.files:
-            path = base.outside(inside)
-            if path is not None and path.endswith(".rs") and not kind_of(path):
-                found |= {path} if _INLINE_RUST.search(base.content(inside) or b"") else set()
-    return frozenset(found)
-
-
-def summary(case: GateCase, done: SealedRun, work: Work) -> dict[str, Any]:
+def summary(case: GateCase, done: SealedRun, work: Work, check: BaseCheck) -> dict[str, Any]:
     """Return what the header of the log says of a sealed run, as JSON values."""
-    tests, comparison = done.execution.tests, done.comparison
-    lists = {
-        "new": comparison.new, "gone": comparison.gone, "allowed": comparison.allowed,
-        "held_back": done.plan.held_back, "outside": work.outside, "inline": done.inline,
+    tests, comparison = done.tests, done.comparison
+    skipped = [each.id for each in tests.cases if each.outcome == "skipped"]
+    lists: dict[str, Sequence[str]] = {
+        "new": comparison.new, "gone": comparison.gone, "allowed": comparison.allowed, "skipped": skipped,
+        "product": [*check.product.packages, *check.product.modules], "taken": [*done.choice.taken],
+        "held_back": [path for path, why in done.choice.held.items() if why != "outside the scope"],
+        "outside": work.outside, "inline": check.inline, "suppressions": done.suppressions,
     }  # fmt: skip
     return {
         "level": done.execution.level,
         "base": case.frozen.base,
-        "scope": done.plan.scope_digest,
-        "command": case.command_digest,
+        "tree": done.tree,
+        "work": done.work,
+        "command": case.digest,
         "runner": tests.runner,
         "parsed": tests.parsed,
-        "canaries": tests.canaries,
+        "observed": tests.sessions > 0,
         "counts": dict(comparison.counts or {}),
         "tries": done.tries,
         **{name: list(values[:_MAX_LISTED]) for name, values in lists.items()},
@@ -422,14 +363,13 @@ def summary(case: GateCase, done: SealedRun, work: Work) -> dict[str, Any]:
 
 
 def _results(done: SealedRun) -> dict[str, Any]:
-    tests = done.execution.tests
     return {
         "schema": "interlock.tests/1",
-        "runner": tests.runner,
+        "runner": done.tests.runner,
         "seconds": round(done.execution.ended.seconds, 3),
         "tests": [
-            {"id": row.id, "outcome": row.outcome, "seconds": round(row.seconds, 4), "message": row.message[:2000]}
-            for row in tests.cases
+            {"id": row.id, "outcome": row.outcome, "seconds": round(row.seconds, 4), "message": row.message}
+            for row in done.tests.cases
         ],
-        "not_collected": [{"file": path, "message": message[:2000]} for path, message in tests.broken],
+        "not_collected": [{"file": path, "message": message} for path, message in done.tests.broken],
     }

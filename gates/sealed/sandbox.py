@@ -1,48 +1,45 @@
-"""One command in an enclosure: an export at the checkout's own path, a network of its own, nothing left running.
+"""One command in a sandbox: an export at the checkout's own path, a network of its own, nothing left running.
 
-Where `bwrap` (0.8 or newer) works it makes the namespaces, else `probes/enclose.py` does with the system calls
-themselves, else there are none: the command then runs in the export's folder, and its level says so. Inside, of the
-machine only what its distribution installs (`SYSTEM`) and what the enclosure names is seen; only the export and a
-private `/tmp` can be written, and no further namespace can be made, in which something else could be mounted over a
-test.
+Answers T2. Bubblewrap makes the namespaces; where it cannot, there are none, the command runs in the folder of the
+export, and its level says so. Inside, of the machine only what its distribution installs (`SYSTEM`) and the places that
+are named are seen; the export, a private HOME and `/tmp` can be written, and no further namespace can be made, in which
+something else could be mounted over a test. Nothing above the export is there.
 """
 
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from interlock.core import process
-from interlock.core.process import Channel, Ended
+from interlock.core.process import Ended
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.runners.base import PROBES
 from interlock.gates.sealed.settings import Network
 
 Level: TypeAlias = Literal["namespaces", "none"]
-Maker: TypeAlias = Literal["bwrap", "unshare", "none"]
 
 SYSTEM: Final = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/nix/store", "/gnu/store", "/snap",
     "/sys/devices/system",
 )  # fmt: skip
-"""Where distributions install: seen inside as they are, unlike any other place of the machine."""
+"""Where distributions install: seen inside as they are."""
 
-PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their empty doubles inside
-_EMPTY: Final = ("/home", "/root", "/media", "/mnt", "/opt", "/srv", "/sys", "/var")
+_PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their empty doubles inside
+_EMPTY: Final = ("/home", "/root", "/media", "/mnt", "/opt", "/srv", "/var")
 """Folders that programs may look for; nothing is in them inside."""
-
 _TRIAL_SECONDS: Final = 20
+MEMORY_DISK: Final = "/dev/shm"  # noqa: S108 - files of a gate are written into a folder of their own there
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """One place of the machine that is seen inside, at a path of its own."""
+    """A place of the machine that is seen inside, at a path of its own; without a source an empty, writable folder."""
 
     source: str
     target: str
@@ -50,123 +47,77 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
-class Enclosure:
-    """What a command sees.
+class Box:
+    """What a command sees beside `SYSTEM`: places, symbolic links (path to text), and its network.
 
-    Args:
-        binds: Places that are seen, beside `SYSTEM`.
-        hidden: Files and folders that are empty inside, where they lie in a place that is seen.
-        links: Symbolic links outside of these places: path to text.
+    A bare one shows the whole machine as it is, its network too, with the places in it.
     """
 
-    binds: tuple[Bind, ...] = ()
-    hidden: tuple[str, ...] = ()
+    binds: tuple[Bind, ...]
+    links: Mapping[str, str]
     network: Network = "loopback"
-    links: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-@dataclass(frozen=True, slots=True)
-class Pipes:
-    """What takes the output and the errors of a command, the two descriptors of its probe, and its standard input."""
-
-    output: Callable[[bytes], None]
-    channel: Channel | None = None
-    stdin: bytes = b""
+    bare: bool = False
 
 
 @cache
-def maker() -> Maker:
-    """Return what makes namespaces here; it is tried once in this process."""
-    return "bwrap" if shutil.which("bwrap") and _works("bwrap") else "unshare" if _works("unshare") else "none"
-
-
-@cache
-def _works(name: Maker) -> bool:
-    words = _enclosed(("true",), Enclosure(), "/", name)
-    with suppress(OSError, subprocess.TimeoutExpired):
-        tried = subprocess.run(words, capture_output=True, timeout=_TRIAL_SECONDS, check=False, env=_SMALL)
-        return tried.returncode == 0
-    return False
-
-
 def level() -> Level:
-    """Return the level of isolation that is to be had on this machine."""
-    return "none" if maker() == "none" else "namespaces"
-
-
-_SMALL: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+    """Return the level of isolation that is to be had on this machine; it is tried once in this process."""
+    words = _words(("true",), Box((), {}), "/")
+    try:
+        tried = subprocess.run(words, capture_output=True, timeout=_TRIAL_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "none"
+    return "namespaces" if tried.returncode == 0 else "none"
 
 
 def run(
     argv: Sequence[str],
-    enclosure: Enclosure | None,
+    box: Box | None,
     *,
     cwd: str,
     env: Mapping[str, str],
     timeout_seconds: float,
-    pipes: Pipes,
+    output: Callable[[bytes], object],
+    stdin: bytes = b"",
 ) -> Ended:
     """Run a command to its end or its time limit, and end everything that it started.
 
-    Its program is an absolute path, or is looked up on PATH of `env`, its whole environment. Without an enclosure, or
-    without namespaces here, it sees the machine as it is; `cwd` is where it runs, as seen inside.
+    Without a box it sees the machine as it is. `cwd` is where it runs, as seen inside; `env` is its whole environment.
 
     Raises:
         OSError: The program cannot be started.
     """
-    words, where = list(argv), cwd
-    if enclosure is not None and (made := maker()) != "none":
-        words, where = _enclosed(argv, enclosure, cwd, made), "/"
-    return process.run(
-        words, cwd=where, env=env, timeout_seconds=timeout_seconds, output=pipes.output, stdin=pipes.stdin,
-        channel=pipes.channel,
-    )  # fmt: skip
+    words, where = (list(argv), cwd) if box is None else (_words(argv, box, cwd), "/")
+    return process.run(words, cwd=where, env=env, timeout_seconds=timeout_seconds, output=output, stdin=stdin)
 
 
-def _enclosed(argv: Sequence[str], enclosure: Enclosure, cwd: str, name: Maker) -> list[str]:
-    """Return the words that run a command in its enclosure.
-
-    `bwrap` always brings a loopback up; without any network our own program makes the namespaces where it can.
-    """
-    if name == "bwrap" and not (enclosure.network == "none" and _works("unshare")):
-        return [shutil.which("bwrap") or "bwrap", *_bwrap_options(enclosure, cwd), "--", *argv]
-    own = (sys.executable, "-I", "-S", str(PROBES / "enclose.py"), "--network", enclosure.network, "--chdir", cwd)
-    return [*own, *_mounts(enclosure), "--", *argv]
-
-
-def _bwrap_options(enclosure: Enclosure, cwd: str) -> Iterator[str]:
-    yield from ("--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc")
-    yield from ("--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--disable-userns")
-    if enclosure.network != "host":
-        yield "--unshare-net"
-    yield from ("--dev", "/dev", "--proc", "/proc")
-    yield from _mounts(enclosure)
-    yield from ("--remount-ro", "/", "--chdir", cwd)
+def _words(argv: Sequence[str], box: Box, cwd: str) -> list[str]:
+    if box.bare:
+        words = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--new-session", "--dev-bind", "/", "/"]
+        for bind in box.binds:
+            words += ["--bind", bind.source, bind.target]
+        return [*words, "--chdir", cwd, "--", *argv]
+    words = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid"]
+    words += ["--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--disable-userns"]
+    words += [] if box.network == "host" else ["--unshare-net"]
+    words += ["--dev", "/dev", "--proc", "/proc", *_mounts(box), "--remount-ro", "/", "--chdir", cwd]
+    return [*words, "--", *argv]
 
 
-def _mounts(enclosure: Enclosure) -> Iterator[str]:
+def _mounts(box: Box) -> Iterator[str]:
     """Yield the words for what is seen inside; a place comes after the one that it lies in."""
-    shown = [name for name in SYSTEM if os.path.isdir(name)]
     rows: list[tuple[str, tuple[str, ...]]] = [(name, ("--dir", name)) for name in (*_EMPTY, os.path.expanduser("~"))]
-    rows += [(name, ("--tmpfs", name)) for name in PRIVATE]
-    rows.append(("/var/run", ("--symlink", "../run", "/var/run")))
-    for name in shown:
-        link = os.path.islink(name)
-        rows.append((name, ("--symlink", os.readlink(name), name) if link else ("--ro-bind", name, name)))
-    rows += [
-        (row.target, ("--bind" if row.writable else "--ro-bind", row.source, row.target)) for row in enclosure.binds
-    ]
-    targets = {row.target for row in enclosure.binds}
-    shown += targets
-    for path, text in enclosure.links.items():
-        if not is_below(path, shown):
-            rows.append((path, ("--symlink", text, path)))
-    hidden: list[str] = []
-    for path in sorted(map(os.path.realpath, enclosure.hidden), key=len):
-        seen = is_below(path, shown) and not is_below(path, hidden) and path not in (*targets, *SYSTEM)
-        if seen and os.path.lexists(path):
-            rows.append((path, ("--tmpfs", path) if os.path.isdir(path) else ("--ro-bind", os.devnull, path)))
-            hidden.append(path)
+    rows += [(name, ("--tmpfs", name)) for name in _PRIVATE]
+    for name in SYSTEM:
+        if os.path.islink(name):
+            rows.append((name, ("--symlink", os.readlink(name), name)))
+        elif os.path.isdir(name):
+            rows.append((name, ("--ro-bind", name, name)))
+    for bind in box.binds:
+        words = ("--bind" if bind.writable else "--ro-bind", bind.source, bind.target)
+        rows.append((bind.target, words if bind.source else ("--tmpfs", bind.target)))
+    seen = (*SYSTEM, *(bind.target for bind in box.binds))
+    rows += [(path, ("--symlink", text, path)) for path, text in box.links.items() if not is_below(path, seen)]
     for _, words in sorted(rows, key=lambda row: row[0].count("/")):
         yield from words
 
@@ -176,19 +127,30 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
     return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
-def is_system(path: str) -> bool:
-    """Return whether a path lies where a distribution installs, `/usr` for example; links are not followed."""
-    return is_below(path, SYSTEM)
-
-
 @contextmanager
-def private_folder() -> Generator[str]:
-    """Make a folder for one run of a gate, and remove it with whatever is in it."""
+def private_folder(size_bytes: int = 0) -> Generator[Path]:
+    """Make a folder for one run of a gate, in memory where so many bytes have room, and remove it in the end."""
     try:
-        folder = tempfile.mkdtemp(prefix="interlock-")
+        space = os.statvfs(MEMORY_DISK)
+        roomy = space.f_bavail * space.f_frsize > 4 * size_bytes and os.access(MEMORY_DISK, os.W_OK)
+    except OSError:
+        roomy = False
+    try:
+        folder = tempfile.mkdtemp(prefix="interlock-", dir=MEMORY_DISK if roomy else None)
     except OSError as error:
         raise SealError("SEAL122", f"No temporary folder can be made: {error.strerror}.", "Free disk space.") from error
     try:
-        yield folder
+        yield Path(folder)
     finally:
+        shutil.rmtree(folder, onerror=_writable)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _writable(remove: Callable[[str], object], path: str, _error: object) -> None:
+    """Remove what a test left in a folder without permissions."""
+    try:
+        os.chmod(os.path.dirname(path), 0o700)
+        os.chmod(path, 0o700)
+        remove(path)
+    except OSError:
+        return

@@ -8,16 +8,16 @@ from typing import Final
 from interlock.core.finding import Finding
 from interlock.envelope.protocol import GateSpec, Protocol
 from interlock.gates.config import Config
-from interlock.gates.config_tables import GateConfig, Network, Tests
+from interlock.gates.config_tables import Forbidden, GateConfig, Network
 from interlock.gates.errors import TreeError, config_problem
 from interlock.gates.patterns import compile_scope
 
 DEFAULT_KEEP: Final = (".venv", "venv", "node_modules")
-"""Ignored folders that hold dependencies in most projects; those that exist are kept."""
+"""What holds dependencies in most projects; what exists of it is kept."""
 
 MAX_RETRIES: Final = 5
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_OURS: Final = frozenset({"HOME", "TMPDIR", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"})
+_OURS: Final = frozenset({"HOME", "TMPDIR", "PYTHONPYCACHEPREFIX"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,29 +25,37 @@ class Seal:
     """How one command gate is sealed.
 
     Args:
-        protect: Patterns of files that keep their base content, beside those that `protect.py` knows.
-        keep: Ignored folders with dependencies, mounted read-only and unchanged since the start of the run. A name
-            without `/` is looked for at any depth.
-        prepare: Commands that run in the export before the gate's own, such as a build.
-        network: `none`; `loopback`, one of its own that nothing of the machine listens on; `host`.
-        env: Variables for the command, added to the small environment that it gets.
-        tests: How the tests are found: by the command itself, in a JUnit report, or not at all.
-        junit: Path of that report, relative to the root.
+        product: Patterns of the files that the work may change; derived from the run of the base where there are none.
+        tests: Patterns of files that keep their base content though they look like product.
+        keep: What the checkout has and git does not, mounted read-only: folders of dependencies, and single files. A
+            name without `/` is looked for at any depth, a path from the root; absolute paths lie outside.
+        setup: Commands that make the dependencies on the base, with network, once for each state of its manifests.
+        prepare: Commands that run in each export before the gate's own, such as a build.
+        network: `loopback`, one of its own that nothing of the machine listens on; `host`.
+        env: Variables for the commands, added to the small environment that they get.
+        pass_env: Names of variables that they get from the environment of this process.
+        cwd: Where the commands run, relative to the root.
+        junit: Path of a JUnit report that the command writes, relative to `cwd`.
         allow_failing: Ids of tests that may fail, because they fail on the base for a known reason.
         retries: How often failed tests may run again before they count as failed.
         heldout: A folder of tests or a table of cases outside the checkout; relative to the root, or absolute.
+        forbid_new: What the work may not add: `suppressions`, comments that silence a checker.
     """
 
-    protect: tuple[str, ...] = ()
+    product: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
     keep: tuple[str, ...] = DEFAULT_KEEP
+    setup: tuple[tuple[str, ...], ...] = ()
     prepare: tuple[tuple[str, ...], ...] = ()
     network: Network = "loopback"
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    tests: Tests = "auto"
+    pass_env: tuple[str, ...] = ()
+    cwd: str = ""
     junit: str = ""
     allow_failing: tuple[str, ...] = ()
     retries: int = 0
     heldout: str = ""
+    forbid_new: tuple[Forbidden, ...] = ()
 
 
 KEYS: Final = tuple(each.name for each in fields(Seal))
@@ -83,22 +91,26 @@ def seal_problems(path: str, gates: Mapping[str, GateSpec], config: Config) -> I
 
 
 def _value_problems(path: str, key: str, row: GateConfig) -> Iterator[Finding]:
-    for at, pattern in enumerate(row.protect or ()):
-        try:
-            compile_scope([pattern])
-        except TreeError as error:
-            yield config_problem("CFG105", path, f"{key}.protect.{at}", error.message, error.fix)
-    for at, argv in enumerate(row.prepare or ()):
-        if not argv or not all(argv):
-            fix = 'Write each command as a list of its words, such as prepare = [["npm", "run", "build"]].'
-            yield config_problem("CFG219", path, f"{key}.prepare.{at}", "a word is empty, or there is none.", fix)
-    if (row.tests == "junit") != bool(row.junit):
-        fix = 'Give both: `tests = "junit"` and `junit = "build/report.xml"`, the path that the command writes.'
-        yield config_problem("CFG219", path, f"{key}.junit", "`tests` and `junit` belong together.", fix)
+    for name in ("product", "tests"):
+        for at, pattern in enumerate(getattr(row, name) or ()):
+            try:
+                compile_scope([pattern])
+            except TreeError as error:
+                yield config_problem("CFG105", path, f"{key}.{name}.{at}", error.message, error.fix)
+    for name in ("setup", "prepare"):
+        for at, argv in enumerate(getattr(row, name) or ()):
+            if not argv or not all(argv):
+                fix = f'Write each command as a list of its words, such as {name} = [["npm", "run", "build"]].'
+                yield config_problem("CFG219", path, f"{key}.{name}.{at}", "a word is empty, or there is none.", fix)
+    for name in ("cwd", "junit"):
+        value = getattr(row, name) or ""
+        if value.startswith("/") or ".." in value.split("/"):
+            fix = "Write a path inside the project, relative to its root."
+            yield config_problem("CFG219", path, f"{key}.{name}", f"`{value}` leads out of the project.", fix)
     if row.retries is not None and not 0 <= row.retries <= MAX_RETRIES:
         fix = f"Write 0 to {MAX_RETRIES}."
         yield config_problem("CFG219", path, f"{key}.retries", f"{row.retries} is out of bounds.", fix)
-    for name in row.env or {}:
+    for name in (*(row.env or {}), *(row.pass_env or ())):
         if _VARIABLE.fullmatch(name) is None or name in _OURS:
             fix = f"Write letters, digits and `_`; {', '.join(sorted(_OURS))} are Interlock's own."
             yield config_problem("CFG219", path, f"{key}.env.{name}", "this variable cannot be set.", fix)

@@ -1,114 +1,573 @@
-"""The store outside of every checkout: contents of bases, exports, and what is known of base tests.
+"""Trees of one checkout, in a bare git repository of our own outside of it: bases, work, candidates.
 
-    <state>/interlock/<project>/objects/ab/cdef…   contents, named by their SHA-256
-    <state>/interlock/<project>/bases/<digest>     manifests
-    <state>/interlock/<project>/exports/<n>        folders in which gates run, one for each that runs at a time
-    <state>/interlock/<project>/results/<key>      what the tests of a base came to
-    <state>/interlock/<project>/bytecode/<key>     compiled code of dependencies
-    <state>/interlock/<project>/agents/<ask>       the process of an agent at work; see `graph.task.left_agents`
+Answers T2: an agent controls `.git` of its checkout (configuration, filters, attributes, excludes, index, replaced
+objects), so git never runs in it with that configuration. Our repository has its own:
 
-`<state>` is `INTERLOCK_STATE`, else `XDG_STATE_HOME`, else `~/.local/state`. A program of the same user can write here,
-so nothing that is read back is believed: contents are hashed against the manifest, whose digest the run keeps.
+* `info/attributes` switches every conversion off: files enter and leave byte for byte.
+* The files of the checkout enter by `git add` with our index, whose entries of HEAD keep tracked and ignored files in.
+* A commit enters by `git fetch` of its full name, which computes the name of each object anew: an object that was
+  overwritten under its name is a missing one, and `git replace` has no effect.
+* An export is added again and compared with the name of its tree before anything runs in it, so that an object that
+  was changed in this store is found, too.
+
+    <state>/interlock/<project>/store.git       the repository; a verdict is bound to a tree in it
+    <state>/interlock/<project>/results/<key>   what the tests of a base came to
+    <state>/interlock/<project>/kept/<key>      the accepted record of a folder of dependencies
+    <state>/interlock/<project>/setup/<key>     dependencies that the gate made itself
+    <state>/interlock/<project>/bytecode/<key>  compiled code of dependencies
+    <state>/interlock/<project>/agents/<ask>    the process of an agent at work; see `graph.task.left_agents`
+
+`<state>` is `INTERLOCK_STATE`, else `XDG_STATE_HOME`, else `~/.local/state`.
 """
 
 import os
-import stat
-from collections.abc import Generator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
 
+from interlock.core import git
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 from interlock.gates.sealed.errors import SealError
 
 STATE: Final = "INTERLOCK_STATE"
-_MAX_EXPORTS: Final = 16
+OWN: Final = ".interlock"
+"""Interlock's own folder at the project's root, of which nothing belongs to a tree."""
+EVIDENCE: Final = "artifacts"
+"""Where Interlock writes evidence, at the project's root: only what git tracks there belongs to a tree."""
+
+FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
+
+_ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding -export-subst -export-ignore\n"
+_COMPILED: Final = "__pycache__\n*.py[co]\n"
+_SETTINGS: Final = {
+    "core.compression": "0", "core.looseCompression": "0", "core.fsync": "none", "core.filemode": "true",
+    "core.symlinks": "true", "core.ignorecase": "false", "core.autocrlf": "false", "core.excludesfile": os.devnull,
+    "core.attributesfile": os.devnull, "core.quotepath": "false", "core.protectntfs": "false", "gc.auto": "0",
+    "advice.addembeddedrepo": "false", "fetch.fsckobjects": "false", "core.untrackedcache": "false",
+}  # fmt: skip
+_HEX: Final = re.compile(r"[0-9a-fA-F]{4,64}")
+_POINTER: Final = re.compile(
+    rb"version https://git-lfs\.github\.com/spec/v1\n.*oid sha256:([0-9a-f]{64})\n.{0,200}", re.DOTALL
+)
+_CONVERTS: Final = re.compile(rb"(?<![-!\w])(?:eol|text|ident|working-tree-encoding)\b")
 
 
-class Store:
-    """The part of the store that belongs to one checkout, or to a project's root where there is no git."""
+class Entry(NamedTuple):
+    """One file of a tree: git's mode, and the name of its content."""
 
-    def __init__(self, top: Path) -> None:
-        key = sha256(os.fsencode(os.path.realpath(top))).hexdigest()[:16]
-        self.folder = state_folder() / f"{key}-{top.name or 'root'}"
-
-    def object_path(self, digest: str) -> str:
-        """Return where the content with a SHA-256 lies."""
-        return f"{self.folder}/objects/{digest[:2]}/{digest[2:]}"
-
-    def keep_object(self, data: bytes, digest: str = "") -> str:
-        """Store a content and return its SHA-256 in hex; it can be given where it is known.
-
-        What lies there already is read and compared: a damaged object is written anew.
-        """
-        digest = digest or sha256(data).hexdigest()
-        path = self.object_path(digest)
-        if not _holds(path, data):
-            write(path, data)
-        return digest
-
-    def object(self, digest: str) -> bytes:
-        """Return the content with a SHA-256."""
-        return verified(self.object_path(digest), digest)
-
-    @contextmanager
-    def export(self) -> Generator[Path]:
-        """Hold a folder for one export alone; the next one in the same process finds most files in place.
-
-        `SEAL111` is raised where too many gates of this checkout run at a time.
-        """
-        for number in range(_MAX_EXPORTS):
-            folder = self.folder / "exports" / str(number)
-            folder.mkdir(parents=True, exist_ok=True)
-            with (folder / "lock").open("ab") as lock, locked(lock, seconds=0) as held:
-                if held:
-                    yield folder / "tree"
-                    return
-        message = f"{_MAX_EXPORTS} gates of this checkout run already."
-        raise SealError("SEAL111", message, "Wait until one of them has ended.")
+    mode: str
+    oid: str
 
 
-def _holds(path: str, data: bytes) -> bool:
-    try:
-        status = os.lstat(path)
-        if not stat.S_ISREG(status.st_mode) or status.st_size != len(data):
-            return False
-        with open(path, "rb") as file:
-            return file.read() == data
-    except OSError:
-        return False
+class Commit(NamedTuple):
+    """A commit as a base: its name, when it was written, and the tree of its files as a checkout has them."""
+
+    name: str
+    written: str
+    tree: str
+
+
+def top_of(root: Path) -> Path | None:
+    """Return the git checkout around a project's root, or None outside of one."""
+    return next((folder for folder in (root, *root.parents) if os.path.lexists(folder / ".git")), None)
+
+
+def place_of(root: Path) -> tuple[Path, str]:
+    """Return the checkout around a root, and the root relative to it.
+
+    A root that the checkout ignores is none of its files: it is a tree of its own.
+    """
+    real = Path(os.path.realpath(root))
+    top = top_of(real) or real
+    relative = real.relative_to(top).as_posix()
+    if relative == ".":
+        return real, ""
+    return (real, "") if Store(top).ignores(relative) else (top, relative)
 
 
 def state_folder() -> Path:
     """Return the folder of every store."""
     named = os.environ.get(STATE) or os.environ.get("XDG_STATE_HOME")
-    base = Path(named) if named else Path.home() / ".local" / "state"
+    base = Path(named).absolute() if named else Path.home() / ".local" / "state"
     return base / "interlock"
 
 
 def write(path: str | Path, data: bytes) -> None:
-    """Write a whole file of the store, or `SEAL112`; one that a crash of the machine cut is found by its digest."""
+    """Write a whole file of the state folder, or `SEAL112`."""
     try:
         write_atomically(path, data, mode=0o600, durable=False)
     except OSError as error:
-        raise SealError(
-            "SEAL112",
-            f"{path} cannot be written: {error.strerror}.",
-            f"Free some disk space, or name a writable folder with the variable {STATE}.",
-        ) from error
+        raise _unwritable(path, error.strerror or "unknown") from error
 
 
-def verified(path: str | Path, digest: str) -> bytes:
-    """Read a file of the store, which has this SHA-256; `SEAL110` where it is not there, or is not what was stored."""
+def _unwritable(path: str | Path, why: str) -> SealError:
+    return SealError(
+        "SEAL112", f"{path} cannot be written: {why}.",
+        f"Free some disk space, or name a writable folder with the variable {STATE}.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A stored tree of a checkout, and the project's root relative to it (empty: the checkout itself)."""
+
+    store: "Store"
+    tree: str
+    root: str = ""
+
+    @property
+    def top(self) -> Path:
+        """The checkout."""
+        return self.store.top
+
+    @property
+    def files(self) -> Mapping[str, Entry]:
+        """The files, by path relative to the top."""
+        return self.store.files(self.tree)
+
+    def inside(self, path: str) -> str:
+        """Return a path relative to the top for one that is relative to the project's root."""
+        return f"{self.root}/{path}" if self.root else path
+
+    def outside(self, path: str) -> str | None:
+        """Return a path relative to the project's root for one of the top, or None when it lies beside the root."""
+        if not self.root:
+            return path
+        return path[len(self.root) + 1 :] if path.startswith(f"{self.root}/") else None
+
+    def content(self, path: str) -> bytes | None:
+        """Return the content of a file, by its path relative to the top; None when there is no such file."""
+        entry = self.files.get(path)
+        return None if entry is None or entry.mode == LINK else self.store.content(entry.oid)
+
+    def is_there(self, path: str) -> bool:
+        """Return whether a file of the checkout is as in the tree, by its path relative to the top."""
+        entry = self.files.get(path)
+        if entry is None:
+            return not os.path.lexists(self.top / path)
+        return _holds(self.top / path, entry.mode, self.store.content(entry.oid))
+
+
+class Store:
+    """The part of the state folder that belongs to one checkout, or to a project's root where there is no git."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = Path(os.path.realpath(top))
+        key = sha256(os.fsencode(self.top)).hexdigest()[:16]
+        self.folder = state_folder() / f"{key}-{self.top.name or 'root'}"
+
+    # -- trees in -----------------------------------------------------------------------------------------------------
+
+    def snapshot(self, root: str = "", keep: Iterable[str] = ()) -> str:
+        """Store the files of the checkout as they are now, and return their tree.
+
+        `root` is the project's, relative to the top; what `keep` names from there is left out, and what is ignored.
+
+        Raises:
+            SealError: `SEAL101` a file cannot be read, `SEAL131` a submodule has no files, `SEAL112` no space.
+        """
+        at = f"/{root}/" if root else "/"
+        lines = [f"{at}{OWN}", f"{at}{EVIDENCE}", *(_exclude(name, at) for name in keep)]
+        with self._locked():
+            return self._snapshot(self.top, "index", lines)
+
+    def _snapshot(self, top: Path, index: str, excludes: list[str]) -> str:
+        names = {"GIT_INDEX_FILE": f"{self.folder}/{index}"}
+        write(self._git_folder() / "info/exclude", (_COMPILED + "\n".join(excludes) + "\n").encode())
+        head = self._head(top)
+        known = Path(f"{self.folder}/{index}.head")
+        if head and (not known.exists() or known.read_text("ascii") != head):
+            # What HEAD tracks stays part of the tree although it may be ignored; entries as they are keep their stamps.
+            self._fetch(top, head)
+            self._do("read-tree", "-m", "-i", f"{head}^{{tree}}", work=top, also=names)
+            self._forget(top, self._repositories(head), names)
+            write(known, head.encode())
+        for path in self._repositories(head) if head else ():
+            if os.path.isdir(top / path) and not os.path.lexists(top / path / ".git"):
+                raise _submodule(path, "it has no files")
+        # The first time all contents go into one pack: a file each would take three times as long to read again.
+        packed = () if Path(f"{self.folder}/{index}").exists() else ("-c", "core.bigFileThreshold=1")
+        added = self._git(*packed, "add", "-A", "--", ".", work=top, also=names)
+        if added.status != 0:
+            raise _unreadable(added.why)
+        tree = self._do("write-tree", also=names).decode().strip()
+        inside = self._repositories(tree)
+        self._forget(top, inside, names)
+
+        def nested(path: str) -> str:
+            return self._snapshot(top / path, f"index-{sha256(os.fsencode(top / path)).hexdigest()[:16]}", excludes)
+
+        return self._with_repositories(tree, inside, nested)
+
+    def _repositories(self, tree: str) -> list[str]:
+        return [path for path, entry in self.files(tree).items() if entry.mode == SUBMODULE]
+
+    def _forget(self, top: Path, paths: list[str], names: Mapping[str, str]) -> None:
+        """Take repositories inside out of the index: git would ask for their status, by their own configuration."""
+        if paths:
+            data = b"".join(os.fsencode(path) + b"\0" for path in paths)
+            self._do("update-index", "--force-remove", "-z", "--stdin", work=top, data=data, also=names)
+
+    def _with_repositories(self, tree: str, paths: list[str], tree_of: Callable[[str], str]) -> str:
+        """Return the tree with the files of the repositories inside in the place of their commits."""
+        if not paths:
+            return tree
+        changes: dict[str, Entry | None] = dict.fromkeys(paths)
+        for path in paths:
+            changes |= {f"{path}/{name}": entry for name, entry in self.files(tree_of(path)).items()}
+        return self.compose(tree, changes)
+
+    def commit(self, revision: str) -> Commit:
+        """Store the files of a commit, branch or tag as a checkout of it has them.
+
+        Digits that could be the name of an object are never taken for a branch or a tag. Content of git-lfs comes from
+        the checkout, where it has the digest that the pointer names.
+
+        Raises:
+            SealError: `SEAL130` it is no commit here, or an object of it is missing; `SEAL131` a submodule is.
+        """
+        name = self._name_of(revision)
+        with self._locked():
+            tree = self._commit_tree(self.top, name)
+            tree = self._as_checked_out(tree)
+        written = self._do("show", "-s", "--format=%ad", "--date=iso-strict", name).decode().strip()
+        return Commit(name, written, tree)
+
+    def _name_of(self, revision: str) -> str:
+        if revision.startswith("-"):
+            raise _unknown(revision, "it begins with `-`")
+        if _HEX.fullmatch(revision):
+            named = self._ask("rev-parse", "--verify", "--quiet", f"refs/heads/{revision}")
+            named = named or self._ask("rev-parse", "--verify", "--quiet", f"refs/tags/{revision}")
+            if named and not named.startswith(revision.lower()):
+                raise _unknown(revision, "a branch or a tag has the name of an object", "Write the whole hash.")
+            found = self._ask("rev-parse", f"--disambiguate={revision}").split()
+            commits = [name for name in found if self._ask("cat-file", "-t", name) == "commit"]
+            if len(commits) == 1:
+                return commits[0]
+            if commits:
+                raise _unknown(revision, f"{len(commits)} commits begin so", "Write more of its digits.")
+        name = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        if not name:
+            raise _unknown(revision, "there is no commit yet" if revision == "HEAD" else "git knows no such commit")
+        return name
+
+    def _commit_tree(self, repository: Path, name: str) -> str:
+        self._fetch(repository, name)
+        tree = self._do("rev-parse", f"{name}^{{tree}}").decode().strip()
+
+        def tree_of(path: str) -> str:
+            where = repository / path
+            if not os.path.lexists(where / ".git"):
+                raise _submodule(path, "it has no files")
+            return self._commit_tree(where, self.files(tree)[path].oid)
+
+        return self._with_repositories(tree, self._repositories(tree), tree_of)
+
+    def _as_checked_out(self, tree: str) -> str:
+        """Return the tree with the conversions that the attributes of the commit itself ask for, and no other."""
+        files = self.files(tree)
+        converted = self._converted(tree, files) if _CONVERTS.search(self._attributes(files)) else {}
+        return self.compose(tree, {**converted, **self._large(tree)})
+
+    def _attributes(self, files: Mapping[str, Entry]) -> bytes:
+        named = [entry.oid for path, entry in files.items() if path.rpartition("/")[2] == ".gitattributes"]
+        return b"\n".join(map(self.content, named))
+
+    def _converted(self, tree: str, files: Mapping[str, Entry]) -> dict[str, Entry | None]:
+        """Return the files whose lines end otherwise in a checkout, by the attributes of the tree alone."""
+        with TemporaryDirectory(prefix="interlock-") as name:
+            plain = f"{name}/plain.git"
+            shared = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{self._git_folder()}/objects"}
+            self._init(Path(plain), attributes="")
+            out = Path(f"{name}/out")
+            out.mkdir()
+            index = {**shared, "GIT_INDEX_FILE": f"{name}/index", "GIT_DIR": plain, "GIT_WORK_TREE": os.fspath(out)}
+            for words in (("read-tree", tree), ("checkout-index", "-a", "-f", "-q")):
+                git.run(out, words, "sealed", also=index, timeout_seconds=None)
+            own = {"GIT_INDEX_FILE": f"{name}/own"}
+            self._do("read-tree", tree, also=own)
+            self._do("add", "-A", "-f", "--", ".", work=out, also=own)
+            made = self.files(self._do("write-tree", also=own).decode().strip())
+        return {path: made[path] for path, entry in files.items() if path in made and made[path] != entry}
+
+    def _large(self, tree: str) -> dict[str, Entry | None]:
+        changes: dict[str, Entry | None] = {}
+        for path, digest in self.pointers(tree).items():
+            with suppress(OSError):
+                if sha256((self.top / path).read_bytes()).hexdigest() == digest:
+                    oid = self._do("hash-object", "-w", "--no-filters", "--", f"{self.top}/{path}").decode().strip()
+                    changes[path] = Entry(self.files(tree)[path].mode, oid)
+        return changes
+
+    def pointers(self, tree: str) -> dict[str, str]:
+        """Return the files of a tree that are pointers of git-lfs, each with the digest of the content."""
+        files = self.files(tree)
+        if b"filter=lfs" not in self._attributes(files):
+            return {}
+        words = self._git("grep", "-l", "-z", "-F", "-e", "git-lfs.github.com/spec/v1", tree).output.split(b"\0")
+        names = [os.fsdecode(word.partition(b":")[2]) for word in words if word]
+        found = {name: _POINTER.fullmatch(self.content(files[name].oid)) for name in names}
+        return {name: match[1].decode() for name, match in found.items() if match}
+
+    def compose(self, tree: str, changes: Mapping[str, Entry | None]) -> str:
+        """Return a tree with some files changed, added or, where the entry is None, removed.
+
+        Raises:
+            SealError: `SEAL120` a path would be a file and a folder.
+        """
+        if not changes:
+            return tree
+        files = {*self.files(tree), *changes} - {path for path, entry in changes.items() if entry is None}
+        for path in sorted(files & {folder for each in files for folder in _above(each)}):
+            fix = "Restore what the base has there, or list both in `may_change`."
+            raise SealError("SEAL120", f"{path} is a file in the base and a folder in the work, or vice versa.", fix)
+        with TemporaryDirectory(prefix="interlock-") as name:
+            index = {"GIT_INDEX_FILE": f"{name}/index"}
+            self._do("read-tree", tree, also=index)
+            gone = "0" * len(tree)
+            rows = sorted(changes.items(), key=lambda row: row[1] is not None)  # removed ones first
+            lines = (f"{entry.mode} {entry.oid}\t{path}" if entry else f"0 {gone}\t{path}" for path, entry in rows)
+            data = b"".join(os.fsencode(line) + b"\0" for line in lines)
+            self._do("update-index", "-z", "--index-info", data=data, also=index)
+            return self._do("write-tree", also=index).decode().strip()
+
+    # -- trees out ----------------------------------------------------------------------------------------------------
+
+    def files(self, tree: str) -> dict[str, Entry]:
+        """Return the files of a tree, by path relative to the top."""
+        return dict(_listed(os.fspath(self._git_folder()), tree))
+
+    def content(self, oid: str) -> bytes:
+        """Return the content of a file of a tree."""
+        return self._do("cat-file", "blob", oid)
+
+    def differing(self, one: str, other: str) -> dict[str, Entry | None]:
+        """Return the files in which another tree differs: path to the entry there, None where it has no such file."""
+        if one == other:
+            return {}
+        words = self._do("diff-tree", "-r", "-z", "--no-renames", one, other).split(b"\0")
+        found: dict[str, Entry | None] = {}
+        for row, path in zip(words[0::2], words[1::2], strict=False):
+            _, mode, _, oid, status = row.decode("ascii").split(" ")
+            found[os.fsdecode(path)] = None if status == "D" else Entry(mode, oid)
+        return found
+
+    def export(self, tree: str, folder: Path, index: Path) -> None:
+        """Write the files of a tree into an empty folder; `index` then knows them for `written`.
+
+        Raises:
+            SealError: `SEAL122` it cannot be written, `SEAL110` what was written is not that tree.
+        """
+        names = {"GIT_INDEX_FILE": os.fspath(index)}
+        self._do("read-tree", tree, also=names)
+        done = self._git("checkout-index", "-a", "-f", "-q", work=folder, also=names)
+        if done.status != 0 and "unable to read" not in done.why:  # of an object that is missing the tree tells
+            fix = "Free disk space, and let nothing else write there."
+            raise SealError("SEAL122", f"The export in {folder} cannot be written: {done.why[:300]}.", fix)
+        self._do("add", "-A", "-f", "--", ".", work=folder, also=names)
+        if (found := self._do("write-tree", also=names).decode().strip()) != tree:
+            fix = "Something other than Interlock changed the store. Remove it, and start a new run."
+            raise SealError("SEAL110", f"{self._git_folder()} does not hold tree {tree}, but {found}.", fix)
+
+    def written(self, folder: Path, index: Path, frozen: Collection[str] = ()) -> list[str]:
+        """Return the files of an export that were written or removed; other ones than `frozen` may be put back."""
+        names = {"GIT_INDEX_FILE": os.fspath(index)}
+        words = ("diff-files", "--name-only", "-z")
+        touched = self._do(*words, work=folder, also=names).split(b"\0")
+        self._git("update-index", "-q", "--refresh", work=folder, also=names)
+        found = {*self._do(*words, work=folder, also=names).split(b"\0")}
+        return [name for path in touched if (name := os.fsdecode(path)) and (path in found or name in frozen)]
+
+    def untracked(self, folder: Path, index: Path) -> list[str]:
+        """Return the outermost files and folders of an export that are no part of its tree."""
+        words = ("ls-files", "-o", "--directory", "-z")
+        found = self._do(*words, work=folder, also={"GIT_INDEX_FILE": os.fspath(index)}).split(b"\0")
+        return [os.fsdecode(path).rstrip("/") for path in found if path]
+
+    def ignored(self) -> list[str]:
+        """Return what the last snapshot left out, ignored or kept: files, and whole folders with a final `/`."""
+        names = {"GIT_INDEX_FILE": f"{self.folder}/index"}
+        words = ("ls-files", "-o", "-i", "--directory", "--exclude-standard", "-z")
+        found = self._do(*words, work=self.top, also=names).split(b"\0")
+        paths = [os.fsdecode(path) for path in found if path]
+        return [path for path in paths if not path.endswith((".pyc", ".pyo")) and "__pycache__/" not in path]
+
+    def ignores(self, path: str) -> bool:
+        """Return whether the `.gitignore` files of the checkout ignore a path of it."""
+        done = self._git("check-ignore", "-q", "--no-index", "--", path, work=self.top)
+        return done.status == 0
+
+    def ignored_by(self, tree: str, paths: Iterable[str]) -> frozenset[str]:
+        """Return those of some paths that the `.gitignore` files of a tree ignore."""
+        asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        rules = {path: entry for path, entry in self.files(tree).items() if path.rpartition("/")[2] == ".gitignore"}
+        if not asked or not rules:
+            return frozenset()
+        with TemporaryDirectory(prefix="interlock-") as name:
+            for path, entry in rules.items():
+                place = Path(name, path)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(self.content(entry.oid))
+            words = ("check-ignore", "--no-index", "-z", "--stdin")
+            found = self._git(*words, work=Path(name), data=asked).output.split(b"\0")
+        return frozenset(os.fsdecode(path) for path in found if path)
+
+    def restore(self, tree: str, paths: Iterable[str]) -> list[str]:
+        """Make some files of the checkout what they are in a tree, absent ones too; return those that were not so.
+
+        A path that leads through a link, or to a folder, is left alone.
+        """
+        files, done = self.files(tree), list[str]()
+        for path in paths:
+            place, entry = self.top / path, files.get(path)
+            if os.path.realpath(place.parent) != os.fspath(place.parent) or (place.is_dir() and not place.is_symlink()):
+                continue
+            if entry is None:
+                with suppress(FileNotFoundError):
+                    place.unlink()
+                    done.append(path)
+                continue
+            data = self.content(entry.oid)
+            if _holds(place, entry.mode, data):
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if entry.mode == LINK:
+                place.unlink(missing_ok=True)
+                place.symlink_to(os.fsdecode(data))
+            else:
+                write_atomically(place, data, mode=0o755 if entry.mode == PROGRAM else 0o644)
+            done.append(path)
+        return done
+
+    # -- git itself ---------------------------------------------------------------------------------------------------
+
+    def _git_folder(self) -> Path:
+        folder = self.folder / "store.git"
+        if not (folder / "user").exists():  # what `_init` writes last
+            shape = self._ask("rev-parse", "--show-object-format") or "sha1"
+            self._init(folder, _ATTRIBUTES, shape)
+        return folder
+
+    def _init(self, folder: Path, attributes: str, shape: str = "sha1") -> None:
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise _unwritable(folder.parent, error.strerror or "unknown") from error
+        (folder / "config").unlink(missing_ok=True)
+        made = git.run("/", ["init", "-q", "--bare", "--template=", f"--object-format={shape}", os.fspath(folder)])
+        if made.status != 0:
+            raise _unwritable(folder, made.why)
+        (folder / "info").mkdir(exist_ok=True)
+        write(folder / "info/attributes", attributes.encode())
+        rows = "".join(f"[{name.partition('.')[0]}]\n\t{name.partition('.')[2]} = {value}\n"
+                       for name, value in _SETTINGS.items())  # fmt: skip
+        with (folder / "config").open("a", encoding="ascii") as file:
+            file.write(rows)
+        write(folder / "user", b"[safe]\n\tdirectory = *\n")
+
+    def _git(
+        self, *words: str, work: Path | None = None, data: bytes = b"", also: Mapping[str, str] | None = None
+    ) -> git.Ran:
+        folder = self._git_folder()
+        own = {"GIT_DIR": os.fspath(folder), "GIT_CONFIG_GLOBAL": f"{folder}/user", "GIT_ALLOW_PROTOCOL": "file"}
+        own["GIT_GRAFT_FILE"] = f"{folder}/none"
+        own |= {"GIT_WORK_TREE": os.fspath(work)} if work else {}
+        done = git.run(work or folder, words, "sealed", data=data, also=own | dict(also or {}), timeout_seconds=None)
+        if done.status is None or "No space left" in done.why:
+            raise _unwritable(folder, done.why[:300])
+        return done
+
+    def _do(
+        self, *words: str, work: Path | None = None, data: bytes = b"", also: Mapping[str, str] | None = None
+    ) -> bytes:
+        done = self._git(*words, work=work, data=data, also=also)
+        if done.status != 0:
+            fix = "Something other than Interlock changed the store. Remove it, and start a new run."
+            raise SealError("SEAL110", f"{self.folder}/store.git cannot be used: {done.why[-300:]}.", fix)
+        return done.output
+
+    def _ask(self, *words: str) -> str:
+        """Ask git of the checkout for names and kinds of objects, for which it runs nothing; empty: no answer."""
+        done = git.run(self.top, words, "sealed", timeout_seconds=None)
+        return done.output.decode("ascii", "replace").strip() if done.status == 0 else ""
+
+    def _head(self, top: Path) -> str:
+        done = git.run(top, ("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), "sealed", timeout_seconds=None)
+        return done.output.decode("ascii").strip() if done.status == 0 else ""
+
+    def _fetch(self, repository: Path, name: str) -> None:
+        # A fetch that was cut off leaves a part of the objects.
+        if self._git("rev-list", "--quiet", "--objects", "--no-walk", name).status == 0:
+            return
+        words = ("fetch", "-q", "--depth=1", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+        done = self._git(*words, os.fspath(repository), name)
+        if done.status != 0:
+            raise _unknown(name, f"an object of it is missing: {done.why[-300:]}", "Fetch it, and try again.")
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        """Let no other process take a tree in meanwhile; what a git that was killed has locked is free again."""
+        self._git_folder()
+        with (self.folder / "lock").open("ab") as file, locked(file):
+            for stale in (*self.folder.glob("index*.lock"), self.folder / "store.git/shallow.lock"):
+                stale.unlink(missing_ok=True)
+            yield
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the folders around a path."""
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _exclude(name: str, at: str) -> str:
+    """Return the line of an ignore file for a name under `keep`: at any depth, or a path from the root."""
+    return f"{at}{os.path.normpath(name)}" if "/" in name.rstrip("/") else name.rstrip("/")
+
+
+def _holds(place: Path, mode: str, data: bytes) -> bool:
     try:
-        with open(path, "rb") as file:
-            data = file.read()
-        why = "" if sha256(data).hexdigest() == digest else "its content is not the one that was stored"
-    except OSError as error:
-        data, why = b"", error.strerror or "unknown"
-    if why:
-        fix = "Something other than Interlock changed the store. Start a new run: it writes what is damaged anew."
-        raise SealError("SEAL110", f"{path} cannot be used: {why}.", fix)
-    return data
+        if mode == LINK:
+            return place.is_symlink() and os.fsencode(place.readlink()) == data
+        same = not place.is_symlink() and place.read_bytes() == data
+        return same and bool(place.stat().st_mode & 0o100) == (mode == PROGRAM)
+    except OSError:
+        return False
+
+
+@lru_cache(maxsize=16)
+def _listed(folder: str, tree: str) -> tuple[tuple[str, Entry], ...]:
+    done = git.run(folder, ("ls-tree", "-r", "-z", "--full-tree", tree), "sealed", timeout_seconds=None)
+    if done.status != 0:
+        fix = "Something other than Interlock changed the store, or removed it. Start a new run."
+        raise SealError("SEAL110", f"{folder} does not hold tree {tree}: {done.why[:300]}.", fix)
+    rows = list[tuple[str, Entry]]()
+    for row in done.output.split(b"\0")[:-1]:
+        about, _, path = row.partition(b"\t")
+        mode, _, oid = about.decode("ascii").split(" ")
+        rows.append((os.fsdecode(path), Entry(mode, oid)))
+    return tuple(rows)
+
+
+def _unreadable(why: str) -> SealError:
+    return SealError(
+        "SEAL101", f"The files of the checkout cannot be read: {why.strip()[:400]}.",
+        "Make them readable, rename what git cannot name, or list it in a .gitignore if it is no part of the project.",
+    )  # fmt: skip
+
+
+def _submodule(path: str, why: str) -> SealError:
+    fix = f"Run `git submodule update --init {path}`."
+    return SealError("SEAL131", f"The submodule {path} is not there: {why}.", fix)
+
+
+def _unknown(revision: str, why: str, fix: str = "Name a commit, a branch or a tag, or `start`.") -> SealError:
+    return SealError("SEAL130", f"The base {revision!r} cannot be read: {why}.", fix)

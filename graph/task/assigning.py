@@ -11,11 +11,13 @@ from interlock.agents.prompt import assignment, correction, reask
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, Role
 from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.manifest import from_json
+from interlock.gates.shared import shared
 from interlock.graph.task.changes import changes_in_scope, diffs_outside, keep_start, visible_changes
 from interlock.graph.task.comments import given_now
 from interlock.graph.task.context import TaskContext, held_gates, own_collection
 from interlock.graph.task.hand_over_writer import keep_base
 from interlock.graph.task.policy import left_for
+from interlock.graph.task.put_back import put_back_of
 from interlock.graph.task.sealing import gate_notes
 from interlock.graph.task.state import TaskState
 from interlock.graph.task.store import RunStore
@@ -129,6 +131,7 @@ def make_ask(
         collected_findings=() if collection is None else collection.findings,
         fail_reasons=tuple(state.get("fail_reasons", ())) if builds else (),
         failed=failed_before(context, state) if builds else (),
+        put_back=_put_back_before(context, role, state, store) if builds else (),
         changes=_changes(context, role, state, store),
         certified=tuple(sorted(held_gates(context, state))),
         gate_notes=gate_notes(context.task, context.policy),
@@ -161,6 +164,13 @@ def _changes(context: TaskContext, role: Role, state: TaskState, store: RunStore
         return None
     files = [*(found or []), *outside]
     return visible_changes(context.root, files) if context.runners[role.name] is REMOTE else files
+
+
+def _put_back_before(context: TaskContext, role: Role, state: TaskState, store: RunStore) -> list[str]:
+    """Return the files that were put back at the hand-over of the round before, as far as the role may know of them."""
+    paths = [path for row in put_back_of(store) if row.attempt == state["attempt"] - 1 for path in row.paths]
+    visible = shared(context.root, paths) if context.runners[role.name] is REMOTE else paths
+    return [context.redactor.text(path) for path in paths if path in visible]
 
 
 def _outputs(role: Role, state: TaskState) -> dict[str, str]:

@@ -4,9 +4,8 @@ Where the run froze a base, that is how they were. For what a base lacks, such a
 base, a listing and texts lie in the run's folder, which an agent could write: what is made of them is read by other
 agents, and decides nothing.
 
-Outside the scope, changes between an assignment and its hand-over are noticed in every run, whatever its gates. Their
-listing holds stamps alone, so that a look costs no reading; a file whose stamp differs and whose content is that of the
-base was only touched. Nobody is asked to undo anything: another agent or a person may work there.
+Outside the scope, changes between an assignment and its hand-over are noticed in every run, whatever its gates, by two
+trees in the store. Nobody is asked to undo anything: another agent or a person may work there.
 """
 
 import hashlib
@@ -27,7 +26,7 @@ from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.gates.git_files import ignored_paths
 from interlock.gates.manifest import from_json
 from interlock.gates.patterns import Scope, compile_scope
-from interlock.gates.sealed import EVIDENCE, Base, SealError, Stamp, list_tree, read_entry
+from interlock.gates.sealed import EVIDENCE, Base, SealError, Store
 from interlock.gates.shared import hidden_count, shared
 from interlock.gates.tree import left_out, tree_diff
 from interlock.graph.task.context import TaskContext
@@ -141,15 +140,19 @@ def _frozen(context: TaskContext, base: Base, start: Mapping[str, str], now: Map
     A base has no ignored files, so these are as `start` says. What is not ignored and not in the base was not there.
     """
     scope = compile_scope(context.task.scope)
-    found = {
-        path: f"{entry.mode} {entry.sha256}"
-        for inside, entry in base.files.items()
-        if (path := base.outside(inside)) is not None and (path in now or (not left_out(path) and scope.matches(path)))
-    }
-    if others := start.keys() - found.keys():
-        listed = list_tree(base.top, base.root).files
-        found |= {path: start[path] for path in others if base.inside(path) not in listed}
-    return found
+    present = base.store.snapshot(base.root)
+    differing = base.store.differing(base.tree, present)
+    found: dict[str, str] = {}
+    for inside, entry in base.files.items():
+        path = base.outside(inside)
+        if path is None or left_out(path) or not scope.matches(path):
+            continue
+        if path in now and inside not in differing:
+            found[path] = now[path]
+        else:
+            found[path] = f"{entry.mode} {hashlib.sha256(base.store.content(entry.oid)).hexdigest()}"
+    listed = base.store.files(present)
+    return found | {path: row for path, row in start.items() if path not in found and base.inside(path) not in listed}
 
 
 def _old_content(base: Base, start: Start) -> OldContent:
@@ -191,14 +194,15 @@ _MAX_ASKED: Final = 50
 _PRIVATE: Final = "[git ignores it, or its name begins with a dot and git does not track it: not shown]"
 
 
-def keep_listing(root: Path, task: Task, store: RunStore, sealing: Mapping[str, Any]) -> None:
+def keep_listing(root: Path, store: RunStore, sealing: Mapping[str, Any]) -> None:
     """Keep what the project looks like when work is first assigned; of a tree that cannot be listed, nothing."""
     path = _listing_path(store)
     if path.exists():
         return
     with suppress(SealError):
-        files = _listed(*place_in(root, sealing), compile_scope(task.scope))
-        write_atomically(path, json.dumps(files, separators=(",", ":")).encode("ascii"))
+        top, relative = place_in(root, sealing)
+        tree = Store(top).snapshot(relative)
+        write_atomically(path, json.dumps({"tree": tree}).encode("ascii"))
 
 
 def changes_outside(
@@ -206,22 +210,23 @@ def changes_outside(
 ) -> list[Outside]:
     """Return the files outside the scope that changed since work was first assigned, at most `MAX_NAMED`."""
     try:
-        read: Any = json.loads(_listing_path(store).read_bytes())
-        before = {str(path): Stamp(*row) for path, row in read.items()}
+        before = str(json.loads(_listing_path(store).read_bytes())["tree"])
         top, relative = place_in(root, sealing)
-        scope = compile_scope(task.scope)
-        now = _listed(top, relative, scope)
-    except (OSError, ValueError, TypeError, AttributeError, SealError):
+        kept = Store(top)
+        old, differing = kept.files(before), kept.differing(before, kept.snapshot(relative))
+    except (OSError, ValueError, TypeError, KeyError, SealError):
         return []
-    base = base_of(root, sealing)
-    touched = [path for path in before.keys() | now.keys() if before.get(path) != now.get(path)]
+    scope = compile_scope(task.scope)
     found = [
-        Outside(path=path, kind=kind, holder="")
-        for inside in sorted(touched)
+        Outside(path=path, kind="removed" if entry is None else "changed" if inside in old else "added", holder="")
+        for inside, entry in sorted(differing.items())
         if (path := _outside(inside, relative, scope)) is not None
-        and (kind := _kind(inside, before, now, top, base)) is not None
     ][:MAX_NAMED]
-    return _with_holders(root, store, found) if reserve else found
+    if not reserve:
+        return found
+    asked = [row["path"] for row in found if not row["path"].startswith("../")]
+    held = holders(root, store.run_id, asked)
+    return [Outside(path=row["path"], kind=row["kind"], holder=held.get(row["path"], "")) for row in found]
 
 
 def diffs_outside(root: Path, rows: list[Outside], sealing: Mapping[str, Any], redactor: Redactor) -> list[ChangedFile]:
@@ -259,16 +264,6 @@ def _listing_path(store: RunStore) -> Path:
     return store.folder / "trees" / "project.json"
 
 
-def _listed(top: Path, relative: str, scope: Scope) -> dict[str, Stamp]:
-    """List the files of the checkout, but for folders that are in scope with all that they hold."""
-
-    def covered(inside: str) -> bool:
-        path = os.path.relpath(inside, relative) if relative else inside
-        return path != "." and not path.startswith("..") and scope.covers(path)
-
-    return list_tree(top, relative, but=covered).files
-
-
 def _outside(inside: str, relative: str, scope: Scope) -> str | None:
     """Return the path relative to the root, or None for a file of the scope and for evidence."""
     path = os.path.relpath(inside, relative) if relative else inside
@@ -277,33 +272,20 @@ def _outside(inside: str, relative: str, scope: Scope) -> str | None:
     return None if not path.startswith("../") and not left_out(path) and scope.matches(path) else path
 
 
-def _kind(
-    path: str, before: Mapping[str, Stamp], now: Mapping[str, Stamp], top: Path, base: Base | None
-) -> ChangeKind | None:
-    """Return what became of a file whose stamp is another; None when it was only touched."""
-    if path not in now:
-        return "removed"
-    if path not in before:
-        return "added"
-    entry = None if base is None else base.files.get(path)
-    if entry is not None:
-        with suppress(SealError):
-            return None if read_entry(top, path)[0] == entry else "changed"
-    return "changed"
-
-
-def _with_holders(root: Path, store: RunStore, rows: list[Outside]) -> list[Outside]:
-    """Return the rows with the agents that hold these files now; where that cannot be known, nobody is named."""
-    holders: dict[str, str] = {}
+def holders(root: Path, run_id: str, paths: Sequence[str]) -> dict[str, str]:
+    """Return the other agents that hold some files now, by path; where that cannot be known, nobody is named."""
+    found: dict[str, str] = {}
+    if not paths:
+        return found
     with suppress(ReservationError):
-        mine = open_reservations(str(root), "run", name=agent_of_run(store.run_id))
+        mine = open_reservations(str(root), "run", name=agent_of_run(run_id))
         try:
-            asked = [row["path"] for row in rows[:_MAX_ASKED] if not row["path"].startswith("../")]
-            for conflict in mine.check_conflicts(asked)["conflicts"] if asked else []:
-                holders.setdefault(conflict["pattern"], conflict["holder"])
+            for at in range(0, len(paths), _MAX_ASKED):
+                for conflict in mine.check_conflicts([*paths[at : at + _MAX_ASKED]])["conflicts"]:
+                    found.setdefault(conflict["pattern"], conflict["holder"])
         finally:
             mine.runtime.store.close()
-    return [Outside(path=row["path"], kind=row["kind"], holder=holders.get(row["path"], "")) for row in rows]
+    return found
 
 
 def _diff_outside(row: Outside, base: Base | None) -> str:
@@ -313,9 +295,9 @@ def _diff_outside(row: Outside, base: Base | None) -> str:
     inside = os.path.normpath(base.inside(row["path"]))
     try:
         old = base.content(inside) if row["kind"] != "added" else None
-        new = read_entry(base.top, inside)[1] if row["kind"] != "removed" else None
-    except SealError as error:
-        return f"[not compared: {error.message}]"
+        new = (base.top / inside).read_bytes() if row["kind"] != "removed" else None
+    except (OSError, SealError) as error:
+        return f"[not compared: {error}]"
     return unified(row["path"], old, new)
 
 
@@ -328,7 +310,7 @@ def left_changed(root: Path, values: Mapping[str, Any], record: Mapping[str, Any
     held = {row["path"] for row in values.get("outside", []) if row["holder"]}
     named = {row["path"] for row in values.get("outside", [])} | set(_held_back(root, values))
     base = base_of(root, record)
-    return tuple(sorted(path for path in named - held if base is None or _differs(base, path)))
+    return tuple(sorted(path for path in named - held if base is None or not base.is_there(base.inside(path))))
 
 
 def _held_back(root: Path, values: Mapping[str, Any]) -> Iterator[str]:
@@ -341,11 +323,3 @@ def _held_back(root: Path, values: Mapping[str, Any]) -> Iterator[str]:
             if isinstance(read, EvidenceFile) and read.sha256 == file.sha256:
                 sealed: Mapping[str, Any] | None = json.loads(read.data.partition(b"\n")[0]).get("sealed")
                 yield from () if sealed is None else map(str, sealed["held_back"])
-
-
-def _differs(base: Base, path: str) -> bool:
-    inside = base.inside(path)
-    try:
-        return read_entry(base.top, inside)[0] != base.files.get(inside)
-    except SealError:
-        return inside in base.files

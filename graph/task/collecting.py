@@ -1,6 +1,7 @@
 """Making evidence: the nodes that run Interlock's own collectors and the commands of gates, and what they report."""
 
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import asdict, replace
 from typing import Any, Final, TypeAlias
 
@@ -213,5 +214,6 @@ def _named_outside(context: TaskContext, state: TaskState) -> tuple[str, ...]:
 
 
 def _progress(gate_id: str) -> Callable[[str], None]:
-    write = get_stream_writer()
-    return lambda line: write({"kind": "gate", "gate": gate_id, "line": line})
+    """Return what writes a line of progress, also from the threads that read what observers send."""
+    write, context = get_stream_writer(), copy_context()
+    return lambda line: context.copy().run(write, {"kind": "gate", "gate": gate_id, "line": line})

@@ -8,6 +8,7 @@ from typing import Final
 from interlock.agents.ask import Remote, Runner
 from interlock.agents.quoting import visible
 from interlock.agents.recording import AskObserver
+from interlock.core.text import few
 from interlock.gates.errors import TreeError
 from interlock.gates.manifest import Binding, Collection, from_json
 from interlock.gates.tree import TreeReader, tree_diff
@@ -57,10 +58,13 @@ class TaskContext:
         """Let the next look be a new one, since an agent or a command has ended, which may have changed files."""
         self._reader.expire()
 
-    def hand_over(self, store: RunStore, attempt: int) -> str:
-        """Digest the files as handed over, as `tree` does, and store their list for `changes`."""
+    def hand_over(self, store: RunStore, attempt: int, *, fresh: bool = False) -> str:
+        """Digest the files as handed over, as `tree` does, and store their list for `changes`.
+
+        With `fresh`, a look that was taken a moment ago does not count.
+        """
         try:
-            look = self._reader.look(within_seconds=_MOMENT_SECONDS)
+            look = self._reader.look(within_seconds=0.0 if fresh else _MOMENT_SECONDS)
         except TreeError:
             return self.tree()
         store.keep_tree(attempt, self.redactor.value(dict(look.files)))
@@ -78,8 +82,7 @@ class TaskContext:
         if not found:
             return ""
         paths = [visible(path) for path in (*found.changed, *found.added, *found.removed)]
-        more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-        return f": {', '.join(paths[:_MAX_NAMED])}{more}"
+        return f": {few(paths, _MAX_NAMED)}"
 
     def files(self) -> Mapping[str, str]:
         """List the files in scope as they were when this process last looked; see `gates.tree.tree_files`.

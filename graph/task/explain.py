@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from interlock.agents.usage import Limits, Usage, total, usage_row
+from interlock.core.text import few
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec
 from interlock.gates.collect import find_browser
 from interlock.gates.errors import CollectorError, TreeError
@@ -174,6 +175,7 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
         "why": " ".join([_why(moves, view), *([_stop(stopped)] if stopped else []), *(f"{row.text}." for row in lost)]),
         **({"files_lost": [row._asdict() for row in lost]} if lost else {}),
         "fail_reasons": list(values.get("fail_reasons", [])),
+        "put_back": _put_back(moves, root, shared_only=shared_only),
         "gates": gates,
         "question": None if view.question is None else view.question.to_json(),
         "last_refusal": None if refused is None else _refusal(refused),
@@ -183,6 +185,14 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
             *_next_steps(view, root, moves, gates, driven=driven, shared_only=shared_only),
         ],
     }
+
+
+def _put_back(moves: list[Entry], root: Path, *, shared_only: bool) -> dict[str, list[str]]:
+    """Return the files that were put back as in the base, by the attempt that was handed over."""
+    rows = {str(entry.data["attempt"]): entry.data["put_back"] for entry in moves if entry.data.get("put_back")}
+    visible = shared(root, [path for paths in rows.values() for path in paths]) if shared_only else None
+    known = {at: [path for path in paths if visible is None or path in visible] for at, paths in rows.items()}
+    return {at: paths for at, paths in known.items() if paths}
 
 
 def _why(moves: list[Entry], view: RunView) -> str:
@@ -307,6 +317,10 @@ def explanation_text(data: dict[str, Any]) -> str:
         f"{data['run_id']}: {data['status'] or 'not started'} ({data['meaning']})",
         f"why: {data['why']}",
         *(f"  - {item}" for item in data["fail_reasons"]),
+        *(
+            f"put back as in the base, attempt {attempt}: {few(paths)} (interlock restore {data['run_id']} --show)"
+            for attempt, paths in data["put_back"].items()
+        ),
         "gates:",
     ]
     for row in data["gates"]:

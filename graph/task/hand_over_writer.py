@@ -13,7 +13,7 @@ from typing import Any, Final
 from interlock.core.errors import InterlockError
 from interlock.core.files import write_atomically
 from interlock.gates.git_files import ignored_paths, tracked_paths
-from interlock.gates.sealed import Base, protection
+from interlock.gates.sealed import Base
 from interlock.gates.tree import digest_of, file_value
 from interlock.graph.task.context import TaskContext
 from interlock.graph.task.hand_overs import (
@@ -29,7 +29,7 @@ from interlock.graph.task.hand_overs import (
     label_of,
     listing,
 )
-from interlock.graph.task.sealing import base_of, place_in, sealed_gates
+from interlock.graph.task.sealing import base_of, place_in, products_of
 from interlock.graph.task.state import Outside, TaskState
 from interlock.graph.task.store import RunStore
 
@@ -72,14 +72,16 @@ class _Keeping:
         self._sealing = sealing
         packs = list(self._folder.glob("*.files"))
         self._held = {digest for path in packs for digest in index_of(path)[0]}
-        if self._base is not None:
-            self._held.update(entry.sha256 for entry in self._base.files.values())
+        for path, value in listing(store, BASE).get("files", {}).items():
+            self._hold(path, value)
         self._space_left = MAX_RUN_BYTES - sum(path.stat().st_size for path in packs)
         self._kept: list[tuple[str, bytes]] = []
 
     def keep(self, label: str, before: Mapping[str, str], outside: tuple[Outside, ...]) -> None:
         """Write what differs from `before`; the contents first, so that a listing has all of them."""
         files = self._context.files()
+        for path, value in files.items() if label == BASE else ():
+            self._hold(path, value)
         changed = {path: value for path, value in files.items() if before.get(path) != value}
         left_out = self._take(Path(self._context.root), changed)
         beside = self._take_outside(outside, left_out)
@@ -91,12 +93,17 @@ class _Keeping:
             "removed": clean(sorted(before.keys() - files.keys())),
             "left_out": clean({path: [item.why, item.size_bytes] for path, item in left_out.items()}),
             "outside": clean([asdict(item) for item in beside]),
-            "protected": clean(self._protected(changed, before) if label != BASE else []),
+            "protected": clean(self._protected(changed) if label != BASE else []),
         }
         if self._kept:
             write_atomically(self._folder / f"{label}.files", self._pack(), mode=0o600, durable=False)
         data = json.dumps(row, ensure_ascii=True, separators=(",", ":")).encode("ascii")
         write_atomically(self._folder / f"{label}.json", data, mode=0o600, durable=False)
+
+    def _hold(self, path: str, value: str) -> None:
+        """Take a content for kept, that of a file which the base of the run holds."""
+        if self._base is not None and self._base.inside(path) in self._base.files:
+            self._held.add(value.partition(" ")[2])
 
     def _take(self, top: Path, values: Mapping[str, str]) -> dict[str, LeftOut]:
         """Take the contents of files that have these values, and return those that are not kept."""
@@ -190,11 +197,14 @@ class _Keeping:
             at += len(data)
         return json.dumps(index, separators=(",", ":")).encode("ascii") + b"\n" + whole
 
-    def _protected(self, changed: Mapping[str, str], before: Mapping[str, str]) -> list[str]:
+    def _protected(self, changed: Mapping[str, str]) -> list[str]:
         """Return the changed files that a sealed gate does not take from the work."""
-        task, policy = self._context.task, self._context.policy
-        rules = [protection(policy.seals[gate.id].protect, task.may_change) for gate in sealed_gates(task, policy)]
-        return [path for path in changed if any(rule.holds(path, in_base=path in before) for rule in rules)]
+        products = products_of(self._sealing)
+        return [
+            path
+            for path in changed
+            if any(path in product.frozen for product in products.values()) and not self._context.task.frees(path)
+        ]
 
 
 def _value(top: Path, path: str) -> str:
@@ -207,4 +217,4 @@ def _value(top: Path, path: str) -> str:
 
 def _digest_in(base: Base | None, path: str) -> str:
     entry = None if base is None else base.files.get(path)
-    return "" if entry is None else entry.sha256
+    return "" if base is None or entry is None else sha256(base.store.content(entry.oid)).hexdigest()

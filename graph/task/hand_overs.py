@@ -125,21 +125,22 @@ def kept_file(root: Path, run_id: str, digest: str) -> bytes | None:
     with suppress(RunDamagedError, InterlockError, OSError):
         _, policy, _ = store.load()
         base = base_of(root, policy.sealing)
-        if base is not None and digest in _shown(store):
-            data = base.store.object(digest)
-            if len(data) <= MAX_FILE_BYTES and is_text(data):
-                return redactor_for(root, key_variables(policy)).data(data)
+        path = _shown(store).get(digest)
+        data = None if base is None or path is None else base.content(base.inside(path))
+        if data is not None and sha256(data).hexdigest() == digest and len(data) <= MAX_FILE_BYTES and is_text(data):
+            return redactor_for(root, key_variables(policy)).data(data)
     return None
 
 
-def _shown(store: RunStore) -> frozenset[str]:
-    """Return the digests whose contents the base of sealed gates may be asked for: those that hand-overs show."""
-    found: set[str] = set()
+def _shown(store: RunStore) -> dict[str, str]:
+    """Return the digests whose contents the base of a run may be asked for, those that hand-overs show: to a path."""
+    found: dict[str, str] = {}
     for stored, row in _read(store):
         left_out = row.left_out
-        found.update(value.partition(" ")[2] for path, value in stored["files"].items() if path not in left_out)
-        found.update(item.before for item in row.outside if item.path not in left_out)
-    return frozenset(found)
+        rows = {path: value.partition(" ")[2] for path, value in stored["files"].items() if stored["of"] == ""}
+        rows |= {item.path: item.before for item in row.outside}
+        found |= {digest: path for path, digest in rows.items() if path not in left_out}
+    return found
 
 
 def _read(store: RunStore) -> Iterator[tuple[Mapping[str, Any], HandOver]]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_stream_writer
 
+from interlock.core.text import few
 from interlock.envelope import parse
 from interlock.envelope.protocol import ANYBODY, Role, RoleKind, Status
 from interlock.gates.judge import verify_again
@@ -14,7 +15,7 @@ from interlock.gates.manifest import CollectedFile
 from interlock.gates.response import input_exists
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.asking import CAUSE, ask_role, may_ask_again, reask_number
-from interlock.graph.task.changes import changes_outside, keep_listing
+from interlock.graph.task.changes import changes_outside, holders, keep_listing
 from interlock.graph.task.collecting import Node, Update
 from interlock.graph.task.comments import to_give
 from interlock.graph.task.context import UNREADABLE, TaskContext, held_gates, own_collection
@@ -37,8 +38,9 @@ from interlock.graph.task.machine import (
     waived,
 )
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated, statement
+from interlock.graph.task.put_back import put_back
 from interlock.graph.task.record import Recorder, set_aside, undelivered
-from interlock.graph.task.sealing import seal_run
+from interlock.graph.task.sealing import seal_run, sealed_gates
 from interlock.graph.task.state import (
     Outside,
     TaskState,
@@ -200,7 +202,7 @@ class Nodes(Deciding):
         self._watch_policy(state)
         if turn == 1:
             set_aside(self.context.root, self.context.task.task_id, attempt, state["run_id"])
-        keep_listing(self.context.root, self.context.task, self._store(state), state.get("sealing", {}))
+        keep_listing(self.context.root, self._store(state), state.get("sealing", {}))
         before = self.context.tree()
         data: Update = {"from": previous, "to": "IN_PROGRESS", "by": role.name, "attempt": attempt, "tree": before}
         if previous == "BLOCKED":
@@ -221,20 +223,29 @@ class Nodes(Deciding):
         """Take the hand-over: from here on every verdict is bound to the tree as it is now."""
         role = self.build_order[state["step"]]
         cleared = self.recorder.flush(state)
-        tree = self.context.hand_over(self._store(state), state["attempt"])
-        outside = self._outside(state)
+        key = f"{state['attempt']}/status/READY_FOR_QA"
+        outside, restored = self._put_back(state, key)
+        tree = self.context.hand_over(self._store(state), state["attempt"], fresh=bool(restored))
         data: Update = {"from": "IN_PROGRESS", "to": "READY_FOR_QA", "by": role.name, "attempt": state["attempt"]}
         data |= {"tree": tree, **({"outside": outside} if outside else {})}
-        entry = self.recorder.keep(state["run_id"], f"{state['attempt']}/status/READY_FOR_QA", "status", data)
+        data |= {"put_back": restored} if restored else {}
+        entry = self.recorder.keep(state["run_id"], key, "status", data)
         self._notice("IN_PROGRESS", "READY_FOR_QA", role.name, state["attempt"])
         keep_hand_over(self.context, self._store(state), state, outside, entry.data["tree"])
         if "outside" in entry.data:
             get_stream_writer()({"kind": "outside", "files": entry.data["outside"]})
+        if "put_back" in entry.data:
+            get_stream_writer()({"kind": "put_back", "files": entry.data["put_back"]})
         tree = entry.data["tree"]
         found: Update = {"outcome": "holds", "cause": None, "fail_reasons": []}
         if tree.startswith(UNREADABLE):
             why = reason(MSG_STRICT, f"the files in scope cannot be handed over: {tree}")
             found = {"outcome": "broken", "cause": "stale", "fail_reasons": [why]}
+        elif (paths := entry.data.get("put_back")) and tree == state["tree_before"]:
+            why = f"the work changed nothing but what keeps its base content, and was put back: {few(paths)}"
+            gates = sealed_gates(self.context.task, self.context.policy)
+            reasons = [reason(gate.id, why) for gate in gates]
+            found = {"outcome": "broken", "cause": "gate", "fail_reasons": reasons}
         outside = entry.data.get("outside", [])
         return {**cleared, "status": "READY_FOR_QA", "tree": tree, "outside": outside, **found}
 
@@ -464,6 +475,20 @@ class Nodes(Deciding):
         context, sealing = self.context, state.get("sealing", {})
         reserve = context.policy.reserve
         return changes_outside(context.root, context.task, self._store(state), sealing, reserve=reserve)
+
+    def _put_back(self, state: TaskState, key: str) -> tuple[list[Outside], list[str]]:
+        """Put back what keeps its base content, once; return what else lies outside the scope, and what was put back.
+
+        `key` is of the line that the journal has of the hand-over: where it has one, that was done.
+        """
+        context, store = self.context, self._store(state)
+        if self.recorder.find(state["run_id"], key) is not None:
+            return self._outside(state), []
+        found = put_back(
+            context.root, context.task, context.policy, store, state.get("sealing", {}), state["attempt"],
+            lambda paths: holders(context.root, store.run_id, paths),
+        )  # fmt: skip
+        return self._outside(state), [] if found is None else list(found.paths)
 
     def _watch_policy(self, state: TaskState) -> None:
         self.recorder.watch_policy(self.context.root, state["run_id"], self.context.policy.fingerprints)

@@ -5,7 +5,7 @@ import os
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from langgraph.types import Command
 from interlock.agents.ask import REMOTE, AgentsError, Remote, Runner, RunnerError
 from interlock.agents.recording import AskObserver
 from interlock.core.finding import Finding
-from interlock.gates.sealed import Base, SealError
+from interlock.gates.sealed import Base, Product, SealError
 from interlock.graph.engine.folder import HeadRecord, journal_path, list_runs, runs_of, state_dir
 from interlock.graph.errors import RunAbandonedError, RunDamagedError
 from interlock.graph.task.build import task_graph
@@ -34,7 +34,16 @@ from interlock.graph.task.progress import Notice, Progress
 from interlock.graph.task.questions import ANSWERS, NO_ANSWER, unknown_answers
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.scope_leases import ScopeLeases, clear
-from interlock.graph.task.sealing import accepted, base_of, decided_before, is_accepted, left_over, seal_run
+from interlock.graph.task.sealing import (
+    Earlier,
+    accepted,
+    base_of,
+    decided_before,
+    is_accepted,
+    left_over,
+    products_of,
+    seal_run,
+)
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.store import RunStore, create_next
 from interlock.graph.task.task import Task
@@ -92,7 +101,9 @@ def start_run(
     if accept_base:
         policy = replace(policy, sealing=accepted(policy.sealing))
     elif (base := base_of(root, policy.sealing)) is not None:
-        found = decided_before(base, unapproved_bases(root, task.task_id), task) or left_before(root, task)
+        products = products_of(policy.sealing).values()
+        found = decided_before(base, unapproved_bases(root, task.task_id), task, products)
+        found = found or left_before(root, task, base, products)
         if found is not None:
             raise SealError(found.code, found.message, found.fix)
     if run_id is None:
@@ -283,8 +294,8 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
     return view
 
 
-def unapproved_bases(root: Path, task_id: str) -> Iterator[tuple[str, Base]]:
-    """Yield the runs of a task since one was approved or its base accepted, newest first, each with the tree it froze.
+def unapproved_bases(root: Path, task_id: str) -> Iterator[Earlier]:
+    """Yield the runs of a task since one was approved or its base accepted, newest first, each with what it froze.
 
     Runs that cannot be read, or whose tree is not in the store any more, are passed over.
     """
@@ -297,17 +308,19 @@ def unapproved_bases(root: Path, task_id: str) -> Iterator[tuple[str, Base]]:
         except RunDamagedError:
             continue
         if (found := base_of(root, record)) is not None:
-            yield run_id, found
+            yield Earlier(run_id, found, tuple(products_of(record).values()))
         if is_accepted(record):
             return
 
 
-def left_before(root: Path, task: Task) -> Finding | None:
+def left_before(root: Path, task: Task, base: Base, products: Iterable[Product]) -> Finding | None:
     """Return a fault for tests and settings that the last run of any task changed, and that no gate judged."""
     for run_id in reversed(list_runs(root, "runs")):
         with suppress(RunDamagedError):
             view = view_run(run_id, root=root)
-            return left_over(run_id, left_changed(root, view.values, view.policy.sealing), task)
+            sealing = view.policy.sealing
+            judged = (*products, *products_of(sealing).values())
+            return left_over(run_id, left_changed(root, view.values, sealing), base, task, judged)
     return None
 
 

@@ -1,44 +1,54 @@
 """The seals of a run: what is frozen when it starts, the tests of the base, and the gate that goes by both."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from interlock.core.finding import Finding
+from interlock.core.text import few
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.config import FILE
 from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import Binding, Collection
+from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed import (
     DEFAULT_KEEP,
     Base,
     BaseCheck,
     Frozen,
     GateCase,
+    HeldOutTable,
+    Product,
     SealError,
+    Store,
     Work,
     check_base,
     freeze,
-    is_below,
-    kind_of,
+    load_held_out,
     place_of,
-    protection,
     run_sealed_gate,
     top_of,
     unknown_function,
 )
-from interlock.gates.sealed import load_base as load
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.task import Task
 
 Progress = Callable[[str], None]
 
 _MAX_NAMED: Final = 10
-_PARSED: Final = 'Nothing, or the plain command of the test runner, or `tests = "junit"`, so that each test is known.'
+_PARSED: Final = 'Nothing, or a command that runs pytest, unittest, node --test, vitest or jest, or `junit = "PATH"`.'
+
+
+class Earlier(NamedTuple):
+    """An earlier run of a task: its base, and what its sealed gates judged."""
+
+    run_id: str
+    base: Base
+    products: tuple[Product, ...]
 
 
 def sealed_gates(task: Task, policy: Policy) -> tuple[GateSpec, ...]:
@@ -55,11 +65,7 @@ def freeze_run(root: Path, task: Task, policy: Policy, progress: Progress = lamb
     gates = sealed_gates(task, policy)
     if not gates and top_of(Path(os.path.realpath(root))) is None:
         return None
-
-    def report(done: int, whole: int) -> None:
-        progress(f"freezing the tree: {done} of {whole} files")
-
-    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], progress=report, note=progress)
+    return freeze(root, [(gate, policy.seals[gate.id]) for gate in gates], note=progress)
 
 
 def in_git(root: Path) -> bool:
@@ -91,13 +97,12 @@ def check_bases(
 
 def _keeping_nothing(case: GateCase) -> list[str]:
     """Return the names under `keep`, but for those of every project, that keep nothing."""
-    kept = case.frozen.kept
+    kept = (*case.environment.kept, *case.environment.places)
 
     def keeps(name: str) -> bool:
         plain = os.path.normpath(Path(name).expanduser())
-        places = (os.path.realpath(folder / plain) for folder in (case.root, case.base.top))
-        below = any(os.path.lexists(place) and is_below(place, kept) for place in places)
-        return below or any(path.endswith(f"/{plain}") for path in kept)
+        places = {os.path.realpath(folder / plain) for folder in (case.root, case.store.top)}
+        return any(place in places or place.endswith(f"/{plain}") for place in kept)
 
     return [name for name in case.seal.keep if name not in DEFAULT_KEEP and not keeps(name)]
 
@@ -109,8 +114,8 @@ def sealing_error(checks: Mapping[str, BaseCheck]) -> CollectorError | None:
             continue
         row, *others = check.faults
         if row.code != "SEAL401":
-            return CollectorError(row.code, f"{gate_id} cannot judge: {row.message}", row.fix)
-        return CollectorError(
+            return SealError(row.code, f"{gate_id} cannot judge: {row.message}", row.fix)
+        return SealError(
             row.code,
             f"{gate_id} cannot be sealed as it is configured: {row.message}{f' {len(others)} more.' if others else ''}",
             f"Write into [gates.{gate_id}] {row.fix}; the log of the sealed run is {check.log}. "
@@ -125,10 +130,14 @@ def base_faults(
     policy: Policy,
     progress: Progress = lambda _line: None,
     *,
-    earlier: Iterable[tuple[str, Base]] = (),
-    left: Finding | None = None,
+    earlier: Iterable[Earlier] = (),
+    left: Callable[[Base, Iterable[Product]], Finding | None] = lambda _base, _products: None,
+    seen: Callable[[Mapping[str, BaseCheck]], object] = lambda _checks: None,
 ) -> Iterator[Finding]:
-    """Yield what the sealed gates of a task would meet on the tree as it is: the base is frozen, and its tests run."""
+    """Yield what the sealed gates of a task would meet on the tree as it is: the base is frozen, and its tests run.
+
+    `seen` takes what the base of each gate came to.
+    """
     try:
         frozen = freeze_run(root, task, policy, progress)
         checks = {} if frozen is None else check_bases(root, task, policy, frozen, progress)
@@ -139,12 +148,36 @@ def base_faults(
         return
     if frozen is None:
         return
-    if (warning := decided_before(load(root, frozen.base, frozen.top), earlier, task) or left) is not None:
-        yield warning
+    seen(checks)
+    products, base = [check.product for check in checks.values()], _base(frozen)
+    if (fault := decided_before(base, earlier, task, products) or left(base, products)) is not None:
+        yield fault
     for gate_id, check in checks.items():
         case = case_of(root, policy.protocol.gate(gate_id), policy, frozen)
         for row in (*_faults(check), *_warnings(case, check)):
             yield row._replace(field=f"gates.{gate_id}.{row.field}", path=FILE)
+    if products and not any(check.faults for check in checks.values()):
+        yield from _unjudged(task, base, products)
+
+
+def _unjudged(task: Task, base: Base, products: Sequence[Product]) -> Iterator[Finding]:
+    """Yield the patterns of the scope whose files no gate takes from the work, and none goes by."""
+    taken_out = [pattern for pattern in task.scope if pattern.startswith("!")]
+    paths = [path for name in base.files if (path := base.outside(name)) is not None]
+    frozen = {path for each in products for path in each.frozen}
+
+    def is_judged(path: str) -> bool:
+        return path in frozen or task.frees(path) or any(each.holds(path) for each in products)
+
+    def is_idle(pattern: str) -> bool:
+        matches = compile_scope([pattern, *taken_out]).matches
+        rows = [path for path in paths if matches(path)]
+        return bool(rows) and not any(map(is_judged, rows))
+
+    if idle := [pattern for pattern in task.scope if not pattern.startswith("!") and is_idle(pattern)]:
+        message = f"No gate judges {few(idle, _MAX_NAMED)} of the scope: what the work changes there is put back."
+        fix = "If the work is to change it, list it in `may_change` of the task, or in `product` of a gate."
+        yield Finding("SEAL415", "warning", "scope", message, fix=fix)
 
 
 def _faults(check: BaseCheck) -> Iterator[Finding]:
@@ -172,6 +205,14 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         allow = check.tests.allow_line
         fix = f"If the task is to fix these, do nothing. Otherwise allow those that it leaves alone: {allow}"
         yield Finding("SEAL405", "warning", "allow_failing", message, fix=fix)
+    if tests.count("skipped"):
+        names = [row.id for row in tests.cases if row.outcome == "skipped"]
+        message = f"{len(names)} of the base's tests are skipped, here as in the checkout: {few(names, _MAX_NAMED)}."
+        yield Finding("SEAL414", "warning", "command", message, fix="Nothing, if they are meant to be skipped here.")
+    if check.product.globs and not check.product:
+        message = f"`product` matches no file of the base: {', '.join(check.product.globs)}."
+        fix = "Correct it, relative to the project's root, or nothing if the work is to make them."
+        yield Finding("SEAL413", "warning", "product", message, fix=fix)
     if check.level == "none":
         message = "This machine has no namespaces, so the sealed command is not isolated."
         if case.seal.heldout:
@@ -180,55 +221,68 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
     if idle := _keeping_nothing(case):
         message = f"`keep` names what is not there, or belongs to the base as it is: {', '.join(idle)}."
         yield Finding("SEAL411", "warning", "keep", message, fix="Correct the name, or take it out of `keep`.")
-    if missing := unknown_function(case):
+    if missing := _missing_function(case):
         fix = "Correct `function` of the held-out table, or nothing if the work is to make it."
         yield Finding("HELD109", "warning", "heldout", f"In the checkout, {missing}.", fix=fix)
 
 
-def decided_before(base: Base, earlier: Iterable[tuple[str, Base]], task: Task) -> Finding | None:
+def _missing_function(case: GateCase) -> str:
+    held = load_held_out(case.root / case.seal.heldout, checkout=case.store.top) if case.seal.heldout else None
+    return unknown_function(held, case.content) if isinstance(held, HeldOutTable) else ""
+
+
+def decided_before(base: Base, earlier: Iterable[Earlier], task: Task, products: Iterable[Product]) -> Finding | None:
     """Return a fault for what decides a gate and is not as it was when this work began; None where all of it is.
 
     An agent of an earlier run may have changed it, and what it changed becomes the `base` now. `earlier` are the runs
-    of the task since one was approved, newest first, each with its base.
+    of the task since one was approved, newest first. What is as in the last commit is right.
     """
     rows = list(earlier)
-    if not rows or rows[-1][1].digest == base.digest:
+    if not rows:
         return None
-    run_id, first = rows[-1]
-    names = first.files.keys() | base.files.keys()
-    differing = {name for name in names if first.files.get(name) != base.files.get(name)}
-    inside = tuple(path for name in sorted(differing) if (path := base.outside(name)) is not None)
-    return _becomes_base(f"are not as they were when {run_id} of this task began", inside, task)
+    run_id, first, before = rows[-1]
+    differing = first.store.differing(first.tree, base.tree)
+    inside = [path for name in sorted(differing) if (path := base.outside(name)) is not None]
+    how = f"are not as they were when {run_id} of this task began"
+    return _becomes_base(how, inside, base, task, (*products, *before), run_id)
 
 
-def left_over(run_id: str, paths: Iterable[str], task: Task) -> Finding | None:
+def left_over(run_id: str, paths: Iterable[str], base: Base, task: Task, products: Iterable[Product]) -> Finding | None:
     """Return a fault for what decides a gate, was changed in an earlier run, and was not judged; None for nothing."""
-    return _becomes_base(f"were changed in {run_id}, where no gate judged them", paths, task)
+    return _becomes_base(f"were changed in {run_id}, where no gate judged them", paths, base, task, products, run_id)
 
 
-def _becomes_base(how: str, paths: Iterable[str], task: Task) -> Finding | None:
-    free = protection((), task.may_change).free
-    found = [path for path in paths if kind_of(path) and not free.matches(path)]
+def _becomes_base(
+    how: str, paths: Iterable[str], base: Base, task: Task, products: Iterable[Product], run_id: str
+) -> Finding | None:
+    judging = [*products]
+    found = [path for path in paths if any(path in product.frozen for product in judging) and not task.frees(path)]
+    committed = _committed(base) if found else None
+    if committed is not None:
+        differing = base.store.differing(committed, base.tree)
+        found = [path for path in found if base.inside(path) in differing]
     if not found:
         return None
-    more = f", and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
-    message = f"Tests, or files that decide a gate, {how}, and become the base: {', '.join(found[:_MAX_NAMED])}{more}."
+    message = f"Tests, or files that decide a gate, {how}, and become the base: {few(found, _MAX_NAMED)}."
+    restore = f"interlock restore {run_id} {shlex.join(found)}"
     fix = (
-        "Look at them (`git diff`, or `git log -p` where they are committed), and undo what an agent did and you do "
-        "not want: `git restore` a changed file, delete an added one. If the rest is right, accept it once: "
-        "`interlock run TASK.toml --accept-base`."
+        f"See what changed with `{restore} --show`, and put it back with `{restore}`; or commit it, or begin once with "
+        "`--accept-base`, if it is right as it is now."
     )
     return Finding("SEAL407", "error", "scope", message, fix=fix)
+
+
+def _committed(base: Base) -> str | None:
+    """Return the tree of the last commit; None where there is none."""
+    if os.path.lexists(base.top / ".git"):
+        with suppress(SealError):
+            return base.store.commit("HEAD").tree
+    return None
 
 
 def _around(test: str) -> tuple[str, str]:
     """Return the function and the file of a test, by which it can be allowed to fail too."""
     return test.partition("[")[0], test.partition("::")[0]
-
-
-def tests_digest(check: BaseCheck) -> str:
-    """Return the digest of what a base came to, which the run keeps."""
-    return sha256(repr(check.to_json()).encode()).hexdigest()
 
 
 def seal_run(root: Path, task: Task, policy: Policy, progress: Progress = lambda _line: None) -> dict[str, Any]:
@@ -243,7 +297,11 @@ def seal_run(root: Path, task: Task, policy: Policy, progress: Progress = lambda
     checks = check_bases(root, task, policy, frozen, progress)
     if (error := sealing_error(checks)) is not None:
         raise error
-    return {"frozen": asdict(frozen), "tests": {gate_id: tests_digest(check) for gate_id, check in checks.items()}}
+    return {
+        "frozen": asdict(frozen),
+        "tests": {gate_id: check.digest for gate_id, check in checks.items()},
+        "products": {gate_id: asdict(check.product) for gate_id, check in checks.items()},
+    }
 
 
 def accepted(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -257,38 +315,54 @@ def is_accepted(record: Mapping[str, Any]) -> bool:
 
 
 def frozen_of(record: Mapping[str, Any]) -> Frozen | None:
-    """Return what was frozen, from the record of a run."""
-    return Frozen(**record["frozen"]) if record else None
+    """Return what was frozen, from the record of a run.
+
+    Raises:
+        SealError: `SEAL402` an earlier version froze it.
+    """
+    try:
+        return Frozen(**record["frozen"]) if record else None
+    except TypeError as error:
+        message = "This run was begun by an earlier version of Interlock, whose base this one cannot read."
+        raise SealError("SEAL402", message, "Start a new run: `interlock run TASK.toml`.") from error
+
+
+def products_of(record: Mapping[str, Any]) -> dict[str, Product]:
+    """Return the product of each sealed gate, from the record of a run."""
+    return {gate_id: Product(**row) for gate_id, row in record.get("products", {}).items()}
 
 
 def base_of(root: Path, record: Mapping[str, Any]) -> Base | None:
     """Return the base of a run, from its record; None where it froze none, or the store does not hold it any more."""
-    frozen = frozen_of(record)
-    if frozen is not None:
-        with suppress(SealError):
-            return load(root, frozen.base, frozen.top)
+    del root
+    with suppress(SealError):
+        frozen = frozen_of(record)
+        if frozen is not None:
+            base = _base(frozen)
+            base.store.files(base.tree)
+            return base
     return None
 
 
-def place_in(root: Path, record: Mapping[str, Any]) -> tuple[Path, str]:
-    """Return the checkout of a run and the root relative to it, as the run kept it where it froze something.
+def _base(frozen: Frozen) -> Base:
+    return Base(Store(Path(frozen.top)), frozen.base, frozen.root)
 
-    Raises:
-        SealError: `SEAL101` it is not kept, and cannot be found out now.
-    """
-    frozen = frozen_of(record)
-    if frozen is None or not frozen.top:
-        return place_of(root)
-    relative = os.path.relpath(os.path.realpath(root), frozen.top)
-    return Path(frozen.top), "" if relative == "." else relative
+
+def place_in(root: Path, record: Mapping[str, Any]) -> tuple[Path, str]:
+    """Return the checkout of a run and the root relative to it, as the run kept it where it froze something."""
+    with suppress(SealError):
+        frozen = frozen_of(record)
+        if frozen is not None and frozen.top:
+            return Path(frozen.top), frozen.root
+    return place_of(root)
 
 
 def gate_notes(task: Task, policy: Policy) -> dict[str, str]:
     """Return how the sealed gates of a task judge, one line for an assignment, by gate id."""
     free = f", those of {', '.join(task.may_change)} excepted" if task.may_change else ""
     note = (
-        "it runs on a copy of the tree as it was when the run began, with the files in scope laid over it; tests, "
-        f"their data and the settings of the test runner keep the content they had then{free}"
+        "it runs on a copy of the tree as it was when the run began, with your changes of the product laid over it; "
+        f"tests, their data, settings and all else keep the content they had then, and are put back{free}"
     )
     return {gate.id: note for gate in sealed_gates(task, policy)}
 
@@ -317,9 +391,9 @@ def collect_sealed(
         message = f"The run froze no tree for {gate.id}, so there is nothing to seal it by."
         raise CollectorError("SEAL402", message, "Start a new run.")
     case = case_of(root, gate, policy, frozen)
-    check = check_base(case, progress=progress, bare=False)
-    if tests_digest(check) != record["tests"].get(gate.id) and check.cached:
-        check = check_base(case, progress=progress, bare=False, known=False)
+    check = check_base(case, progress=progress)
+    if check.digest != record["tests"].get(gate.id) and check.cached:
+        check = check_base(case, progress=progress, known=False)
+    check = replace(check, product=products_of(record)[gate.id])
     work = Work(task.scope, task.may_change, outside, present)
-    case = replace(case, bytecode=check.bytecode)
-    return run_sealed_gate(case, work, check.tests, binding=binding, progress=progress)
+    return run_sealed_gate(case, work, check, binding=binding, progress=progress)

@@ -173,6 +173,10 @@ class Task:
         except TreeError:
             return False
 
+    def frees(self, path: str) -> bool:
+        """Return whether `may_change` lists a path."""
+        return bool(self.may_change) and in_scope(path, self.may_change)
+
     def fingerprint(self) -> str:
         """Return the digest of the task, without the folder that it was read from."""
         return fingerprint(self.to_json() | {"base": ""})

@@ -18,6 +18,7 @@ from interlock.cli.progress import Sparse
 from interlock.cli.run import drive_and_show
 from interlock.core import git
 from interlock.gates.config import load_config
+from interlock.gates.sealed import Store
 from interlock.graph import TaskError, journal_path, load_task, start_run
 from interlock.journal import Journal
 
@@ -52,6 +53,7 @@ def demo_command(folder: Path, example: str | Path, as_json: bool) -> None:
     """
     work = folder.resolve()
     _prepare(work)
+    shutil.rmtree(Store(work).folder, ignore_errors=True)  # what an earlier demo there recorded
     there = isinstance(example, Path)
     with nullcontext(example) if there else as_file(files("interlock").joinpath("examples", example)) as source:
         shutil.copytree(source, work, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,9 +1,14 @@
 """`interlock gate` and `interlock check`: one gate on the present tree, and whether a task can start; no run begins."""
 
 import os
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 import click
@@ -25,23 +30,22 @@ from interlock.cli.progress import Sparse
 from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.core.render import Form
-from interlock.core.text import count
+from interlock.core.text import count, few
 from interlock.envelope.protocol import GateSpec
 from interlock.gates import in_scope
-from interlock.gates.checks.sealed import FAULTS
+from interlock.gates.checks.sealed import FAULTS, fault_of
 from interlock.gates.command import Output, run_gate_command
 from interlock.gates.config import FILE, PYPROJECT, load_config
 from interlock.gates.sealed import (
     Base,
+    BaseCheck,
     SealedRun,
+    SealError,
     Store,
     Work,
-    base_of,
     check_base,
     freeze,
-    freeze_tree,
     judge,
-    load_base,
     place_of,
     summary,
     write,
@@ -53,13 +57,13 @@ from interlock.graph import (
     base_faults,
     case_of,
     frozen_of,
-    in_git,
     left_before,
     load_task,
     make_policy,
     preflight,
     prepare,
     runs_of,
+    sealing_error,
     staffed,
     unapproved_bases,
 )
@@ -72,14 +76,14 @@ _USUAL = ("task.toml", "*.task.toml", "tasks/*.toml")
 @click.command("gate")
 @click.argument("gate_id", metavar="GATE")
 @click.option(
-    "--task", "task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    "--task", "task_file", type=click.Path(dir_okay=False, path_type=Path),
     help="The task file, for its scope and `may_change`; by default the only one of task.toml, *.task.toml and "
     "tasks/*.toml in the root.",
 )  # fmt: skip
 @click.option("--base", "revision", metavar="REV|start", default="HEAD", show_default=True,
               help="What the work is compared with: a commit, or the start of the task's newest run.")  # fmt: skip
 @click.option("--as-configured", is_flag=True,
-              help="Judge by interlock.toml and the task file as they are now, where the base has others.")  # fmt: skip
+              help="Judge by interlock.toml and the task file as they are now, not as in the base.")  # fmt: skip
 @root_option
 @json_option
 @form_option
@@ -94,12 +98,16 @@ def gate_command(
 ) -> None:
     """Run the command gate GATE on the present tree, sealed as its table says.
 
-    Exit 0 when it is passed, 1 when it is not, 2 for wrong usage.
+    The configuration and the task file are read out of the base, which no agent can change.
+
+    Exit 0 when it is passed, 1 when it is not, 2 for wrong usage and for what cannot be judged.
     """
     folder, wanted = resolve_root(root), asked(form, as_json=as_json)
-    task_file = task_file or _only_task(folder)
-    task = load_task(task_file)
-    policy = make_policy(task, load_config(folder), folder)
+    console = talk()
+    base, about = _base(folder, task_file, revision)
+    with _settings(folder, base, as_configured=as_configured) as place:
+        task = load_task(_task_in(place, folder, task_file))
+        policy = make_policy(task, load_config(place), folder)
     gate = policy.protocol.gates.get(gate_id)
     if gate is None or not gate.command:
         known = ", ".join(row.id for row in policy.protocol.gates.values() if row.command) or "none"
@@ -108,96 +116,112 @@ def gate_command(
         raise click.UsageError(f"the task {task.task_id} does not require {gate_id}; add it to `gates_required`")
     if gate_id not in policy.seals:
         _unsealed(gate, folder, wanted)
-    console = talk()
-    base, dirty = _base(folder, task, revision)
-    if not as_configured:
-        _check_settings(folder, task_file, dirty, base, revision)
-    outside = tuple(path for path in dirty if not in_scope(path, task.scope))
-    if outside and wanted == "text":
-        _name(console, outside)
-    done, said = _sealed(gate, folder, task, policy, base, outside, console)
+    if wanted == "text":
+        console.print(f"compared with {about}", style="dim", markup=False)
+    done, said = _sealed(gate, folder, task, policy, base, console)
+    if said["outside"] and wanted == "text":
+        _name(console, said["outside"])
     data = {"schema": "interlock.gate/1", "gate": gate_id, "task_id": task.task_id, "ok": done.ok, **said}
     code = Exit.GOOD if done.ok else Exit.REFUSED
     report(map(_finding, done.faults), wanted, folder, data, lambda: _show(gate, done, said), code=code)
 
 
-def _only_task(folder: Path) -> Path:
-    """Return the task file of a project that has one alone in the usual places."""
-    found = sorted({path for pattern in _USUAL for path in folder.glob(pattern) if path.is_file()})
-    if len(found) == 1:
-        return found[0]
-    shown = ", ".join(os.path.relpath(path) for path in found[:_SHOWN]) + (" …" if len(found) > _SHOWN else "")
-    raise click.UsageError(
-        f"name the task file with --task; there are {len(found)} here: {shown}"
-        if found
-        else f"name the task file with --task; there is none here, of {', '.join(_USUAL)}"
-    )
-
-
-def _check_settings(folder: Path, task_file: Path, dirty: Iterable[str], base: Base, revision: str) -> None:
-    """Refuse to judge by a configuration or a task that the base has otherwise: an agent may have changed it."""
-    own = base.inside(FILE) in base.files or not (folder / PYPROJECT).exists()
-    names = {
-        FILE if own or (folder / FILE).exists() else PYPROJECT,
-        os.path.relpath(task_file.resolve(), folder.resolve()),
-    }
-    changed = [name for name in dirty if name in names and base.inside(name) in base.files]
-    changed = [name for name in changed if not _same_lines(folder / name, base.content(base.inside(name)))]
-    if changed:
-        raise click.UsageError(
-            f"{' and '.join(changed)} not as in the base ({revision}), and the gate would be judged by it; restore it, "
-            "commit it where the change is yours, or add --as-configured"
-        )
-
-
-def _same_lines(file: Path, content: bytes | None) -> bool:
-    """Return whether a file has some content, whatever its lines end in: git may convert them on checkout."""
-    return content is not None and file.is_file() and file.read_bytes().replace(b"\r\n", b"\n") == content
-
-
-def _base(folder: Path, task: Task, revision: str) -> tuple[Base, tuple[str, ...]]:
+def _base(folder: Path, task_file: Path | None, revision: str) -> tuple[Base, str]:
+    """Return the base, and what it is in words."""
+    top, relative = place_of(folder)
+    store = Store(top)
     if revision == "start":
+        task = load_task(_task_in(folder, folder, task_file))
         for run_id in runs_of(folder, "runs", task.task_id):
             frozen = frozen_of(RunStore(folder, run_id).load()[1].sealing)
             if frozen is not None:
-                base = load_base(folder, frozen.base, frozen.top)
-                start, now = base.files, freeze_tree(folder).files
-                differing = (name for name in start.keys() | now.keys() if start.get(name) != now.get(name))
-                return base, _inside_root(base, sorted(differing))
+                return Base(store, frozen.base, frozen.root), f"the start of run {run_id}"
         raise click.UsageError(f"no run of {task.task_id} froze its start; name a commit with --base")
-    if not in_git(folder):
+    if not os.path.lexists(top / ".git"):
         raise click.UsageError(
             "this project is not a git checkout, so there is no commit to compare with; use --base start"
         )
-    base, dirty = base_of(folder, revision)
-    return base, _inside_root(base, dirty)
+    commit = store.commit(revision)
+    return Base(store, commit.tree, relative), f"commit {commit.name[:12]} of {commit.written[:16].replace('T', ' ')}"
 
 
-def _inside_root(base: Base, names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(path for name in names if (path := base.outside(name)) is not None)
+@contextmanager
+def _settings(folder: Path, base: Base, *, as_configured: bool) -> Generator[Path]:
+    """Yield a folder with the configuration and the task files of the base; with `as_configured` the project's own."""
+    if as_configured:
+        yield folder
+        return
+    with TemporaryDirectory(prefix="interlock-") as name:
+        for inside in base.files:
+            path = base.outside(inside)
+            if path in (FILE, PYPROJECT) or (path is not None and path.endswith(".toml") and path.count("/") <= 1):
+                place = Path(name, path)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(base.content(inside) or b"")
+        if not Path(name, FILE).exists() and (folder / FILE).exists():
+            raise click.UsageError(
+                f"{FILE} is not in the base, so that nothing says how it is judged; commit it, or add --as-configured"
+            )
+        yield Path(name)
+
+
+def _task_in(place: Path, folder: Path, task_file: Path | None) -> Path:
+    """Return the task file, or the only one in the usual places, in a folder that stands for the project."""
+    if task_file is not None:
+        found = place / os.path.relpath(task_file.resolve(), folder)
+        if place != folder and not found.exists():
+            raise click.UsageError(f"{task_file} is not in the base; commit it, or add --as-configured")
+        return found
+    names = sorted({path for pattern in _USUAL for path in place.glob(pattern) if path.is_file()})
+    if len(names) == 1:
+        return names[0]
+    where = "here" if place == folder else "in the base"
+    shown = ", ".join(os.path.relpath(path, place) for path in names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
+    there = place != folder and any(fnmatchcase(path.name, "*.toml") for path in folder.glob("*.toml"))
+    hint = "; commit it, or add --as-configured" if there and not names else ""
+    raise click.UsageError(
+        f"name the task file with --task; there are {len(names)} {where}: {shown}"
+        if names
+        else f"name the task file with --task; there is none {where}, of {', '.join(_USUAL)}{hint}"
+    )
 
 
 def _sealed(
-    gate: GateSpec, folder: Path, task: Task, policy: Policy, base: Base, outside: tuple[str, ...], console: Console
+    gate: GateSpec, folder: Path, task: Task, policy: Policy, base: Base, console: Console
 ) -> tuple[SealedRun, dict[str, Any]]:
     with console.status(f"{gate.id}: freezing the tree") as status:
 
         def said(line: str) -> None:
             status.update(f"{gate.id}: {line}")
 
-        frozen = freeze(folder, [(gate, policy.seals[gate.id])], base=base, note=said)
+        frozen = freeze(folder, [(gate, policy.seals[gate.id])], base=base.tree, note=said)
         case = case_of(folder, gate, policy, frozen)
-        check = check_base(case, progress=said, bare=False)
-        work = Work(task.scope, task.may_change, outside)
+        check = check_base(case, progress=said)
+        if (error := sealing_error({gate.id: check})) is not None:
+            raise error
+        if why := check.tests.run.judge or check.tests.run.problem:
+            message = f"The tests of the base cannot be watched: {why}."
+            raise SealError("SEAL403", message, f"Remove what causes it; the log is {check.log}.")
+        work = Work(task.scope, task.may_change)
         said("its tests run")
-        done = judge(replace(case, bytecode=check.bytecode), work, check.tests, progress=said)
-    log = f"{case.base.store.folder}/gate/{gate.id}.log"
+        done = judge(case, work, check, progress=said)
+    if done.ok and not done.choice.taken:
+        done = replace(done, faults=(_idle(done, check.product.patterns),))
+    outside = [path for path in done.choice.held if not in_scope(path, task.scope)]
+    log = f"{case.store.folder}/gate/{gate.id}.log"
     write(log, done.execution.output.finish()[0])
     ended = done.execution.ended
     return done, {
-        **summary(case, done, work),
+        **summary(case, done, replace(work, outside=tuple(outside)), check),
         "seconds": round(ended.seconds, 3), "exit_status": ended.exit_status, "timed_out": ended.timed_out, "log": log,
+        "note": check.note,
     }  # fmt: skip
+
+
+def _idle(done: SealedRun, product: tuple[str, ...]) -> Finding:
+    held = ", ".join([*done.choice.held][:_SHOWN])
+    found = f"changed, and no product: {held}" if held else "no file differs"
+    return fault_of("idle", "", found)._replace(expected=f"a change of {', '.join(product)}")
 
 
 def _unsealed(gate: GateSpec, folder: Path, form: Form) -> NoReturn:
@@ -222,7 +246,7 @@ def _finding(fault: Finding) -> Finding:
     return fault._replace(code=FAULTS[fault.code][0], path=fault.field.partition("::")[0])
 
 
-def _name(console: Console, paths: tuple[str, ...]) -> None:
+def _name(console: Console, paths: list[str]) -> None:
     what = "differs from the base and has" if len(paths) == 1 else "differ from the base and have"
     console.print(f"{count(paths, 'file')} outside the scope {what} no effect:", style="yellow")
     for path in paths[:_SHOWN]:
@@ -232,22 +256,47 @@ def _name(console: Console, paths: tuple[str, ...]) -> None:
 
 
 def _show(gate: GateSpec, done: SealedRun, said: dict[str, Any]) -> None:
-    counts = ", ".join(f"{number} {name}" for name, number in said["counts"].items()) or "tests not parsed"
+    counts = ", ".join(f"{number} {name}" for name, number in said["counts"].items()) or "by its exit status"
     level = "sealed" if said["level"] == "namespaces" else "sealed without namespaces"
     click.echo(f"{gate.id} {'passed' if done.ok else 'not passed'}: {counts}, {said['seconds']:.1f} s, {level}")
-    for row in done.faults[:_SHOWN]:
-        click.echo(f"  {row.message}")
+    for row in map(_finding, done.faults[:_SHOWN]):
+        click.echo(f"  {row.code} {row.message}")
         click.echo(f"    found:    {' '.join(row.found.split())[:300]}")
         click.echo(f"    expected: {row.expected}")
         click.echo(f"    fix:      {row.fix}")
     if len(done.faults) > _SHOWN:
         click.echo(f"  and {len(done.faults) - _SHOWN} more")
-    for title, paths in (("kept as in the base", done.plan.held_back), ("new tests", done.comparison.new)):
+    if not done.faults and said["note"]:
+        click.echo(f"  note: {said['note']}")
+    click.echo(f"  judged: {count(said['taken'], 'file')} of the product that {_differ(said['taken'])} from the base")
+    titles = (
+        ("kept as in the base", said["held_back"]), ("new tests", said["new"]), ("skipped", said["skipped"]),
+        ("silences a checker", said["suppressions"]),
+    )  # fmt: skip
+    for title, paths in titles:
         if paths:
             click.echo(f"  {title}: {', '.join(paths[:_SHOWN])}{' …' if len(paths) > _SHOWN else ''}")
+    if said["held_back"] and done.faults:
+        click.echo(f'  to let the work change one: may_change = ["{said["held_back"][0]}"] in the task file')
     if done.heldout is not None:
         click.echo(f"  held out: {done.heldout['passed']} of {done.heldout['total']} passed")
     click.echo(f"  log: {said['log']}")
+
+
+def _judged(gate_id: str, check: BaseCheck) -> dict[str, Any]:
+    """Return what a gate judges, by the run of its base, as JSON values."""
+    tests = check.tests.run
+    collected = {each.file for each in tests.cases}
+    frozen = sorted(check.product.frozen, key=lambda path: (path not in collected, path))
+    return {
+        "gate": gate_id, "runner": tests.runner, "observed": tests.sessions > 0,
+        "product": list(check.product.patterns), "frozen": frozen,
+        "tests": dict(Counter(each.outcome for each in tests.cases)),
+    }  # fmt: skip
+
+
+def _differ(paths: list[str]) -> str:
+    return "differs" if len(paths) == 1 else "differ"
 
 
 @click.command("check")
@@ -276,7 +325,7 @@ def check_command(
     folder, wanted = resolve_root(root), asked(form, as_json=as_json)
     task = staffed(load_task(task_file), load_config(folder), folder, models)
     prepared = prepare(folder, task)
-    faults = [*preflight(prepared)]
+    faults, gates = [*preflight(prepared)], dict[str, BaseCheck]()
     if not any(fault.level == "error" for fault in faults):
         console = talk()
         faults += base_faults(
@@ -285,7 +334,8 @@ def check_command(
             prepared.policy,
             Sparse(lambda line: console.print(line, style="dim", markup=False)),
             earlier=() if accept_base else unapproved_bases(folder, task.task_id),
-            left=None if accept_base else left_before(folder, task),
+            left=(lambda _base, _products: None) if accept_base else partial(left_before, folder, task),
+            seen=gates.update,
         )
     errors = [fault for fault in faults if fault.level == "error"]
     rows = [
@@ -293,9 +343,16 @@ def check_command(
          "path": row.path or str(task_file)}
         for row in faults
     ]  # fmt: skip
-    data = {"schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows}
+    judged = [_judged(gate_id, check) for gate_id, check in gates.items() if not check.faults]
+    data = {
+        "schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows, "gates": judged,
+    }  # fmt: skip
 
     def text() -> None:
+        for row in judged:
+            kept = few(row["frozen"], 1) or "all else"
+            verb = "keep their" if len(row["frozen"]) > 1 else "keeps its"
+            click.echo(f"{row['gate']} judges {few(row['product'], _SHOWN)}; {kept} {verb} base content")
         for row in rows:
             click.echo(f"{row['level']} {row['code']}: {row['path']}: {row['key']}: {row['message']}")
             click.echo(f"  fix: {row['fix']}")

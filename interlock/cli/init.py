@@ -17,7 +17,7 @@ from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.text import closest, count
 from interlock.install import CLIENTS, NAME, Change, InstallError, apply, apply_undo, find_launch, pick, plan, plan_undo
-from interlock.install.templates import TASK, TEMPLATES, existing, render, suggested, write
+from interlock.install.templates import TASK, TEMPLATES, existing, not_ignored, render, suggested, write
 from interlock.reservations import place
 from interlock.reservations.git import commands as git
 
@@ -266,12 +266,13 @@ def write_template(name: str, home: Path, *, dry_run: bool, show: bool, as_json:
         raise click.UsageError(_unknown(name, home))
     files = render(TEMPLATES[name], home)
     refused = {problem.path for problem in existing(home, files)}
+    ignored = not_ignored(home)
     if not dry_run:
-        write(home, files)
+        write(home, files, ignored)
     if as_json:
         rows = [{"path": path, "content": text} for path, text in files.items()]
         data = {"schema": "interlock.template/1", "root": str(home), "template": name, "written": not dry_run}
-        print_json({**data, "files": rows})
+        print_json({**data, "files": rows, "ignored": list(ignored)})
         return
     if Path.cwd() != home:
         click.echo(f"in {home}:")
@@ -280,6 +281,8 @@ def write_template(name: str, home: Path, *, dry_run: bool, show: bool, as_json:
         click.echo(f"{path}: {'is there, and would be refused' if path in refused else done}")
         if show:
             click.echo(text)
+    if ignored:
+        click.echo(f".gitignore: {' and '.join(ignored)} {'would be added' if dry_run else 'added'}")
     if dry_run:
         click.echo("nothing was written (--dry-run)")
         return

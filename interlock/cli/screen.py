@@ -10,6 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from interlock.cli.progress import AtWork, Sparse, answer_text, progress_lines
+from interlock.core.text import few
 from interlock.graph import blocker_text, give_up
 
 STYLES: dict[str, str] = {
@@ -88,8 +89,8 @@ class Screen:
             case "collected":
                 self._done(step["gate"])
                 self._line(self._collected(step))
-            case "gate" | "outside":
-                (self._gate if step["kind"] == "gate" else self._outside)(step)
+            case "gate" | "outside" | "put_back" as kind:
+                {"gate": self._gate, "outside": self._outside, "put_back": self._put_back}[kind](step)
             case "queued":
                 self._queue(step)
                 self._await(_LINE, "waiting", "for the files of the task")
@@ -157,6 +158,9 @@ class Screen:
         rows = [f"{row['kind']} {row['path']} ({who})" for row, who in zip(files, whose, strict=True)]
         text = Text(f"  {len(rows)} file{'s' * (len(rows) != 1)} changed outside the scope", "yellow")
         self._line(_with_rows(text, rows, "dim"))
+
+    def _put_back(self, step: Mapping[str, Any]) -> None:
+        self._line(Text(f"  put back as in the base: {few(step['files'])}", "yellow"))
 
     def _await(self, key: str, name: str, doing: str) -> None:
         self._awaited.setdefault(key, AtWork(name, self._clock(), doing))

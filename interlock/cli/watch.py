@@ -19,7 +19,7 @@ from interlock.cli.completion import complete_task_run
 from interlock.cli.context import finite, json_option, resolve_root, root_option
 from interlock.cli.run import exit_code, known_run
 from interlock.cli.watch_frame import frame
-from interlock.core.text import one_line
+from interlock.core.text import few, one_line
 
 SCHEMA: Final = "interlock.watch/1"
 _UNCUT_COLUMNS: Final = 200
@@ -127,6 +127,7 @@ def in_words(line: Mapping[str, Any]) -> tuple[str, str]:
             busy = ", ".join(f"{row['name']}: {row['doing']}" for row in line["at_work"])
             words = f"{graph.status_text(line)}, attempt {line['attempt']}: {line['state']}"
             words += f" ({busy})" if busy else ""
+            words += f"; put back as in the base: {few(line['put_back'])}" if line["put_back"] else ""
             return f"run {line['run_id']}", f"{line['run_id']} {'not shown any more' if more else words}"
         case "wait":
             text = f"waits for you{more}: {line['wait']} in {line['run_id']}: {line['text']}"

@@ -10,7 +10,7 @@ from rich.text import Text
 from interlock.cli.progress import AtWork, money_text, progress_lines, short_number
 from interlock.cli.reservation_output import fitted
 from interlock.cli.screen import STYLES
-from interlock.core.text import count, one_line
+from interlock.core.text import count, few, one_line
 from interlock.graph import Look, status_text
 from interlock.graph.board import LOOKED_AT
 from interlock.reservations import span
@@ -92,6 +92,8 @@ def _runs(look: Look, now: datetime, width: int) -> Part:
         if (style := STYLES.get(row["status"] or "")) is not None:
             line.highlight_words([row["status"]], style)
         found += [line, *_at_work(row["at_work"], now, width)]
+        if row["put_back"]:
+            found.append(Text(f"    put back as in the base: {one_line(few(row['put_back']))}", "yellow"))
     return "runs", found
 
 

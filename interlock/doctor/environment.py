@@ -27,8 +27,8 @@ OLDEST: Final = (3, 11)
 
 _CLOSED: Final = "commands write in the export and a private /tmp alone, on a network of their own"
 _OPEN: Final = (
-    "the commands of a sealed gate can write where you can and reach the network; what leads back into the checkout, "
-    "such as `pip install -e`, is refused (SEAL301)"
+    "the commands of a sealed gate can write where you can and reach the network; a run that loads a file of the "
+    "checkout itself is refused (SEAL301)"
 )
 
 
@@ -152,12 +152,10 @@ def sqlite(scene: Scene) -> Report:  # noqa: ARG001
 
 def isolation(scene: Scene) -> Report:  # noqa: ARG001
     """Say how a sealed gate is isolated on this machine."""
-    made = sandbox.maker()
-    if made == "none":
-        fix = "Install bubblewrap (`apt-get install bubblewrap`), or allow user namespaces."
-        return warn(f"level `none`: neither bubblewrap nor user namespaces work; {_OPEN}", fix)
-    by = "bubblewrap" if made == "bwrap" else "user namespaces, with Interlock's own helper"
-    return good(f"level `namespaces`, by {by}: {_CLOSED}")
+    if sandbox.level() == "none":
+        fix = "Install bubblewrap (`apt-get install bubblewrap`), or allow it to make user namespaces."
+        return warn(f"level `none`: bubblewrap does not work here; {_OPEN}", fix)
+    return good(f"level `namespaces`, by bubblewrap: {_CLOSED}")
 
 
 def agent(scene: Scene) -> Report:

@@ -35,8 +35,8 @@ def look_of(runs: int, text: str = "Write the greeting") -> Look:
     at_work = {"name": text, "since": AT, "doing": text, "tokens": 5100}
     run = {
         "of": "task", "name": "A-1", "title": text, "status": "IN_PROGRESS", "attempt": 2, "state": "at work",
-        "reasons": [], "at_work": [at_work], "begun_at": AT, "changed_at": AT, "seconds": 1.0, "tokens": 240_000,
-        "usd": 1.5,
+        "reasons": [], "put_back": [], "at_work": [at_work], "begun_at": AT, "changed_at": AT, "seconds": 1.0,
+        "tokens": 240_000, "usd": 1.5,
     }  # fmt: skip
     wait = {"key": "k", "wait": "review", "run_id": "A-1.1", "role": "r", "text": text, "since": AT, "next": "n"}
     lease = {"holder": text, "pattern": "src/**", "exclusive": False, "granted_at": AT, "holder_state": "alive",
@@ -175,3 +175,12 @@ def test_a_waived_gate_is_named_with_the_status_in_words_and_in_a_key_of_its_own
     (row,) = [line for line in changes(iter([look])) if line["kind"] == "run"]
     assert (row["status"], row["waived"]) == ("APPROVED", {"GATE-VISUAL-BROWSER": "ada"})
     assert text in in_words(row)[1]
+
+
+def test_what_was_put_back_is_named_beside_the_run() -> None:
+    look = look_of(1)
+    look.runs[0]["put_back"] = ["tests/test_a.py", "b", "c", "d"]
+    text = "put back as in the base: tests/test_a.py, b, c and 1 more"
+    assert text in frame(look, "shop", NOW, 120, None).plain
+    (row,) = [line for line in changes(iter([look])) if line["kind"] == "run"]
+    assert in_words(row)[1].endswith(f"; {text}")

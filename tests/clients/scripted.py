@@ -24,6 +24,7 @@ certifies = "GATE-REVIEW"
 title = "the tests pass"
 certifier = "tester"
 command = ["sh", "check.sh"]
+product = ["src/**"]
 [gates.GATE-REVIEW]
 title = "a reviewer read the present tree"
 certifier = "reviewer"

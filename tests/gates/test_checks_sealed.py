@@ -12,21 +12,17 @@ from tests.gates.support import codes, command_log, subject
 from tests.table import each_row
 
 GATE = GateSpec("GATE-TESTS", "x", None, ("reports",), check="command", grade="runner", command=("pytest",))
-SEALED: dict[str, Any] = {"parsed": True, "runner": "pytest"} | dict.fromkeys(
-    ("faults", "held_back", "outside", "inline"), ()
+SEALED: dict[str, Any] = {"parsed": True, "observed": True, "runner": "pytest"} | dict.fromkeys(
+    ("faults", "held_back", "outside", "inline", "product", "suppressions"), ()
 )
 FAULT = {"test": "t.py::a", "message": "It failed.", "found": "failed", "expected": "passed", "fix": "Correct it."}
 
 EXPECTED = {
     "unread": "EVD570", "incomplete": "EVD571", "judge": "EVD572", "nothing_ran": "EVD573", "failed": "EVD574",
     "still_failing": "EVD575", "missing": "EVD576", "deselected": "EVD577", "skipped": "EVD578", "xfailed": "EVD579",
-    "unproven": "EVD580", "accepts": "EVD581", "not_collected": "EVD582", "no_test_in_file": "EVD583",
-    "exit_status": "EVD584", "prepare": "EVD585", "heldout": "EVD586",
-    "shadowed": "EVD587",
-    "rewritten": "EVD588",
-    "planted": "EVD588",
-    "apart": "EVD589",
-    "unjudged": "EVD594",
+    "unproven": "EVD580", "equals": "EVD581", "not_collected": "EVD582", "no_test_in_file": "EVD583",
+    "exit_status": "EVD584", "prepare": "EVD585", "heldout": "EVD586", "rewritten": "EVD588", "flaky": "EVD595",
+    "suppression": "EVD596", "idle": "EVD597",
 }  # fmt: skip
 
 
@@ -53,7 +49,13 @@ def test_what_was_not_judged_explains_a_fault_and_is_no_finding_without_one(key:
 
 
 @pytest.mark.parametrize(
-    ("sealed", "code"), [({"parsed": False, "runner": "exit"}, "EVD592"), ({"inline": ["src/lib.rs"]}, "EVD593")]
+    ("sealed", "code"),
+    [
+        ({"parsed": False, "observed": False, "runner": "exit"}, "EVD592"),
+        ({"observed": False, "runner": "go"}, "EVD592"),
+        ({"inline": ["src/lib.rs"]}, "EVD593"),
+        ({"suppressions": ["src/cart.py:3 # noqa"]}, "EVD598"),
+    ],
 )
 def test_what_could_not_be_sealed_is_a_note(sealed: dict[str, Any], code: str) -> None:
     (found,) = judged(**sealed)

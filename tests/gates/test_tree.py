@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from interlock.gates.errors import TreeError
 from interlock.gates.evidence import PARTS
 from interlock.gates.patterns import compile_scope, expand
-from interlock.gates.sealed.base import read_entry
-from interlock.gates.sealed.errors import SealError
 from interlock.gates.tree import MAX_FILE_BYTES, digest_of, every_file, in_scope, tree_diff, tree_digest, tree_files
 from tests.gates.support import put
 from tests.refusals import raises_code, raises_with
@@ -261,5 +259,3 @@ def test_a_file_that_would_be_read_for_minutes_is_refused(tmp_path: Path) -> Non
         file.truncate(MAX_FILE_BYTES + 1)
     with raises_with(TreeError, code="TREE106", path="huge.bin"):
         tree_files(tmp_path, ["**"])
-    with raises_code(SealError, "SEAL102", str(MAX_FILE_BYTES)):
-        read_entry(tmp_path, "huge.bin")

@@ -168,14 +168,3 @@ def test_a_look_of_the_same_moment_serves_until_it_is_said_something_ended(tmp_p
     put(tmp_path, "src/c.py", "c")
     reader.expire()
     assert sorted(reader.look(within_seconds=60).files) == ["src/a.py", "src/b.py", "src/c.py"]
-
-
-def test_what_a_freeze_read_is_not_read_again_unless_contents_are_asked_for(tmp_path: Path, reads: list[str]) -> None:
-    put(tmp_path, "src/a.py", "a = 1\n")
-    value, status = tree_files(tmp_path, SCOPE)["src/a.py"], (tmp_path / "src/a.py").stat()
-    tree.remember(status.st_ino, status.st_size, status.st_ctime_ns, value)
-    reads.clear()
-    assert TreeReader(tmp_path, SCOPE).look().files == {"src/a.py": value}
-    assert reads == []
-    TreeReader(tmp_path, SCOPE).look(contents=True)
-    assert reads == ["src/a.py"]

@@ -19,6 +19,7 @@ CONFIG = f"""{scripted.CONFIG}
 [gates.GATE-LINT]
 title = "no tabs"
 command = ["sh", "lint.sh"]
+product = ["src/**"]
 """
 
 GATES = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-LINT", "GATE-REVIEW")

@@ -1,7 +1,5 @@
 """A run with a sealed gate: frozen at the start, judged by the base, and only counts of held-out checks are shown."""
 
-import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +12,12 @@ from interlock.gates.sealed import SealError
 from interlock.graph.engine.folder import list_runs
 from interlock.graph.task.explain import explain_run, tree_after
 from interlock.graph.task.policy import make_policy
-from interlock.graph.task.runs import left_before, start_run, unapproved_bases
+from interlock.graph.task.runs import start_run, unapproved_bases
 from interlock.graph.task.sealing import base_faults
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal
 from tests.child import git
-from tests.gates.sealed.conftest import once
-from tests.gates.sealed.sealing import FILES, RIGHT, WRONG, write
+from tests.gates.sealed.sealing import FILES, RIGHT, WRONG, environment, write
 from tests.graph.conftest import Project, Scripted, envelope
 
 REQUIRED = ("GATE-MSG-STRICT", "GATE-TESTS")
@@ -31,15 +28,13 @@ CHEAT = "import pytest\n\n\ndef test_half():\n    pass\n"
 @pytest.fixture
 def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """Give a pytest project in git, whose gate has held-out checks."""
-    once(monkeypatch)
     monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
     root = tmp_path / "project"
     table = (
         'function = "src/calc.py:double"\ncases = [{args = [31337], expected = 62674}, {args = [2], expected = 4}]\n'
     )
     write(tmp_path, {"held-outside.toml": table})
-    command = json.dumps([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"])
-    config = f"""
+    config = """
 roster = "replace"
 [roles.orchestrator]
 kind = "orchestrator"
@@ -48,11 +43,11 @@ kind = "build"
 hands_over = true
 [gates.GATE-TESTS]
 title = "the tests pass"
-command = {command}
-env = {{ PYTEST_DISABLE_PLUGIN_AUTOLOAD = "1" }}
+command = [".venv/bin/pytest", "-q"]
 heldout = "../held-outside.toml"
 """
     write(root, {**FILES, "interlock.toml": config})
+    (root / ".venv").symlink_to(environment())
     git(root, "init", "-q", ".")
     fields = {"task_id": "CALC-001", "task": "Correct double", "gates_required": list(REQUIRED), "scope": ["src/**"]}
     return Project(root, {}, task_from_mapping({**fields, "run": {"max_rework": 1}}, base=str(root)))
@@ -75,31 +70,26 @@ def codes_of(project: Project) -> list[list[str]]:
 
 
 @pytest.mark.long
-def test_a_cheat_is_sent_back_with_its_file_and_an_honest_fix_is_approved(sealed: Project) -> None:
+def test_a_cheat_is_put_back_and_sent_back_and_an_honest_fix_is_approved(sealed: Project) -> None:
     cheat = {"tests/test_calc.py": CHEAT, "src/notes.py": "x = 1\n"}
     sealed.runners = {"builder": Scripted([working(cheat, {"src/calc.py": RIGHT})])}
     view = sealed.run()
     assert view.status == "APPROVED", view.values["fail_reasons"]
     assert sealed.path().count("BLOCKED") == 1
     said = sealed.asks("builder")[1].prompt
-    assert "`tests/test_calc.py` changed outside the scope" in said
+    assert "- tests/test_calc.py" in said.partition("## What was put back")[2].partition("##")[0]
     assert "assert 7 == 10" in said
-    assert codes_of(sealed) == [["EVD575", "EVD575", "EVD591"], []]
+    assert codes_of(sealed) == [["EVD575", "EVD575"], []]
+    assert (sealed.root / "tests/test_calc.py").read_text() == FILES["tests/test_calc.py"]
     assert verify_journal(sealed.root).problems == ()
-    assert tree_after(view, sealed.root) == {"not_judged": ["tests/test_calc.py"], "changed_since": [], "not_there": []}
-    assert "tests/test_calc.py" in explain_run(view, sealed.root)["next"][0]
-    later = left_before(sealed.root, replace(sealed.task, task_id="TASK-002"))
-    assert later is not None
-    assert (later.code, "tests/test_calc.py." in later.message) == ("SEAL407", True)
-    write(sealed.root, {"tests/test_calc.py": FILES["tests/test_calc.py"]})
-    assert left_before(sealed.root, sealed.task) is None
+    assert tree_after(view, sealed.root) == {"not_judged": [], "changed_since": [], "not_there": []}
     write(sealed.root, {"src/calc.py": WRONG})
     assert tree_after(view, sealed.root) == {"not_judged": [], "changed_since": ["src/calc.py"], "not_there": []}
     assert "not as it was approved" in explain_run(view, sealed.root)["next"][0]
 
 
 @pytest.mark.long
-def test_who_only_cheats_ends_blocked_by_reasons_with_the_file_and_the_missing_tests(sealed: Project) -> None:
+def test_who_only_cheats_ends_blocked_by_reasons_with_the_missing_tests(sealed: Project) -> None:
     leaving = "import os\n\nos._exit(0)\n"
     sealed.runners = {
         "builder": Scripted([working({"tests/test_calc.py": CHEAT, "src/notes.py": ""}, {"src/calc.py": leaving})])
@@ -108,7 +98,7 @@ def test_who_only_cheats_ends_blocked_by_reasons_with_the_file_and_the_missing_t
     assert view.status == "BLOCKED"
     blocked = [entry.data for entry in sealed.entries() if entry.data.get("to") == "BLOCKED"]
     first, second = (row["envelope"]["fail_reasons"] for row in blocked)
-    assert any("tests/test_calc.py" in reason and "outside the scope" in reason for reason in first)
+    assert any("tests/test_calc.py::test_double" in reason for reason in first)
     assert any("tests/test_calc.py::test_double" in reason and "not begun" in reason for reason in second)
 
 
@@ -142,7 +132,9 @@ def test_nothing_but_counts_of_held_out_checks_is_shown(sealed: Project) -> None
 
 
 def test_no_run_begins_on_what_an_unapproved_one_left_unless_a_person_accepts_it(sealed: Project) -> None:
-    config = (sealed.root / "interlock.toml").read_text().partition("command =")[0] + 'command = ["true"]\n'
+    config = (sealed.root / "interlock.toml").read_text().partition("command =")[0] + (
+        'command = ["true"]\nproduct = ["src/**"]\ntests = ["tests/**"]\n'
+    )
     write(sealed.root, {"interlock.toml": config})
     first = start_run(sealed.root, sealed.task, roles=("builder",))
     write(sealed.root, {"tests/test_calc.py": CHEAT, "src/calc.py": RIGHT})
@@ -160,7 +152,7 @@ def test_no_run_begins_on_what_an_unapproved_one_left_unless_a_person_accepts_it
     assert "SEAL407" not in {row.code for row in base_faults(sealed.root, allowed, policy, earlier=earlier)}
     second = start_run(sealed.root, sealed.task, roles=("builder",), accept_base=True)
     third = start_run(sealed.root, sealed.task, roles=("builder",))  # what a person accepted is accepted
-    assert [run for run, _ in unapproved_bases(sealed.root, sealed.task.task_id)] == [third, second]
+    assert [row[0] for row in unapproved_bases(sealed.root, sealed.task.task_id)] == [third, second]
     write(sealed.root, {"tests/test_calc.py": FILES["tests/test_calc.py"]})
     with pytest.raises(SealError, match="SEAL407"):
         start_run(sealed.root, sealed.task, roles=("builder",))

@@ -14,6 +14,7 @@ from interlock.gates.sealed import KEYS, seals
 from interlock.graph import PLACEHOLDER, load_task
 from interlock.install.templates import TEMPLATES, render
 from tests import warm
+from tests.child import git
 from tests.gates.sealed.sealing import write
 from tests.interlock.checkout import tree, write_hook
 
@@ -43,7 +44,7 @@ def project(folder: Path, kind: str) -> Path:
 
 def init(root: Path, *arguments: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
     """Run the command in a project."""
-    return warm.interlock(root, *arguments, env={**os.environ, "PATH": path})
+    return warm.interlock(root, *arguments, env={**os.environ, "PATH": path, "HOME": str(root.parent)})
 
 
 @pytest.mark.sample("pytest", "npm")
@@ -63,7 +64,7 @@ def test_what_a_template_writes_can_start_in_a_project_of_its_kind(tmp_path: Pat
     (root / "task.toml").write_text(text.replace(PLACEHOLDER, "Correct the sum"))
     checked = init(root, *words, "--json", path=path)
     # The programs do nothing here, so what the tests of the base come to says nothing of the files.
-    assert [row for row in json.loads(checked.stdout)["findings"] if not row["code"].startswith("SEAL40")] == []
+    assert [row for row in json.loads(checked.stdout)["findings"] if not row["code"].startswith("SEAL4")] == []
     assert load_task(root / "task.toml").scope == SCOPES[kind]
     sealed = seals(load_config(root), build_protocol(load_config(root)), in_git=False)
     assert list(sealed) == ([] if kind == "page" else ["GATE-TESTS"])
@@ -97,6 +98,39 @@ def test_a_template_that_cannot_be_written_or_does_not_fit_is_refused_and_nothin
     before = tree(root)
     done = init(root, "init", "--template", *f"{kind}{options}".split())
     assert (done.returncode, said in done.stderr, tree(root)) == (2, True, before), done.stderr
+
+
+def scripts(test: str) -> dict[str, str]:
+    return {"package.json": json.dumps({"scripts": {"test": test}})}
+
+
+@pytest.mark.parametrize(
+    ("kind", "there", "keys"),
+    [
+        ("pytest", {"src/cart/__init__.py": ""}, ('# product = ["src/cart/**", "cart/**"]', '# tests = ["tests/**"]')),
+        ("npm", scripts("vitest run"), ('# product = ["src/**"]', '# tests = ["test/**", "**/*.')),
+        ("npm", scripts("mocha"), ('\nproduct = ["src/**"]', '\ntests = ["test/**", "**/*.')),
+        ("go", {}, ('# product = ["**/*.go"]', '# tests = ["**/*_test.go"]')),
+        ("rust", {}, ('\nproduct = ["src/**"]', '\ntests = ["tests/**"]')),
+    ],
+)
+def test_what_the_work_may_change_is_given_where_nobody_observes_the_command(
+    tmp_path: Path, kind: str, there: dict[str, str], keys: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    text = render(TEMPLATES[kind], write(project(tmp_path, kind), there))["interlock.toml"]
+    assert [key for key in keys if key not in text] == []
+
+
+def test_what_interlock_writes_is_kept_out_of_git_once(tmp_path: Path) -> None:
+    root = write(project(tmp_path, "go"), {".gitignore": "/artifacts\nbin/"})
+    git(root, "init", "--quiet")
+    done = init(root, "init", "--template", "go")
+    assert ".gitignore: .interlock/ added\n" in done.stdout, done.stderr
+    assert (root / ".gitignore").read_text() == "/artifacts\nbin/\n.interlock/\n"
+    for name in ("interlock.toml", "task.toml"):
+        (root / name).unlink()
+    assert ".gitignore" not in init(root, "init", "--template", "go").stdout
 
 
 def test_a_dry_run_shows_the_files_and_writes_none(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_review_in_the_page_is_the_envelope_that_the_run_takes(
     assert " checked" not in form
     assert "WEB403" in browser.post(where, output="Read every line.", ask_id=ask).text
     bad = browser.post(f"{where}/preview", outcome="pass", text="STATUS: APPROVED")
-    assert "ENV403" in bad.text
+    assert "ENV223" in bad.text
     done = browser.post(where, outcome="pass", output="Read every line.", ask_id=ask)
     assert done.status_code == 303, done.text
     assert view_run(reviewed, root=project.root).status == "APPROVED"

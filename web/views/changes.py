@@ -39,11 +39,12 @@ def changes_values(
         else []
     )
     attempt = kept[last].attempt if last else 0
+    put_back = [row.paths for row in graph.put_back_of(graph.RunStore(project.root, run_id)) if row.attempt == attempt]
     remarks = [each for each in graph.comments(project.root, run_id) if each.attempt == attempt]
     return {
         "project": project, "row": row, "files": files, "labels": labels, "before": first, "after": last,
-        "attempt": attempt, "comments": by_line(remarks), "remarks": remarks,
-        "unseen": _unseen(remarks, files),
+        "attempt": attempt, "put_back": put_back[0] if put_back else [], "comments": by_line(remarks),
+        "remarks": remarks, "unseen": _unseen(remarks, files),
     }  # fmt: skip
 
 

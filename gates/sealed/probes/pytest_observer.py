@@ -1,238 +1,493 @@
-"""What the probe sees of a pytest session: what was found, what each test raised, what was reported, what canaries did.
+"""Observes pytest from inside: what was collected, what each test raised, what was reported, what the run consists of.
 
-Two witnesses must agree before a test counts as passed: pytest's report, and hook wrappers around set-up, call and
-teardown that see the exception itself. They are registered after everything is collected, so they are the outermost.
-With xdist the tests run in workers; what a worker sees is sealed there, travels on its reports, and is passed on.
-"""
-# pyright: basic, reportAttributeAccessIssue=false, reportOptionalMemberAccess=false
-# pyright: reportArgumentType=false, reportRedeclaration=false
+Theory of operation. Tested code can forge a report, since it shares the process (threat T2), so two witnesses must agree
+before a test counts as passed: pytest's report, and wrappers around set-up, call and teardown that see the exception
+itself. They are registered when everything is collected, so they are the outermost. `observer.py` adds the proof that
+the code of the test function ran to its end, and questions to comparisons that held, which are put into assertions while
+pytest rewrites them: a call of an object among the constants of the code, so that no variable is added.
 
-import json
+The gate executes this file at the end of `_pytest/config/__init__.py`, by this line:
+
+    exec(compile(__spec__.loader.get_data("FOLDER/pytest_observer.py"), "FOLDER/pytest_observer.py", "exec"), {"__name__": "_pytest.config", "FOLDER": "FOLDER", "SOCKET": "SOCKET", "TARGET": globals()})
+
+Where nothing can be mounted, `PYTEST_PLUGINS` names a module `interlock_observer` that has these lines:
+
+    import _pytest.config
+    _space = {"__name__": "_pytest.config", "FOLDER": "FOLDER", "SOCKET": "SOCKET", "TARGET": vars(_pytest.config), "LATE": True}
+    exec(compile(__spec__.loader.get_data("FOLDER/pytest_observer.py"), "FOLDER/pytest_observer.py", "exec"), _space)
+    pytest_configure = _space["register"]
+
+With xdist the process that was started and each of its workers observe for themselves.
+"""  # noqa: E501
+# pyright: basic, reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
+# pyright: reportUndefinedVariable=false, reportOptionalMemberAccess=false
+
+import ast
+import functools
 import os
+import sys
+import types
 
-import pytest
+FOLDER, SOCKET, TARGET = FOLDER, SOCKET, TARGET  # noqa: F821, PLW0127
+LATE = globals().get("LATE", False)
+__unittest = True
+_hookimpl = TARGET["hookimpl"]
+_LATE_NAME = "interlock_observer"
+_PLACE = "\0interlock\0"
+_PHASES = (("setup", "error"), ("call", "failed"), ("teardown", "error"))
 
-_FIELD = "_interlock"
-
-
-def make_observer(config, spec, lane, emit, load, front, integrity):
-    """Return the plugin for this process.
-
-    `lane` is the name of this worker, empty in the process that was started, whose channel is `emit`; `front` are the
-    folders that are first on the path, for workers; `integrity` has kept texts, code and working directory since before
-    any test was imported.
-    """
-    option = config.option
-    # So xdist decides, in a hook that comes later.
-    if not lane and getattr(option, "dist", "no") != "no" and not getattr(option, "collectonly", False):
-        return Controller(config, spec, emit, load, front, integrity)
-    queue = []
-    if lane:
-        seal = load("channel").sealer(bytes.fromhex(spec["key"]), lane)
-
-        def emit(event):
-            queue.append(seal(event).decode())
-
-    return Observer(config, spec, emit, load, queue if lane else None, integrity)
+# What is imported there comes from the standard library alone.
+_path, _library, _space = list(sys.path), os.path.dirname(os.__file__), {"__name__": __name__}
+sys.path[:] = [folder for folder in _path if folder.startswith(_library) and "-packages" not in folder]
+with open(FOLDER + "/observer.py", "rb") as _text:
+    exec(compile(_text.read(), FOLDER + "/observer.py", "exec"), _space)
+sys.path[:] = _path
+_shared = types.SimpleNamespace(**_space)
 
 
-class Common:
-    """What the process that was started sees, whether it runs the tests or xdist's workers do."""
+def _worker():
+    """Return the name of the worker of xdist that this process is, which a process that it starts is not; else ""."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "__channelexec__" and "workerinput" in frame.f_globals:
+            return frame.f_globals["workerinput"]["workerid"]
+        frame = frame.f_back
+    return ""
 
-    def __init__(self, config, spec, emit, load, integrity):
-        self.config, self.spec, self.emit = config, spec, emit
-        self.cases = load("pytest_cases")
+
+def _connect():
+    """Return the observer of this process, or None where the gate ignores it."""
+    worker = _worker()
+    hello = {"e": "hello", "runner": "pytest", "pid": os.getpid()}
+    answer, emit = _shared.connect(SOCKET, dict(hello, worker=worker) if worker else hello)
+    if emit is None:
+        return None
+    suite = sys.modules["unittest"].BaseTestSuite
+    if suite.__call__.__code__.co_filename == FOLDER + "/unittest_observer.py":
+        suite.__call__ = suite.__call__.__wrapped__
+    return _Observer(answer, emit, bool(worker))
+
+
+def _wrap():
+    """Let the first configuration that is made in this process have the observer."""
+    original = TARGET["get_config"]
+
+    @functools.wraps(original)
+    def get_config(*args, **kwargs):
+        config = original(*args, **kwargs)
+        if TARGET["get_config"] is get_config:
+            TARGET["get_config"] = original
+            observer = _connect()
+            if observer is not None:
+                config.pluginmanager.register(observer)
+        return config
+
+    TARGET["get_config"] = get_config
+
+
+def register(config):
+    """Register the observer of this process late, and leave no trace of the way it came."""
+    if _late is not None:
+        config.pluginmanager.register(_late)
+    if config.getoption("dist", "no") == "no":
+        folder = os.path.dirname(sys.modules[_LATE_NAME].__file__)
+        del sys.modules[_LATE_NAME]
+        sys.path[:] = [each for each in sys.path if each != folder]
+        for name, separator, own in (("PYTEST_PLUGINS", ",", _LATE_NAME), ("PYTHONPATH", os.pathsep, folder)):
+            rest = [each for each in os.environ.get(name, "").split(separator) if each != own]
+            os.environ.pop(name, None)
+            if any(rest):
+                os.environ[name] = separator.join(rest)
+
+
+class _Observer:
+    """What this process sees of a session, whether it runs the tests or workers of xdist do."""
+
+    def __init__(self, answer, emit, is_worker):
+        self.answer, self.emit, self.is_worker, self.is_controller = answer, emit, is_worker, False
+        self.project = _shared.Project(answer["root"])
+        self.proof = _shared.Proof(self.project)
+        self.replaced, self.reports, self.sent, self.sought = _shared.Replacements(), {}, set(), {}
+        self.watcher = _Watcher(self)
+        comparisons = _shared.Comparisons(self.project, self.watcher.equals)
+        _put_questions(comparisons, self.proof, self.project, self.replaced)
+        comparisons.watch_assertions(self.replaced)
+        for name in ("unittest.case", "unittest.async_case"):
+            for each in list(vars(sys.modules.get(name, types)).values()):
+                if isinstance(each, type):
+                    self.proof.watch_methods(each, self.replaced)
+        self.functions = _shared.Functions()
+
+    def begin(self, config):
+        """Report that a session begins, once."""
         self.base = str(getattr(config, "rootpath", None) or config.rootdir)
-        self.reported, self.modules, self.proves = set(), load("shadows"), False
-        self.integrity = integrity
+        if not self.is_worker and "begin" not in self.sent:
+            self.sent.add("begin")
+            argv = [str(each) for each in config.invocation_params.args]
+            self.emit({"e": "begin", "version": sys.modules["pytest"].__version__, "argv": argv})
 
-    def send_ids(self, ids):
-        """Report what was found, in lines of bounded length."""
-        for start in range(0, len(ids), 500):
-            self.emit({"e": "collected", "ids": ids[start : start + 500]})
+    @_hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(self, early_config):
+        """Report a `conftest.py` that cannot be imported; pytest ends without a session then."""
+        outcome = yield
+        error = outcome.excinfo and outcome.excinfo[1]
+        if type(error).__name__ == "ConftestImportFailure":
+            self.begin(early_config)
+            self.tell("broken", str(error.path), self.reason(error, self.project.inside(str(error.path))))
 
-    def send_session(self, status):
-        """Report that the session is over, and the code that was loaded."""
-        event = {"e": "session", "status": int(status), "loaded": self.modules.loaded(), "proves": self.proves}
-        self.emit(dict(event, shadows=self.modules.shadows(self.spec["root"]), sources=self.integrity.sources()))
+    @_hookimpl(tryfirst=True)
+    def pytest_configure(self, config):
+        """Go on after files that cannot be collected, where the gate asks for it."""
+        if self.answer.get("keep_going"):
+            config.option.continue_on_collection_errors = True
 
+    @_hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session):
+        """Report that the session begins; what runs the tests is known now."""
+        self.is_controller = session.config.pluginmanager.hasplugin("dsession")
+        self.begin(session.config)
+
+    def reason(self, error, test):
+        """Return why a file cannot be collected."""
+        if type(error).__name__ in ("CollectError", "ConftestImportFailure"):
+            error = getattr(error, "cause", None) or getattr(error, "excinfo", [error.__cause__] * 2)[1] or error
+        return self.project.reason(error, test)
+
+    def tell(self, kind, path, message):
+        """Report a file that is not collected, once."""
+        event = {"e": kind, "file": self.project.relative(os.path.join(self.base, path)), "message": message}
+        if (kind, event["file"]) not in self.sent:
+            self.sent.add((kind, event["file"]))
+            self.emit(event)
+
+    @_hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_make_collect_report(self, collector):
+        """Keep with a report why something cannot be collected."""
+        outcome = yield
+        report = None if outcome.excinfo else outcome.get_result()
+        excinfo = getattr(getattr(report, "call", None), "excinfo", None)
+        if excinfo is not None and report.outcome == "failed":
+            error = excinfo.value
+            file = str(error.path) if type(error).__name__ == "ConftestImportFailure" else _file(collector)
+            report._interlock = [file, self.reason(error, self.project.inside(file))]
+            if file != _file(collector) or hasattr(collector, "funcnamefilter"):
+                # It is no module that is broken and has examples, but a conftest file or a file of tests.
+                self.project.freeze([file])
+
+    @_hookimpl(tryfirst=True)
     def pytest_collectreport(self, report):
-        """Report a file that cannot be collected, or is skipped as a whole."""
+        """Report a file that cannot be collected, or is skipped as a whole; a worker's controller does."""
         where = report.nodeid.split("::")[0]
-        if report.outcome == "passed" or (where, report.outcome) in self.reported or not where:
+        if self.is_worker or report.outcome == "passed":
             return
-        self.reported.add((where, report.outcome))
-        if report.outcome == "failed" or report.nodeid == where:
-            path = self.cases.relative(os.path.join(self.base, where), self.spec["root"])
-            kind = "broken" if report.outcome == "failed" else "file_skipped"
-            self.emit({"e": kind, "file": path, "message": self.cases.words_of(report)})
-
-
-class Controller(Common):
-    """The process that gives tests to workers: it passes on what they sealed."""
-
-    def __init__(self, config, spec, emit, load, front, integrity):
-        super().__init__(config, spec, emit, load, integrity)
-        self.front = front
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_setupnodes(self):
-        """Let the interpreter of a worker import pytest before it can find a file of the project."""
-        os.environ.pop("PYTHONPATH", None)
-        os.environ["INTERLOCK_PROBE_PATH"] = json.dumps(self.front)
-        if "PYTHONSAFEPATH" not in os.environ:
-            os.environ.update(PYTHONSAFEPATH="1", INTERLOCK_PROBE_SAFE="1")
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node):
-        """Give a worker its specification."""
-        node.workerinput["interlock"] = json.dumps(self.spec)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids):
-        """Report what the first worker found; the others find the same, or xdist stops."""
-        if "ids" not in self.reported:
-            self.reported.add("ids")
-            self.send_ids(list(ids))
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node):
-        """Pass on what a worker sealed at its end."""
-        for line in getattr(node, "workeroutput", {}).get("interlock", ()):
-            self.emit({"e": "lane", "lane": node.gateway.id, "line": line})
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logstart(self, nodeid):
-        """Report that a test begins."""
-        self.emit({"e": "start", "id": nodeid})
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report):
-        """Pass on what a worker sealed with a report; xdist itself reports a worker that crashed."""
-        lines = vars(report).pop(_FIELD, None)
-        if lines is not None:
-            for line in lines:
-                self.emit({"e": "lane", "lane": report.node.gateway.id, "line": line})
-        elif report.when == "???":
-            self.emit({"e": "crashed", "id": report.nodeid, "message": self.cases.words_of(report)})
-
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self, exitstatus):
-        """Report the end after the workers'."""
-        yield
-        self.send_session(exitstatus)
-
-
-class Observer(Common):
-    """The process that runs tests."""
-
-    def __init__(self, config, spec, emit, load, queue, integrity):
-        super().__init__(config, spec, emit, load, integrity)
-        from _pytest.assertion import rewrite
-
-        self.queue, self.reports = queue, {}
-        seen = self.cases.Cases(spec["root"], integrity)
-        comparisons, bodies = load("comparisons"), load("pytest_body")
-        asked, differences = comparisons.make_asked(), comparisons.make_differences()
-        comparisons.watch_assertions(asked, differences[0], seen.accepts)
-        rewriting = config.getoption("assertmode", "rewrite") == "rewrite"
-        body = bodies.make_body(asked, differences, seen.accepts)
-        patterns = [*config.getini("python_functions"), "test"]
-        seen.body = body if rewriting and bodies.install(rewrite, body, patterns, self.integrity.read) else None
-        self.proves = seen.body is not None
-        canaries = load("pytest_canaries")
-        self.canaries = canaries.make_canaries(spec["canaries"], spec["seed"], emit, seen, comparisons.variants)
-        self.watcher, self.seen, self.known = Watcher(seen, self.canaries), seen, []
-        self.foreign_plugins = canaries.foreign_plugins
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection(self):
-        """Keep which plugins there are before any test is imported."""
-        self.known = self.foreign_plugins(self.config.pluginmanager)
+        file, message = vars(report).pop("_interlock", None) or (where, self.words(report))
+        if report.outcome == "failed":
+            self.tell("broken", file, message)
+        elif report.nodeid == where:
+            self.tell("skipped_file", file, message)
 
     def pytest_deselected(self, items):
         """Report what an option leaves out."""
-        self.emit({"e": "deselected", "ids": [item.nodeid for item in items]})
+        _shared.send_ids(self.emit, "deselected", [item.nodeid for item in items])
 
-    @pytest.hookimpl(tryfirst=True)
+    @_hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session):
-        """Report what was found, keep what was asked for, and place the canaries, after all plugins chose."""
-        items = session.items
-        self.integrity.keep({id(each): each for each in (getattr(item, "module", None) for item in items)}.values())
-        if self.queue is None:
-            self.send_ids([item.nodeid for item in items])
-        if self.spec["only"]:
-            only = set(self.spec["only"])
-            items[:] = [item for item in items if item.nodeid in only]
-        if not self.config.getoption("collectonly", False):
-            self.canaries.place(session, items, self.known)
+        """Report what was found, after all plugins chose, and keep of it what the gate asks for."""
+        if self.is_controller:
+            return
+        if self.answer["only"]:
+            only = set(self.answer["only"])
+            session.items[:] = [item for item in session.items if item.nodeid in only]
+        if not self.is_worker:
+            _shared.send_ids(self.emit, "collected", [item.nodeid for item in session.items])
+        for item in session.items:
+            if getattr(item, "cls", None) is not None:
+                self.proof.watch_methods(item.cls, self.replaced)
+            is_function = hasattr(item, "originalname")
+            if is_function or not _file(item).endswith(".py"):
+                # What else is collected from a module, such as its examples or its types, is a test of the product.
+                self.project.freeze([_file(item), *self.seek(item)])
+        self.freeze_plugins(session.config)
+        self.project.keep_folders()
 
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_runtestloop(self):
-        """Watch from here on."""
-        self.config.pluginmanager.register(self.watcher)
-        outcome = yield
-        if outcome.excinfo is None:
-            self.canaries.replay()
+    @_hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids):
+        """Report what the first worker found; the others find the same, or xdist stops."""
+        if "ids" not in self.sent:
+            self.sent.add("ids")
+            _shared.send_ids(self.emit, "collected", list(ids))
 
-    @pytest.hookimpl(tryfirst=True)
+    def seek(self, item):
+        """Seek the code of the test that an item runs; return the files that define it."""
+        function, cls = getattr(item, "obj", None), getattr(item, "cls", None)
+        if not hasattr(item, "originalname") or function is None:
+            return []
+        files = self.proof.seek(function, item.originalname or item.name.split("[")[0], cls, _file(item))
+        self.sought[item.nodeid] = self.proof.sought
+        return files
+
+    def freeze_plugins(self, config):
+        """Keep the settings, `conftest.py` files, and plugins that settings, options or other files name."""
+        manager = config.pluginmanager
+        installed = [plugin for plugin, _ in manager.list_plugin_distinfo()]
+        named = [each for each in manager.get_plugins() if type(each) is types.ModuleType and each not in installed]
+        self.project.freeze([_shared.file_of(each.__name__) or each.__dict__.get("__file__") for each in named])
+        self.project.freeze([str(getattr(config, "inipath", None) or getattr(config, "inifile", None) or "")])
+
+    @_hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session):
+        """Watch the tests from here on."""
+        if not self.is_controller:
+            session.config.pluginmanager.register(self.watcher)
+            self.watcher.manager = session.config.pluginmanager
+        yield
+
+    @_hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid):
-        """Report that a test begins; a worker's controller does."""
-        if self.queue is None:
+        """Report that a test begins; a worker does it for itself."""
+        if not self.is_controller:
             self.emit({"e": "start", "id": nodeid})
 
-    @pytest.hookimpl(tryfirst=True)
+    @_hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report):
-        """Keep the reports of a test until its last, then report what it came to."""
-        if report.when == "setup" and not self.cases.is_part(report):
+        """Keep the reports of a test until its last, then report what it came to, or that its worker crashed."""
+        if self.is_controller:
+            if report.when == "???":
+                event = {"e": "case", "id": report.nodeid, "outcome": "error", "message": self.words(report)}
+                file = self.project.relative(os.path.join(self.base, report.nodeid.split("::")[0]))
+                self.emit(dict(event, seconds=0.0, file=file, ran="", when="", equals=""))
+            return
+        if report.when == "setup" and not _is_part(report):
             self.reports[report.nodeid] = []
         kept = self.reports.setdefault(report.nodeid, [])
         kept.append(report)
-        if report.when != "teardown" or any(each.outcome == "rerun" for each in kept):
-            return
-        self.emit(self.seen.event(self.reports.pop(report.nodeid)))
-        if self.queue is not None:
-            vars(report)[_FIELD] = list(self.queue)
-            self.queue.clear()
+        if report.when == "teardown" and not any(each.outcome == "rerun" for each in kept):
+            self.emit(self.case(report.nodeid, self.reports.pop(report.nodeid)))
 
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-    def pytest_sessionfinish(self, exitstatus):
-        """Report the end; a worker hands it over with what it has left."""
-        self.send_session(exitstatus)
-        if self.queue is not None:
-            self.config.workeroutput["interlock"] = list(self.queue)
-            self.queue.clear()
+    def case(self, name, reports):
+        """Return the event of a test whose reports are all there."""
+        seen = self.watcher if self.watcher.id == name else _Watcher(self)
+        outcome, when, message = self.outcome(reports, seen)
+        differs = seen.differs() if outcome in ("passed", "xpassed") else ""
+        if differs:
+            outcome, message = "failed", "reported as passed, but " + differs
+        if outcome != "skipped":
+            when = ""
+        elif when == "call" and seen.is_unittest and not self.proof.called:
+            when = "setup"
+        seconds = round(sum(getattr(each, "duration", 0.0) for each in reports), 6)
+        event = {"e": "case", "id": name, "outcome": outcome, "seconds": seconds, "message": message, "when": when}
+        file = seen.file or os.path.join(self.base, name.split("::")[0])
+        return dict(event, file=self.project.relative(file), ran=self.proof.ran if seen.id else "", equals=seen.flag)
+
+    def outcome(self, reports, seen):
+        """Return the outcome that the reports of one test come to, the phase that decides, and the reason."""
+        by = {report.when: report for report in reports if not _is_part(report)}
+        parts = [report for report in reports if _is_part(report)]
+        for report in parts:
+            if report.outcome == "failed":
+                return "failed", "call", self.words(report)
+        for when, failed in _PHASES:
+            report = by.get(when)
+            if report is not None and report.outcome != "passed":
+                reason = seen.reasons.get(when, ("", None))[1]
+                reason = self.words(report) if reason is None else reason
+                if report.outcome != "skipped":
+                    return failed, when, reason
+                return ("xfailed" if hasattr(report, "wasxfail") else "skipped"), when, reason
+        for report in parts:
+            if report.outcome == "skipped":
+                return "skipped", "call", self.words(report)
+        if "call" not in by or "teardown" not in by:
+            return "error", "", "pytest reported no call of it"
+        return ("xpassed" if hasattr(by["call"], "wasxfail") else "passed"), "", ""
+
+    def words(self, report):
+        """Return the words of a report, with the place that it names."""
+        longrepr = report.longrepr
+        if isinstance(longrepr, tuple):
+            return str(longrepr[2])[: _shared.MESSAGE]
+        crash = getattr(longrepr, "reprcrash", None)
+        text = crash.message if crash else getattr(longrepr, "errorstring", None) or str(longrepr)
+        entries = getattr(getattr(longrepr, "reprtraceback", None), "reprentries", None) or []
+        shown = [*filter(None, (getattr(each, "reprfileloc", None) for each in entries)), *filter(None, [crash])]
+        return self.project.say([(str(each.path), each.lineno) for each in shown], text.strip().partition("\n")[0])
+
+    @_hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session):
+        """Report the end after all others, and leave the runner as it was."""
         yield
+        self.freeze_plugins(session.config)
+        changed = self.watcher.changed | self.functions.changed()
+        self.replaced.undo()
+        self.emit(self.project.session(session.exitstatus, changed))
 
 
-class Watcher:
-    """The outermost wrappers around the phases of each test; registered when the tests begin."""
+class _Watcher:
+    """The outermost wrappers around the phases of each test, and what they saw of the present one."""
 
-    def __init__(self, seen, canaries):
-        self.seen, self.canaries = seen, canaries
+    manager = None
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item):
-        """Run the canaries before a test; the test itself is left to pytest."""
-        self.canaries.run(item)
+    def __init__(self, observer):
+        self.observer, self.changed = observer, set()
+        self.begin("", "", False)
 
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def begin(self, name, file, is_unittest):
+        """Forget the test before."""
+        self.id, self.file, self.is_unittest, self.reasons, self.flag = name, file, is_unittest, {}, ""
+
+    def equals(self, words):
+        """Keep the first value that equals everything."""
+        self.flag = self.flag or words
+
+    def saw(self, item, when, excinfo):
+        """Keep what a phase raised."""
+        own = vars(item).get("_excinfo")
+        error = excinfo[1] if excinfo else own[0].value if own else None
+        kind, reason = "" if error is None else type(error).__name__, None
+        if kind in ("Skipped", "SkipTest", "XFailed"):
+            reason = str(error)[: _shared.MESSAGE]
+        elif kind not in ("", "FixtureLookupError"):
+            reason = self.observer.project.reason(error)
+        self.reasons[when] = (kind, reason)
+
+    def differs(self):
+        """Return in words what was seen of a test that is reported as passed; empty when it did pass."""
+        for when, _ in _PHASES:
+            kind, reason = self.reasons.get(when, ("unseen", None))
+            if kind == "unseen":
+                return "its %s did not run where the observer watches" % when
+            if kind:
+                return "its %s ended with %s" % (when, reason or kind)
+        return ""
+
+    @_hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item):
         """See what set-up raises."""
-        self.seen.begin(item)
+        is_unittest = hasattr(getattr(item, "cls", None), "_callTestMethod")
+        self.begin(item.nodeid, _file(item), is_unittest)
+        self.observer.proof.begin()
         outcome = yield
-        self.seen.saw(item, "setup", outcome.excinfo)
+        self.saw(item, "setup", outcome.excinfo)
 
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    @_hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item):
         """See what the test raises."""
-        self.seen.check_code(item)
         outcome = yield
-        self.seen.check_code(item)
-        self.seen.saw(item, "call", outcome.excinfo)
+        self.saw(item, "call", outcome.excinfo)
 
-    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    @_hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem):
+        """See whether the code of the test function runs to its end."""
+        proof = self.observer.proof
+        proof.sought = self.observer.sought.get(pyfuncitem.nodeid, proof.sought)
+        handle = getattr(pyfuncitem.obj, "hypothesis", None)
+        inner = getattr(handle, "inner_test", None)
+        if type(inner) is types.FunctionType and not inner.__code__.co_flags & 0x80:
+            # Many examples run in one call.
+            handle.inner_test = proof.around(inner)
+            yield
+            handle.inner_test = inner
+        else:
+            proof.watch()
+            yield
+            proof.note()
+
+    @_hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item):
-        """See what teardown raises."""
+        """See what teardown raises, and whether the runner is the one that it was."""
         outcome = yield
-        self.seen.saw(item, "teardown", outcome.excinfo)
+        self.saw(item, "teardown", outcome.excinfo)
+        self.observer.functions.look()
+
+    def pytest_plugin_registered(self, plugin):
+        """Keep the name of a plugin that is new since tests run."""
+        if self.manager is not None:
+            name = str(self.manager.get_name(plugin))
+            self.changed.add("plugin: " + (type(plugin).__qualname__ if name.isdigit() else name))
+
+
+def _file(item):
+    return str(getattr(item, "path", None) or item.fspath)
+
+
+def _is_part(report):
+    """Return whether a report is of a subtest."""
+    return "context" in vars(report)
+
+
+def _put_questions(comparisons, proof, project, replaced):
+    """Let pytest ask comparisons and differences in assertions of the project, in modules that it rewrites."""
+    from _pytest.assertion import rewrite
+
+    rewriter, rewriting = rewrite.AssertionRewriter, []
+    rewrite_test, read_pyc, write_pyc = rewrite._rewrite_test, rewrite._read_pyc, rewrite._write_pyc
+
+    def fill(code):
+        """Return the code with the object in the place of its constant."""
+        constants = []
+        for each in code.co_consts:
+            is_place = type(each) is str and each == _PLACE
+            constants.append(comparisons if is_place else fill(each) if type(each) is types.CodeType else each)
+        return code.replace(co_consts=tuple(constants))
+
+    def _rewrite_test(fn, config):
+        if not project.inside(str(fn)):
+            return rewrite_test(fn, config)
+        rewriting.append(fn)
+        try:
+            status, code = rewrite_test(fn, config)
+        finally:
+            rewriting.pop()
+        code = fill(code)
+        proof.compiled(str(fn), code)
+        return status, code
+
+    def _read_pyc(source, *args, **kwargs):
+        return None if project.inside(str(source)) else read_pyc(source, *args, **kwargs)
+
+    def _write_pyc(state, code, *args, **kwargs):
+        return False if project.inside(code.co_filename) else write_pyc(state, code, *args, **kwargs)
+
+    def asking(visit):
+        @functools.wraps(visit)
+        def visit_and_ask(self, node):
+            first = len(self.statements)
+            result = visit(self, node)
+            if rewriting and not _names_any(node):
+                for statement in self.statements[first:]:
+                    _ask(statement, node.lineno)
+            return result
+
+        return visit_and_ask
+
+    for owner, function in ((rewrite, _rewrite_test), (rewrite, _read_pyc), (rewrite, _write_pyc)):
+        replaced.put(owner, function.__name__, function)
+    for name in ("visit_Compare", "visit_BinOp"):
+        replaced.put(rewriter, name, asking(getattr(rewriter, name)))
+
+
+def _names_any(node):
+    """Return whether a text names `ANY`, which is made to equal everything."""
+    return any(getattr(each, "id", getattr(each, "attr", "")) == "ANY" for each in ast.walk(node))
+
+
+def _ask(statement, line):
+    """Put a call around the comparison or the difference that a statement keeps for pytest."""
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if isinstance(value, ast.Compare):
+        left, name, right = value.left, type(value.ops[0]).__name__, value.comparators[0]
+    elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub):
+        left, name, right = value.left, "Sub", value.right
+    else:
+        return
+    if all(isinstance(side, (ast.Name, ast.Constant)) for side in (left, right)):
+        asked = ast.Attribute(ast.Constant(_PLACE), "held", ast.Load())
+        call = ast.Call(asked, [value, left, right, ast.Constant(name), ast.Constant(line)], [])
+        statement.value = ast.copy_location(call, value)
+
+
+if LATE:
+    _late = _connect()
+else:
+    _wrap()

@@ -1,32 +1,29 @@
-"""A small pytest project behind a sealed gate, for the tests of the whole gate."""
+"""A small project behind a sealed gate, and the environment that such projects share."""
 
-import json
 import os
 import shutil
 import sys
+import venv
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interlock.envelope.protocol import GateSpec
-from interlock.gates.manifest import Collection
 from interlock.gates.sealed import sandbox
-from interlock.gates.sealed.case import GateCase
-from interlock.gates.sealed.frozen import Frozen, freeze
-from interlock.gates.sealed.gate import Work, run_sealed_gate
-from interlock.gates.sealed.preflight import BaseCheck, check_base
+from interlock.gates.sealed.base import BaseCheck, bytecode_folder, check_base
+from interlock.gates.sealed.case import Frozen, GateCase, freeze
+from interlock.gates.sealed.gate import SealedRun, Work, judge
 from interlock.gates.sealed.settings import Seal
+from interlock.gates.sealed.store import Store
 from tests.child import git
-from tests.gates.support import BINDING
 
-OWN = tuple(dict.fromkeys(os.path.realpath(name) for name in (sys.prefix, sys.base_prefix, f"{sys.prefix}/..")))
-"""Where the Python of these tests, its packages and the package under test lie."""
-PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
-COMMAND = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+PATH = "/usr/local/bin:/usr/bin:/bin"
+COMMAND = (".venv/bin/pytest", "-q")
 WRONG = "def double(x):\n    return x + 2\n\n\ndef half(x):\n    return x / 2\n"
 RIGHT = WRONG.replace("x + 2", "x * 2")
 TESTS = """
@@ -43,9 +40,11 @@ def test_half():
 FILES = {
     "src/calc.py": WRONG,
     "tests/test_calc.py": TESTS,
-    "pytest.ini": "[pytest]\n",
-    ".gitignore": "artifacts/\n.venv/\ndata.txt\n__pycache__/\n",
+    "pytest.ini": "[pytest]\npythonpath = .\n",
+    ".gitignore": "artifacts/\n.venv\ndata.txt\n__pycache__/\n",
 }
+PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "pytest-xdist", "execnet", "coverage")
+SCRIPTS = {"pytest": "from pytest import console_main as main", "coverage": "from coverage.cmdline import main"}
 
 
 def write(root: Path, files: Mapping[str, str | None]) -> Path:
@@ -60,31 +59,58 @@ def write(root: Path, files: Mapping[str, str | None]) -> Path:
     return root
 
 
-def needs_namespaces() -> None:
-    """Skip a test where commands cannot be isolated."""
-    if sandbox.level() == "none":
-        pytest.skip("no namespaces on this machine")
+@cache
+def environment() -> Path:
+    """Make an environment with pytest, xdist and coverage, once for all tests; copied from the one of these tests."""
+    folder = Path(os.environ["INTERLOCK_STATE"]).parent / "environment"
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    for name in PACKAGES:
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue
+        for file in found.files or ():
+            if not {"..", "__pycache__"} & {*file.parts}:
+                (packages / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(str(found.locate_file(file)), packages / file)
+    for name, text in SCRIPTS.items():
+        script = folder / "bin" / name
+        script.write_text(f"#!{folder}/bin/python\nimport sys\n{text}\nsys.exit(main())\n", "utf-8")
+        script.chmod(0o755)
+    return folder
 
 
-LEAN = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+_RECORDED: list[Path] = []
+"""The store that recorded the environment first: hashing an interpreter for each project takes a second."""
+
+
+def project(root: Path, files: Mapping[str, str] = FILES, *command: str, **settings: Any) -> "Sealed":
+    """Make a git checkout with an environment, which is a link, and freeze it as the base of a gate."""
+    write(root, files)
+    git(root, "init", "-q", ".")
+    if not (root / ".venv").exists():
+        (root / ".venv").symlink_to(environment())
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "Base")
+    kept = Store(root).folder / "kept"
+    if _RECORDED:
+        shutil.copytree(_RECORDED[0], kept)
+    made = Sealed(root, command or COMMAND, Seal(**settings))
+    assert made.frozen
+    _RECORDED[:] = _RECORDED or [kept]
+    return made
 
 
 @dataclass
 class Sealed:
-    """A project whose sealed gate can be run.
-
-    Args:
-        root: The project.
-        seal: How its gate is sealed.
-        command: The command of the gate.
-        path: PATH of the run.
-    """
+    """A project whose sealed gate can be run."""
 
     root: Path
-    seal: Seal = field(default_factory=Seal)
     command: tuple[str, ...] = COMMAND
-    path: str = PLAIN_PATH
+    seal: Seal = field(default_factory=Seal)
     timeout_seconds: float = 60.0
+    trust: bool = False
 
     @cached_property
     def gate(self) -> GateSpec:
@@ -96,69 +122,53 @@ class Sealed:
     @cached_property
     def frozen(self) -> Frozen:
         """What the run froze, the first time that it is asked for."""
-        return freeze(self.root, [(self.gate, self.seal)], path=self.path)
-
-    @property
-    def case(self) -> GateCase:
-        return GateCase(self.gate, self.seal, self.frozen, self.root)
+        return freeze(self.root, [(self.gate, self.seal)], path=PATH, trust=self.trust)
 
     @cached_property
-    def base(self) -> BaseCheck:
+    def case(self) -> GateCase:
+        return GateCase(self.gate, self.seal, self.frozen, Path(os.path.realpath(self.root)))
+
+    @cached_property
+    def check(self) -> BaseCheck:
         """The tests of the base, as a sealed run finds them."""
-        return check_base(self.case, bare=False)
+        return check_base(self.case)
 
-    def run(self, *scope: str, may_change: tuple[str, ...] = (), outside: tuple[str, ...] = ()) -> Collection:
-        """Run the gate on the work as it is now."""
-        work = Work(scope or ("src/**",), may_change, outside)
-        case = replace(self.case, bytecode=self.base.bytecode)
-        return run_sealed_gate(case, work, self.base.tests, binding=BINDING)
+    def put(self, work: Mapping[str, str | None]) -> None:
+        """Let the checkout be the base with some work over it."""
+        git(self.root, "clean", "-fdxq", "-e", ".venv")
+        git(self.root, "checkout", "-q", "-f", "HEAD", "--", ".")
+        write(self.root, work)
 
-    def header(self, made: Collection) -> dict[str, Any]:
-        """Return the header of the log."""
-        return json.loads((self.root / made.files[0].path).read_bytes().partition(b"\n")[0])
-
-    def log(self, made: Collection) -> str:
-        """Return what the command printed."""
-        return (self.root / made.files[0].path).read_bytes().partition(b"\n")[2].decode()
+    def judge(self, work: Mapping[str, str | None], *scope: str, **more: Any) -> SealedRun:
+        """Judge the base with some work over it; by default all of it is in the scope."""
+        assert [str(fault) for fault in self.check.faults] == []
+        self.put(work)
+        return judge(self.case, Work(scope or ("**",), **more), self.check)
 
     def with_seal(self, **settings: Any) -> "Sealed":
         """Return the same project and base with other settings, which do not change what the base comes to."""
-        made = Sealed(self.root, replace(self.seal, **settings), self.command, self.path, self.timeout_seconds)
-        made.frozen = freeze(self.root, [(self.gate, made.seal)], base=self.case.base, path=self.path)
-        made.base = self.base
+        made = Sealed(self.root, self.command, replace(self.seal, **settings), self.timeout_seconds)
+        made.frozen = freeze(self.root, [(made.gate, made.seal)], base=self.frozen.base, path=PATH)
+        made.check = self.check
+        if bytecode_folder(made.case) != bytecode_folder(self.case):
+            shutil.copytree(bytecode_folder(self.case), bytecode_folder(made.case), dirs_exist_ok=True)
         return made
 
-    def printed(self, code: str, **env: str) -> str:
-        """Return what the command prints when the product is right and begins with this code."""
-        write(self.root, {"src/calc.py": code + RIGHT})
-        asking = self.with_seal(env={**LEAN, **env, "PYTEST_ADDOPTS": "-s"})
-        made = asking.run()
-        assert made.ok
-        return asking.log(made)
 
-    def reset(self, files: Mapping[str, str]) -> None:
-        """Let the project have these files and no others."""
-        for path in self.root.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                if path.name != ".git":
-                    shutil.rmtree(path)
-            else:
-                path.unlink()
-        write(self.root, files)
+def kinds(run: SealedRun) -> list[str]:
+    """Return the kinds of the faults, each once."""
+    return list(dict.fromkeys(fault.code for fault in run.faults))
 
 
-def make(root: Path, files: Mapping[str, str] = FILES, **settings: Any) -> Sealed:
-    """Make a project and freeze its base."""
-    write(root, files)
-    git(root, "init", "-q", ".")
-    command = settings.pop("command", COMMAND)
-    path, seconds = settings.pop("path", PLAIN_PATH), settings.pop("timeout_seconds", 60.0)
-    settings.setdefault("env", LEAN)
-    made = Sealed(root, Seal(**settings), command, path, seconds)
-    assert made.frozen
-    return made
+def needs_namespaces() -> None:
+    """Skip a test where commands cannot be isolated."""
+    if sandbox.level() == "none":
+        pytest.skip("no namespaces on this machine")
 
 
-def codes(made: Collection) -> list[str]:
-    """Return the codes of the findings, each once."""
-    return list(dict.fromkeys(finding.code for finding in made.findings))
+def no_namespaces(patch: pytest.MonkeyPatch) -> None:
+    """Let commands run without namespaces, as on a machine that has none."""
+    patch.setattr(sandbox, "level", lambda: "none")
+
+
+PYTHON = f"python{sys.version_info[0]}.{sys.version_info[1]}"

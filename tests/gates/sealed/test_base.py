@@ -1,163 +1,268 @@
-"""The base of a run: raw bytes in a store that nobody is trusted with."""
+"""The base before anything is spent: what the set-up breaks is its own fault, and said with the key that helps."""
 
-import os
-import subprocess
+import shutil
+import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from interlock.gates.sealed import base as bases
-from interlock.gates.sealed.base import FILE, LINK, PROGRAM, Base, freeze, keep_base, load, place_of
-from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.export import Plan, write_export
-from interlock.gates.sealed.store import Store
+from interlock.gates.errors import CollectorError
+from interlock.gates.sealed import base
+from interlock.gates.sealed.base import BaseCheck, check_base
 from tests.child import git
-from tests.gates.sealed.sealing import write
+from tests.gates.sealed.sealing import (
+    FILES,
+    RIGHT,
+    TESTS,
+    WRONG,
+    Sealed,
+    environment,
+    kinds,
+    needs_namespaces,
+    project,
+    write,
+)
 from tests.refusals import raises_code
 
-POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
-CONTENTS = {
-    ".gitattributes": b"*.txt text eol=lf\n*.bin filter=lfs\n*.id ident\n",
-    "windows.txt": b"a\r\nb\r\n",
-    "big.bin": POINTER,
-    "keyword.id": b"$Id$\n",
-    "binary": bytes(range(256)),
-    "empty": b"",
-}
+SHELL = {".gitignore": "out/\ndata.txt\n.venv\n", "src/calc": "wrong\n", "check.sh": "grep -q right src/calc\n"}
+KEYS: dict[str, Any] = {"product": ("src/**",), "tests": ("check.sh",)}
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """Give a checkout whose attributes ask git to change what it stores."""
-    root = tmp_path / "project"
-    root.mkdir()
-    for name, data in CONTENTS.items():
-        (root / name).write_bytes(data)
-    git(root, "init", "-q", ".")
-    return root
+def shell(root: Path, files: dict[str, str] | None = None, *command: str, **settings: Any) -> Sealed:
+    """Make a project whose gate reads an exit status."""
+    return project(root, SHELL | (files or {}), *(command or ("sh", "check.sh")), **{**KEYS, **settings})
 
 
-def whole(base: Base) -> Plan:
-    return Plan(base, base.files, frozenset(), (), (), ())
+def codes(check: BaseCheck) -> list[str]:
+    return [fault.code for fault in check.faults]
 
 
-def test_bytes_modes_and_links_come_back_as_they_were_without_git(root: Path, tmp_path: Path) -> None:
-    (root / "run.sh").write_text("true\n")
-    (root / "run.sh").chmod(0o744)
-    (root / "private").write_text("x")
-    (root / "private").chmod(0o600)
-    (root / "link").symlink_to("../out of/the tree")
-    made = freeze(root)
-    subprocess.run(["rm", "-rf", str(root)], check=True)
-    root.mkdir()
-    (root / ".git").mkdir()
-    read = load(root, made.digest)
-    assert {name: read.content(name) for name in CONTENTS} == CONTENTS
-    assert {name: read.files[name].mode for name in ("run.sh", "private", "link")} == {
-        "run.sh": PROGRAM, "private": FILE, "link": LINK,
-    }  # fmt: skip
-    folder = tmp_path / "export"
-    write_export(whole(read), folder)
-    assert {name: (folder / name).read_bytes() for name in CONTENTS} == CONTENTS
-    assert str((folder / "link").readlink()) == "../out of/the tree"
-    assert (os.access(folder / "run.sh", os.X_OK), (folder / "private").stat().st_mode & 0o777) == (True, 0o644)
+# -- commands that nobody observes ------------------------------------------------------------------------------------
 
 
-def test_the_digest_changes_with_content_mode_and_name_and_not_with_time(root: Path) -> None:
-    digests = [freeze(root).digest]
-    os.utime(root / "empty", ns=(1, 1))
-    assert freeze(root).digest == digests[0]
-    (root / "empty").chmod(0o755)
-    digests.append(freeze(root).digest)
-    (root / "empty").rename(root / "other")
-    digests.append(freeze(root).digest)
-    (root / "binary").write_bytes(b"")
-    digests.append(freeze(root).digest)
-    assert len(set(digests)) == 4
+def test_a_command_that_nobody_observes_judges_what_the_keys_name(tmp_path: Path) -> None:
+    made = shell(tmp_path / "p")
+    assert (codes(made.check), made.check.note != "", made.check.tests.run.parsed) == ([], True, False)
+    assert kinds(made.judge({"src/calc": "right\n"})) == []
+    run = made.judge({"check.sh": "exit 0\n", "src/more": "", "docs/x.md": ""})
+    assert (kinds(run), [*run.choice.held], [*run.choice.taken]) == (["exit_status"], ["check.sh"], ["src/more"])
+    assert kinds(made.judge({"src/calc": "right\n", "docs/x.md": ""})) == []
 
 
-def test_an_empty_repository_a_dirty_one_and_no_repository_have_a_base(tmp_path: Path) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    git(empty, "init", "-q", ".")
-    assert freeze(empty).files == keep_base(empty, {}).files == {}
-    (empty / "dirty").write_text("uncommitted")
-    assert freeze(empty).content("dirty") == b"uncommitted"
-    assert list(freeze(write(tmp_path / "plain", {"in/a": "x"})).files) == ["in/a"]
+def test_without_the_keys_what_is_judged_is_not_known(tmp_path: Path) -> None:
+    assert codes(shell(tmp_path / "p", product=(), tests=()).check) == ["SEAL412"]
 
 
-def test_a_project_below_the_top_knows_its_own_paths(root: Path) -> None:
-    write(root, {"app/a.py": "x = 1\n"})
-    made = freeze(root / "app")
-    assert (made.top, made.root) == (root, "app")
-    assert made.content(made.inside("a.py")) == b"x = 1\n"
-    assert (made.outside("app/a.py"), made.outside("empty")) == ("a.py", None)
+def test_ignored_files_are_no_work_and_are_not_there(tmp_path: Path) -> None:
+    made = shell(tmp_path / "p", {"check.sh": "grep -q right src/calc out/built\n"})
+    assert kinds(made.judge({"out/built": "right\n", "src/calc": "wrong\n"})) == ["exit_status"]
 
 
-def test_a_root_that_its_checkout_ignores_is_a_tree_of_its_own(root: Path) -> None:
-    project = root / "out/copies/project"
-    write(project, {"a.py": "", "out.log": "", "sub/b.py": "", ".gitignore": "*.log\n"})
-    (root / ".git/info/exclude").write_text("out/\n")  # git's own state says nothing of the tree
-    assert place_of(project) == (root, "out/copies/project")
-    for ignored in ("out/*\n", "/out/copies\n", "project\n"):
-        (root / ".gitignore").write_text(ignored)
-        assert place_of(project) == (project, "")
-        assert sorted(freeze(project).files) == [".gitignore", "a.py", "sub/b.py"]
-    (root / "out/.gitignore").write_text("!project\n")
-    assert place_of(project) == (root, "out/copies/project")
-    (root / "out/.gitignore").unlink()
-    git(root, "add", "-f", "out/copies/project/a.py")
-    assert place_of(project) == (root, "out/copies/project")
+def test_commands_run_in_the_folder_that_the_gate_names_and_after_those_that_prepare(tmp_path: Path) -> None:
+    files = {"app/check.sh": "grep -q right ../src/calc && test -e made\n"}
+    made = shell(tmp_path / "p", files, cwd="app", tests=("app/**",), prepare=(("touch", "made"),))
+    assert kinds(made.judge({"src/calc": "right\n"})) == []
+    assert not (made.root / "app/made").exists()
 
 
-def test_an_object_that_was_changed_or_removed_is_refused(root: Path, tmp_path: Path) -> None:
-    made = freeze(root)
-    place = Path(Store(made.top).object_path(made.files["windows.txt"].sha256))
-    place.write_bytes(b"a\nb\n")
-    with raises_code(SealError, "SEAL110"):
-        made.content("windows.txt")
-    with raises_code(SealError, "SEAL110"):
-        write_export(whole(made), tmp_path / "export")
-    place.unlink()
-    with raises_code(SealError, "SEAL110"):
-        write_export(whole(made), tmp_path / "export")
+def test_a_report_is_believed_and_one_that_is_not_there_stale_or_outside_is_no_result(tmp_path: Path) -> None:
+    good = '<testsuite><testcase classname="t" name="a"/></testsuite>'
+    write(tmp_path, {"report.xml": good})
+    bad = good.replace("/></t", "><failure/></testcase></t")
+    script = f"cat src/calc | sh; test -e out.xml || test -L out.xml || echo '{bad}' > out.xml\n"
+    made = shell(tmp_path / "p", {"check.sh": script, "src/calc": "true\n"}, junit="out.xml")
+    assert (codes(made.check), made.check.tests.failing(), made.check.note != "") == ([], ("t::a",), True)
+    assert kinds(made.judge({"src/calc": f"echo '{good}' > out.xml\n"})) == []
+    assert kinds(made.judge({"src/calc": "touch out.xml\n", "out.xml": good})) == ["unread"]
+    assert kinds(made.judge({"src/calc": f"ln -s {tmp_path}/report.xml out.xml\n"})) == ["unread"]
 
 
-@pytest.mark.parametrize("damage", ["forged", "same size", "a pipe", "removed"])
-def test_freezing_again_repairs_a_damaged_object(root: Path, damage: str) -> None:
-    made = freeze(root)
-    place = Path(Store(made.top).object_path(made.files["windows.txt"].sha256))
-    data = place.read_bytes()
-    place.unlink()
-    if damage == "a pipe":
-        os.mkfifo(place)
-    elif damage != "removed":
-        place.write_bytes(data[::-1] if damage == "same size" else b"forged")
-    again = freeze(root)
-    assert again.digest == made.digest
-    assert again.content("windows.txt") == CONTENTS["windows.txt"]
+SETUP = (("sh", "-c", "echo $GREETING > deps/made; mkdir .tool; touch .tool/x"),)
 
 
-def test_a_manifest_that_was_changed_or_removed_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = freeze(root)
-    manifest = Store(made.top).folder / "bases" / made.digest.removeprefix("sha256:")
-    manifest.write_bytes(manifest.read_bytes().replace(FILE.encode(), PROGRAM.encode()))
-    bases._loaded.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    with raises_code(SealError, "SEAL110"):
-        load(root, made.digest)
-    monkeypatch.setenv("INTERLOCK_STATE", str(root / "elsewhere"))
-    with raises_code(SealError, "SEAL110"):
-        load(root, made.digest)
+def test_dependencies_that_the_gate_makes_itself_are_seen_and_made_once_for_each_state_of_the_manifests(
+    tmp_path: Path,
+) -> None:
+    needs_namespaces()
+    files = {
+        "deps/list": "",
+        "lock": "1",
+        "check.sh": "grep -q hello deps/made && test -e .tool/x && ! touch .tool/y\n",
+    }
+    made = shell(tmp_path / "p", files, setup=SETUP, env={"GREETING": "hello"})
+    assert codes(made.check) == []
+    assert kinds(made.judge({"src/calc": "right\n"})) == []
+    assert not (made.root / ".tool").exists()
+    kept = {*(made.case.store.folder / "setup").iterdir()}
+    for name, number in (("src/calc", 0), ("lock", 1)):
+        write(made.root, {name: "2\n"})
+        git(made.root, "commit", "-qam", "More")
+        assert Sealed(made.root, made.command, made.seal).frozen.base != made.frozen.base
+        assert len({*(made.case.store.folder / "setup").iterdir()} - kept) == number
 
 
-def test_a_pipe_in_the_place_of_a_listed_file_is_refused_and_not_waited_for(root: Path) -> None:
-    (root / "empty").unlink()
-    os.mkfifo(root / "empty")
-    with raises_code(SealError, "SEAL102"):
-        bases.read_entry(root, "empty")
+@pytest.mark.parametrize("script", ["echo no network; exit 3", "sleep 60"])
+def test_a_setup_that_fails_or_hangs_is_named_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    monkeypatch.setattr("interlock.gates.sealed.setup._LIMIT_SECONDS", 1.0)
+    with raises_code(CollectorError, "SEAL132", "no network" if "exit" in script else ""):
+        shell(tmp_path / "p", setup=(("sh", "-c", script),))
+    again = Sealed(tmp_path / "p", ("sh", "check.sh"), shell(tmp_path / "q").seal)
+    assert again.frozen.base
 
 
-def test_a_store_that_cannot_be_written_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("INTERLOCK_STATE", str(root / "empty" / "below a file"))
-    with raises_code(SealError, "SEAL112"):
-        freeze(root)
+# -- what is said of a base -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "code"),
+    [
+        ({"check.sh": "test -e data.txt\n"}, {}, "SEAL401"),
+        ({"Makefile": "test:\n\ttrue\n", "test/x": ""}, {"command": ("make", "test")}, "SEAL408"),
+        ({}, {"prepare": (("sh", "-c", "echo no target; exit 2"),)}, "SEAL410"),
+    ],
+)
+def test_what_is_a_fault_of_the_set_up_is_none_of_the_work(
+    tmp_path: Path, files: dict[str, str], settings: dict[str, Any], code: str
+) -> None:
+    made = shell(tmp_path / "p", files, *settings.pop("command", ()), **settings)
+    write(made.root, {"data.txt": ""})
+    assert codes(made.check) == [code]
+    assert not check_base(made.case).cached, "it may be of the moment"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("no-such-program", "COL202"), ("/no/such", "COL202"), (".venv/bin/no", "SEAL107"), ("bin/x", "SEAL107")],
+)
+def test_a_program_that_is_missing_is_no_fault_of_the_work(tmp_path: Path, command: str, code: str) -> None:
+    made = shell(tmp_path / "p", None, command)
+    write(made.root, {"bin/x": "#!/bin/sh\n"})
+    with raises_code(CollectorError, code):
+        check_base(made.case)
+
+
+def test_a_base_is_known_afterwards_by_its_tree_and_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = shell(tmp_path / "p")
+    first, again = check_base(made.case), check_base(made.case)
+    assert (first.cached, again.cached, again.digest) == (False, True, first.digest)
+
+    def run(*_: object, **__: object) -> None:
+        raise AssertionError("the base runs again")
+
+    monkeypatch.setattr(base, "execute", run)
+    assert check_base(made.case).cached
+    for other in (made.with_seal(env={"A": "b"}), Sealed(made.root, ("sh", "-e", "check.sh"), made.seal)):
+        with pytest.raises(AssertionError, match="again"):
+            check_base(other.case)
+    write(made.root, {"src/calc": "right\n"})
+    with pytest.raises(AssertionError, match="again"):
+        check_base(Sealed(made.root, made.command, made.seal).case)
+
+
+def test_what_is_kept_of_a_base_and_cannot_be_read_is_not_believed(tmp_path: Path) -> None:
+    made = shell(tmp_path / "p")
+    assert made.check
+    (kept,) = (made.case.store.folder / "results").glob("*.json")
+    for text in ('{"tests": {}}', "", "[]"):
+        kept.write_text(text)
+        assert not check_base(made.case).cached
+
+
+def test_a_base_that_could_not_be_read_is_not_kept(tmp_path: Path) -> None:
+    made = shell(tmp_path / "p", {"check.sh": "exit 1\n"}, junit="out.xml")
+    assert codes(made.check) == ["SEAL403"]
+    assert not check_base(made.case).cached
+    hangs = shell(tmp_path / "q", {"check.sh": "sleep 60\n"})
+    slow = Sealed(hangs.root, hangs.command, hangs.seal, timeout_seconds=0.5)
+    assert not slow.check.tests.run.complete
+    assert not check_base(slow.case).cached
+
+
+def test_held_out_checks_that_cannot_be_used_are_found_before_anything_runs(tmp_path: Path) -> None:
+    with raises_code(CollectorError, "HELD102"):
+        shell(tmp_path / "p", heldout="src")
+
+
+# -- bases of pytest --------------------------------------------------------------------------------------------------
+
+NEEDS = """
+import os, pathlib, socket, sys
+from src.calc import double
+
+def test_needs_data():
+    assert pathlib.Path("data.txt").read_text() == "x"
+
+def test_needs_a_variable():
+    assert os.environ["NEEDED_HERE"] == "on"
+
+def test_needs_a_module():
+    import local_dependency
+
+def test_needs_the_network():
+    socket.create_connection(("127.0.0.1", PORT), 2).close()
+
+def test_fails_everywhere():
+    assert double(5) == 10
+"""
+
+
+@pytest.mark.long
+def test_what_fails_only_sealed_is_named_with_the_key_that_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_namespaces()
+    monkeypatch.setenv("NEEDED_HERE", "on")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        tests = NEEDS.replace("PORT", str(server.getsockname()[1]))
+        made = project(
+            tmp_path / "p",
+            {**FILES, ".gitignore": "data.txt\nlocal_dependency.py\n.venv\n", "tests/test_calc.py": tests},
+        )
+        write(made.root, {"data.txt": "x", "local_dependency.py": ""})
+        check = check_base(Sealed(made.root).case)
+    fixes = {
+        fault.message.partition("::")[2].partition(" ")[0]: fault.fix.partition(" = ")[0] for fault in check.faults
+    }
+    assert fixes == {"test_needs_data": "keep", "test_needs_a_variable": "pass_env", "test_needs_a_module": "keep",
+                     "test_needs_the_network": "network"}  # fmt: skip
+    assert {fault.code for fault in check.faults} == {"SEAL401"}
+    assert "test_needs_data" in Path(check.log).read_text()
+
+
+@pytest.mark.long
+def test_a_test_of_the_base_that_fails_now_and_then_is_named_and_may_run_again(tmp_path: Path) -> None:
+    needs_namespaces()
+    # A base's first run may write compiled code, and no later one.
+    odd = "\n\ndef test_odd():\n    import os\n    assert os.access('/run/interlock/bytecode', os.W_OK)\n"
+    made = project(tmp_path / "p", {**FILES, "src/calc.py": RIGHT, "tests/test_calc.py": TESTS + odd})
+    run = made.judge({"src/calc.py": RIGHT + "# more\n"})
+    assert (kinds(run), [fault.field for fault in run.faults]) == (["flaky"], ["tests/test_calc.py::test_odd"])
+    assert check_base(made.case).tests.flaky == {"tests/test_calc.py::test_odd"}
+
+
+@pytest.mark.long
+def test_a_command_under_which_no_test_can_run_is_a_fault_that_says_why(tmp_path: Path) -> None:
+    conftest = {**FILES, "tests/conftest.py": "import a_package_of_another_environment\n"}
+    (fault,) = project(tmp_path / "p", conftest).check.faults
+    assert (fault.code, "a_package_of_another_environment" in fault.message) == ("SEAL412", True)
+
+
+@pytest.mark.long
+def test_an_environment_of_another_checkout_is_found_before_anything_is_spent(tmp_path: Path) -> None:
+    needs_namespaces()
+    other = write(tmp_path / "other", {"calc.py": RIGHT})
+    shutil.copytree(environment(), tmp_path / "env", symlinks=True)
+    (site,) = (tmp_path / "env").glob("lib/*/site-packages")
+    write(site, {"_calc.pth": f"{other}\n"})
+    link = tmp_path / "p/.venv"
+    link.parent.mkdir()
+    link.symlink_to(tmp_path / "env")
+    files = {".gitignore": ".venv\n", "calc.py": WRONG, "tests/test_calc.py": TESTS.replace("src.calc", "calc")}
+    made = project(tmp_path / "p", files)
+    (fault,) = made.check.faults
+    assert (fault.code, str(other) in fault.message) == ("SEAL302", True), fault.message

@@ -3,232 +3,179 @@
 from dataclasses import replace
 from typing import Any
 
-from interlock.gates.sealed.compare import BaseList, Comparison, compare, compare_added, make_base_list
-from interlock.gates.sealed.outcomes import Outcome, Proof, TestCase, TestRun
-from interlock.gates.sealed.static_tests import StaticTest
+from interlock.gates.sealed.compare import BaseTests, Comparison, compare, compare_added
+from interlock.gates.sealed.outcomes import TestCase, TestRun
 from tests.table import each_row
 
-
-def case(name: str, outcome: Outcome = "passed", *, proof: Proof = "ended", accepts: str = "") -> TestCase:
-    return TestCase(f"tests/test_a.py::{name}", outcome, file="tests/test_a.py", proof=proof, accepts=accepts)
+FILE = "tests/test_a.py"
 
 
-def run(*cases: TestCase, status: int | None = 0, **more: object) -> TestRun:
-    made = TestRun("pytest", cases, tuple(each.id for each in cases), exit_status=status)
-    return replace(made, **more)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+def case(name: str, outcome: Any = "passed", *, ran: Any = "ended", **more: Any) -> TestCase:
+    return TestCase(f"{FILE}::{name}", outcome, file=FILE, ran=ran, **more)
 
 
-BASE = run(case("ok"), case("bug", "failed", proof="reached"), case("off", "skipped", proof="body"), status=1)
-FIXED = run(case("ok"), case("bug"), case("off", "skipped", proof="body"))
+def run(*cases: TestCase, status: int | None = 0, **more: Any) -> TestRun:
+    made = TestRun("pytest", cases, tuple(each.id for each in cases), exit_status=status, sessions=1)
+    return replace(made, **more)
 
 
-def against(now: TestRun, base: TestRun = BASE, *, free: bool = False, allow: tuple[str, ...] = ()) -> Comparison:
-    return compare(
-        make_base_list(base), now, may_change=lambda _: free, allow_failing=allow, changed=lambda path: path != ""
-    )
+BASE = run(case("ok"), case("bug", "failed", ran="begun"), case("off", "skipped", ran=""), status=1)
+FIXED = run(case("ok"), case("bug"), case("off", "skipped", ran=""))
 
 
-def strictly(base: BaseList, now: TestRun, **more: Any) -> Comparison:
-    """Compare where no file may change."""
-    return compare(base, now, may_change=lambda _: False, changed=lambda _: False, **more)
+def other(now: TestRun, *cases: TestCase, **more: Any) -> TestRun:
+    """Return a run with other outcomes of some tests."""
+    changed = {each.id: each for each in cases}
+    rows = tuple(changed.pop(each.id, each) for each in now.cases)
+    bad = any(each.outcome in ("failed", "error") for each in (*rows, *cases))
+    return replace(now, cases=(*rows, *changed.values()), exit_status=int(bad), **more)
+
+
+def against(
+    now: TestRun, base: TestRun = BASE, again: TestRun | None = None, *, free: str = "-", allow: tuple[str, ...] = ()
+) -> Comparison:
+    return compare(BaseTests(base, again), now, free=free.__eq__, allow_failing=allow)
 
 
 def kinds(found: Comparison) -> list[str]:
+    assert all(fault.message and fault.found and fault.expected and fault.fix for fault in found.faults)
     return [fault.code for fault in found.faults]
 
 
 def test_a_fix_passes_and_new_tests_are_listed() -> None:
-    new = case("new")
-    found = against(replace(FIXED, cases=(*FIXED.cases, new)))
-    assert (found.ok, found.new, found.counts) == (True, (new.id,), {"passed": 3, "skipped": 1})
+    found = against(other(FIXED, case("new")))
+    assert (kinds(found), found.new, found.counts) == ([], (f"{FILE}::new",), {"passed": 3, "skipped": 1})
 
 
-TABLE: list[tuple[str, TestRun, list[str]]] = [
-    ("the bug is still there", BASE, ["still_failing"]),
-    ("a test broke", replace(FIXED, cases=(case("ok", "failed"), *FIXED.cases[1:]), exit_status=1), ["failed"]),
-    ("a test is missing", replace(FIXED, cases=FIXED.cases[1:]), ["missing"]),
-    ("a skipped test is missing", replace(FIXED, cases=FIXED.cases[:2]), ["missing"]),
-    ("newly skipped", replace(FIXED, cases=(case("ok", "skipped"), *FIXED.cases[1:])), ["skipped"]),
-    ("the bug is skipped", replace(FIXED, cases=(FIXED.cases[0], case("bug", "skipped"), FIXED.cases[2])), ["skipped"]),
-    ("newly xfailed", replace(FIXED, cases=(case("ok", "xfailed"), *FIXED.cases[1:])), ["xfailed"]),
-    ("deselected", replace(FIXED, cases=FIXED.cases[1:], deselected=("tests/test_a.py::ok",)), ["deselected"]),
-    ("a new test fails", replace(FIXED, cases=(*FIXED.cases, case("new", "failed")), exit_status=1), ["failed"]),
-    ("the only one that runs fails", run(case("bug", "failed"), status=1), ["missing", "still_failing", "missing"]),
-    ("nothing ran", run(status=5), ["nothing_ran", "missing", "missing", "missing"]),
-    ("it hung", replace(FIXED, complete=False, exit_status=None, running=("x",)), ["incomplete"]),
-    ("an exit at import", run(complete=False), ["incomplete", "nothing_ran"]),
-    ("another judge", replace(BASE, judge="a canary passed"), ["judge"]),
-    ("no report", TestRun("junit", problem="missing"), ["unread"]),
-    ("a threshold of coverage", replace(FIXED, exit_status=1), ["exit_status"]),
-    (
-        "a file is broken",
-        replace(FIXED, cases=(), broken=(("tests/test_a.py", "ImportError"),), exit_status=2),
-        ["nothing_ran", "not_collected"],
-    ),
-    (
-        "its body did not end",
-        replace(FIXED, cases=(FIXED.cases[0], case("bug", proof="reached"), FIXED.cases[2])),
-        ["unproven"],
-    ),
-    ("its body did not run", replace(FIXED, cases=(case("ok", proof="body"), *FIXED.cases[1:])), ["unproven"]),
-    (
-        "its body was replaced",
-        replace(FIXED, cases=(FIXED.cases[0], case("bug", proof=""), FIXED.cases[2])),
-        ["unproven"],
-    ),
-    ("equal to everything", replace(FIXED, cases=(case("ok", accepts="line 3"), *FIXED.cases[1:])), ["accepts"]),
-]
-
-
-@each_row(("now", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+@each_row(
+    ("now", "expected"),
+    [
+        (BASE, ["still_failing"]),
+        (other(FIXED, case("ok", "failed")), ["failed"]),
+        (other(FIXED, case("ok", "error")), ["failed"]),
+        (other(FIXED, case("bug", "error")), ["still_failing"]),
+        (other(FIXED, case("off", "failed")), ["failed"]),
+        (other(FIXED, case("new", "failed")), ["failed"]),
+        (other(FIXED, case("ok", "skipped")), ["skipped"]),
+        (other(FIXED, case("bug", "skipped")), ["skipped"]),
+        (other(FIXED, case("ok", "xfailed")), ["xfailed"]),
+        (other(FIXED, case("off", "xfailed"), case("new", "skipped"), case("bug", "xpassed")), []),
+        (other(FIXED, case("ok", ran="begun")), ["unproven"]),
+        (other(FIXED, case("ok", ran="")), ["unproven"]),
+        (other(FIXED, case("bug", ran="")), ["unproven"]),
+        (other(FIXED, case("ok", equals="line 3")), ["equals"]),
+        (replace(FIXED, cases=FIXED.cases[1:]), ["missing"]),
+        (replace(FIXED, cases=FIXED.cases[:2]), ["missing"]),
+        (replace(FIXED, cases=FIXED.cases[1:], deselected=(f"{FILE}::ok",)), ["deselected"]),
+        (replace(FIXED, cases=(), skipped_files=((FILE, "no"),)), ["missing"] * 3),
+        (run(status=5), ["missing"] * 3),
+        (replace(FIXED, cases=(), broken=((FILE, "ImportError"),), exit_status=2), ["not_collected"]),
+        (replace(FIXED, complete=False, exit_status=None), ["incomplete"]),
+        (replace(FIXED, cases=FIXED.cases[1:], complete=False, running=(f"{FILE}::ok",)), ["incomplete", "failed"]),
+        (replace(FIXED, exit_status=1), ["exit_status"]),
+        (replace(BASE, judge="a forged line"), ["judge"]),
+        (replace(FIXED, changed=("pytest.x",)), ["judge"]),
+        (replace(FIXED, sessions=2), ["judge"]),
+        (replace(FIXED, sessions=0), ["incomplete"]),
+        (TestRun("exit", exit_status=0), ["incomplete"]),
+        (TestRun("junit", problem="missing"), ["unread"]),
+    ],
+    ids=lambda value: getattr(value, "exit_status", value),
+)
 def test_what_is_worse_than_the_base_is_a_fault(now: TestRun, expected: list[str]) -> None:
-    found = against(now)
-    assert kinds(found) == expected
-    assert all(fault.message and fault.found and fault.expected and fault.fix for fault in found.faults)
+    assert kinds(against(now)) == expected
+
+
+def test_what_was_so_on_the_base_is_no_fault() -> None:
+    base = run(case("ok", ran="begun", equals="line 3"), case("odd", ran=""), changed=("pytest.x",), sessions=2)
+    assert kinds(against(base, base)) == []
+    assert kinds(against(replace(base, sessions=1), base)) == ["incomplete"]
+    failing = run(case("bug", "failed", ran=""), status=1)
+    assert kinds(against(run(case("bug", ran="begun")), failing)) == [], "nobody proves the tests of this runner"
 
 
 def test_only_tests_of_files_that_may_change_disappear() -> None:
-    now = replace(FIXED, cases=(case("bug"),))
-    assert kinds(against(now)) == ["missing", "missing"]
-    found = against(now, free=True)
-    assert (found.ok, found.gone) == (True, ("tests/test_a.py::ok", "tests/test_a.py::off"))
-    kept = compare(make_base_list(BASE), now, may_change=lambda _: True, changed=lambda _: False)
-    assert kinds(kept) == ["missing", "missing"]
+    found = against(run(case("bug")), free=FILE)
+    assert (kinds(found), found.gone) == ([], (f"{FILE}::ok", f"{FILE}::off"))
+    found = against(other(FIXED, case("ok", "skipped")), free=FILE)
+    assert (kinds(found), found.gone) == ([], (f"{FILE}::ok",))
+    assert kinds(against(run(case("bug", "failed"), status=1), free=FILE)) == ["still_failing"]
 
 
-def test_a_test_may_fail_that_is_allowed_by_name() -> None:
-    found = against(BASE, allow=("tests/test_a.py::bug",))
-    assert (found.ok, found.allowed) == (True, ("tests/test_a.py::bug",))
-    assert make_base_list(BASE).allow_line == 'allow_failing = ["tests/test_a.py::bug"]'
-    assert make_base_list(FIXED).allow_line == ""
-
-
-def test_a_parametrized_test_may_fail_by_the_name_of_its_function() -> None:
+def test_a_test_may_fail_that_is_allowed_by_its_id_its_function_or_its_file() -> None:
     base = run(case("ok"), case("p[1]", "failed"), case("p[2]", "failed"), status=1)
-    assert against(base, base, allow=("tests/test_a.py::p",)).ok
+    for name, faults in ((f"{FILE}::p", 0), (f"{FILE}::p[1]", 1), (FILE, 0), (f"{FILE}::ok", 2)):
+        found = against(base, base, allow=(name,))
+        assert (len(found.faults), len(found.allowed)) == (faults, 2 - faults)
+    assert BaseTests(base).allow_line == f'allow_failing = ["{FILE}::p[1]", "{FILE}::p[2]"]'
+    assert BaseTests(FIXED).allow_line == ""
 
 
-def test_a_file_that_the_base_cannot_collect_must_run_a_test_that_passes() -> None:
-    base = run(status=2, broken=(("tests/test_a.py", "ImportError: no module named calc"),))
-    assert kinds(against(base, base)) == ["nothing_ran", "not_collected"]
-    assert kinds(against(run(TestCase("tests/test_b.py::x", "passed", file="tests/test_b.py")), base)) == [
-        "no_test_in_file"
-    ]
-    assert against(run(case("any")), base).ok
+def test_a_file_that_the_base_cannot_collect_must_run_a_test_that_passes_to_its_end() -> None:
+    base = run(status=2, broken=((FILE, "no module named calc"),))
+    assert kinds(against(base, base)) == ["not_collected"]
+    elsewhere = TestCase("tests/test_b.py::x", "passed", file="tests/test_b.py", ran="ended")
+    assert kinds(against(run(elsewhere), base)) == ["no_test_in_file"]
+    assert kinds(against(run(case("any")), base)) == []
+    assert kinds(against(run(case("any"), case("off", "skipped", ran="", when="setup")), base)) == []
+    assert kinds(against(run(case("any"), case("off", "skipped", when="call")), base)) == ["skipped"]
+    assert kinds(against(run(case("any"), case("two", ran="begun")), base)) == ["unproven"]
+    assert kinds(against(run(case("any"), case("two", "failed"), status=1), base)) == ["still_failing"]
+    both = (run(elsewhere, status=1, broken=base.broken), replace(base, cases=(elsewhere,)))
+    assert (kinds(against(*both)), kinds(against(*both, allow=(FILE,)))) == (["not_collected"], [])
 
 
 def test_a_base_that_hangs_requires_what_it_collected() -> None:
-    base = replace(run(case("ok")), collected=("tests/test_a.py::ok", "tests/test_a.py::slow"), complete=False)
+    base = replace(run(case("ok")), collected=(f"{FILE}::ok", f"{FILE}::slow"), complete=False, exit_status=None)
     assert kinds(against(run(case("ok")), base)) == ["missing"]
     assert kinds(against(run(case("ok"), case("slow", "skipped")), base)) == ["skipped"]
-    assert against(run(case("ok"), case("slow")), base).ok
+    assert kinds(against(run(case("ok"), case("slow")), base)) == []
 
 
-def test_ids_that_differ_between_collections_are_compared_by_function_and_number() -> None:
-    first = run(case("p[0.11]"), case("p[0.12]"), case("ok"))
-    base = make_base_list(first, run(case("p[0.21]"), case("p[0.22]"), case("ok")))
-    assert base.unstable == tuple(f"tests/test_a.py::p[0.{number}]" for number in (11, 12, 21, 22))
-    assert BaseList.from_json(base.to_json()) == base
+def test_ids_that_differ_between_two_runs_of_the_base_are_compared_by_function_and_number() -> None:
+    first = run(case("p[0.11]"), case("p[0.12]", "skipped"), case("ok"))
+    again = run(case("p[0.21]"), case("p[0.22]", "skipped"), case("ok"))
+    assert BaseTests.from_json(BaseTests(first, again).to_json()) == BaseTests(first, again)
 
-    def now(*names: str) -> Comparison:
-        return strictly(base, run(*(case(name) for name in names)))
+    def now(*outcomes: Any) -> list[str]:
+        found = against(run(*(case(f"p[0.3{at}]", each) for at, each in enumerate(outcomes)), case("ok")), first, again)
+        assert found.new == ()
+        return kinds(found)
 
-    assert (now("p[0.31]", "p[0.32]", "ok").ok, now("p[0.31]", "p[0.32]", "ok").new) == (True, ())
-    assert kinds(now("p[0.31]", "ok")) == ["missing"]
-    assert kinds(now("p[0.31]", "p[0.32]")) == ["missing"]
-
-
-def test_of_tests_with_unstable_ids_as_many_pass_as_on_the_base() -> None:
-    skipped = replace(case("p[3]"), outcome="skipped")
-    first = run(case("p[1]"), case("p[2]", "failed"), skipped, case("ok"), status=1)
-    base = make_base_list(first, run(case("p[7]"), case("p[8]"), case("p[9]"), case("ok")))
-
-    def now(*outcomes: Outcome) -> list[str]:
-        cases = run(*(case(f"p[0{number}]", outcome) for number, outcome in enumerate(outcomes)), case("ok"))
-        return kinds(strictly(base, cases))
-
-    assert now("passed", "passed", "skipped") == []
-    assert now("passed", "passed", "passed") == []
-    assert now("passed", "skipped", "skipped") == ["skipped"]
+    assert now("passed", "skipped") == []
+    assert now("passed", "passed") == []
+    assert now("skipped", "skipped") == ["skipped"]
     assert now("passed", "xfailed", "skipped") == ["skipped"]
-    assert now("passed", "passed") == ["missing"]
+    assert now("passed") == ["missing"]
+    assert now("passed", "failed") == ["failed"]
 
 
-def test_no_more_subtests_are_skipped_than_on_the_base() -> None:
-    base = run(replace(case("ok"), skips=1), case("bug", "failed"), status=1)
-    assert against(run(replace(case("ok"), skips=1), case("bug")), base).ok
-    assert kinds(against(run(replace(case("ok"), skips=2), replace(case("bug"), skips=1)), base)) == ["skipped"] * 2
-    go = TestRun("go", (TestCase("p.TestA", "failed"), TestCase("p.TestA/x", "skipped")), exit_status=1)
-    same = TestRun("go", (TestCase("p.TestA", "passed"), TestCase("p.TestA/x", "skipped")))
-    assert against(same, go).ok
-    more = replace(same, cases=(*same.cases, TestCase("p.TestA/y", "skipped")))
-    assert kinds(against(more, go)) == ["skipped"]
-
-
-def test_tests_of_a_broken_file_may_be_skipped_only_by_its_text_or_by_name() -> None:
-    base = make_base_list(run(status=2, broken=(("tests/test_a.py", "ImportError"),)))
-    written = {"tests/test_a.py": {"ok": StaticTest(), "off": StaticTest(skips=True), "slow": StaticTest(marked=True)}}
-
-    def now(*cases: TestCase, allow: tuple[str, ...] = (), deselected: tuple[str, ...] = ()) -> list[str]:
-        found = run(*cases, proves=True, deselected=deselected)
-        return kinds(strictly(base, found, allow_failing=allow, written=written))
-
-    ok, off, slow = case("ok"), case("off", "skipped", proof="body"), case("slow")
-    assert now(ok, off, slow) == []
-    assert now(ok, off, deselected=("tests/test_a.py::slow",)) == []
-    assert now(ok, slow, deselected=("tests/test_a.py::off",)) == ["missing"]
-    assert now(case("ok", "skipped"), off, slow) == ["skipped"]
-    assert now(case("ok", "skipped"), off, slow, allow=("tests/test_a.py::ok",)) == []
-    assert now(off, slow) == ["missing"]
-    assert now(case("ok", proof=""), off, slow) == ["unproven"]
-    assert now(case("ok", proof="body"), off, slow) == ["unproven"]
-    assert now(ok, off, slow, case("other", "xfailed")) == ["xfailed"]
-
-
-def test_a_method_that_unittest_ran_has_the_code_of_its_file_unless_something_decorates_it() -> None:
-    base = make_base_list(TestRun("unittest", exit_status=1, broken=(("tests/test_a.py", "ImportError"),)))
-    names = {"T.plain": StaticTest(), "T.other": StaticTest(decorated=True)}
-
-    def now(proof: Proof) -> list[str]:
-        cases = tuple(TestCase(f"tests.test_a.{name}", "passed", 0, "", "tests/test_a.py", proof) for name in names)
-        found = TestRun("unittest", cases, exit_status=0, proves=True)
-        return kinds(strictly(base, found, written={"tests/test_a.py": names}))
-
-    assert (now("ended"), now("")) == ([], ["unproven"])
+def test_a_test_that_failed_in_one_of_two_runs_of_the_base_is_flaky_and_named() -> None:
+    first, again = run(case("ok"), case("odd")), run(case("ok"), case("odd", "failed"), status=1)
+    for one, two in ((first, again), (again, first)):
+        found = against(again, one, two)
+        assert (kinds(found), found.faults[0].field) == (["flaky"], f"{FILE}::odd")
+        assert kinds(against(first, one, two)) == []
+    assert kinds(against(run(case("ok", "failed"), case("odd"), status=1), first, again)) == ["failed"]
 
 
 def test_where_new_tests_run_with_the_others_nothing_fails_and_the_base_says_nothing_else() -> None:
-    base = make_base_list(BASE)
-    new = case("new")
-    found = compare_added(base, run(case("ok", "skipped"), new))
-    assert (found.ok, found.new) == (True, (new.id,))
-    assert kinds(compare_added(base, run(case("ok", "failed"), new, status=1))) == ["failed"]
-    assert kinds(compare_added(base, run(case("ok"), case("new", "failed"), status=1))) == ["failed"]
-    assert kinds(compare_added(base, run(case("ok"), case("new", proof="reached")))) == ["unproven"]
-    assert kinds(compare_added(base, run(case("ok"), status=3))) == ["exit_status"]
-    assert kinds(compare_added(base, run(case("ok"), broken=(("tests/test_new.py", "x"),), status=1))) == [
-        "not_collected"
-    ]
-    assert compare_added(base, run(case("ok"), new, judge="a canary")).faults[0].code == "judge"
+    base = BaseTests(BASE)
+    found = compare_added(base, run(case("ok", "skipped"), case("new")))
+    assert (kinds(found), found.new) == ([], (f"{FILE}::new",))
+    rows: list[tuple[TestRun, list[str]]] = [
+        (other(FIXED, case("ok", "failed"), case("new")), ["failed"]), (other(FIXED, case("new", "error")), ["failed"]),
+        (other(FIXED, case("new", equals="line 3")), ["equals"]), (replace(FIXED, exit_status=3), ["exit_status"]),
+        (replace(FIXED, broken=(("tests/test_new.py", "x"),), exit_status=1), ["not_collected"]),
+        (replace(FIXED, complete=False), ["incomplete"]), (replace(FIXED, judge="forged"), ["judge"]),
+    ]  # fmt: skip
+    for now, expected in rows:
+        assert kinds(compare_added(base, now)) == expected
+    assert kinds(compare_added(base, BASE, allow_failing=(f"{FILE}::bug",))) == []
+    assert kinds(compare_added(BaseTests(FIXED, BASE), BASE)) == [], "flaky"
 
 
-def test_a_suite_whose_only_file_is_renamed_needs_a_test_that_passes_in_the_second_run() -> None:
-    base = make_base_list(run(case("ok")))
-
-    def first(now: TestRun, *, more: bool) -> list[str]:
-        return kinds(compare(base, now, may_change=lambda _: True, changed=lambda _: True, more=more))
-
-    none = run(status=5)
-    assert (first(none, more=True), first(none, more=False)) == ([], ["nothing_ran"])
-    assert first(replace(none, complete=False), more=True) == ["incomplete", "nothing_ran"]
-    assert kinds(compare_added(base, none)) == ["nothing_ran"]
-    assert compare_added(base, run(case("new"))).ok
-
-
-def test_unparsed_tests_are_judged_by_the_exit_status() -> None:
-    base = make_base_list(TestRun("exit", exit_status=1))
-
-    def now(status: int | None) -> list[str]:
-        return kinds(strictly(base, TestRun("exit", exit_status=status, complete=status is not None)))
-
-    assert (now(0), now(1), now(None)) == ([], ["exit_status"], ["incomplete"])
+def test_tests_that_nobody_reads_are_judged_by_the_exit_status() -> None:
+    base = TestRun("exit", exit_status=1)
+    rows = {status: TestRun("exit", exit_status=status, complete=status is not None) for status in (0, 1, None)}
+    assert [kinds(against(now, base)) for now in rows.values()] == [[], ["exit_status"], ["incomplete"]]

@@ -1,0 +1,108 @@
+'use strict'
+// jest's reporter for the gate, beside those of the user.
+//
+// Answers T2. It runs in jest's main process; with `--runInBand`, or where jest chooses so, the tests run there too, in
+// contexts of their own. Who ends this process, as `process.exit` in the product does, leaves the session unfinished.
+const fs = require('node:fs')
+const Module = require('node:module')
+const path = require('node:path')
+const { deciding, open } = require('./node_channel.cjs')
+
+const OUTCOMES = { passed: 'passed', failed: 'failed' }
+let core = null
+let settings = {}
+let opening = null
+
+class Reporter {
+  #opening = opening
+
+  // What sends events is nowhere to be had once this object, which only jest has, is made.
+  constructor () {
+    opening = null
+  }
+
+  async onRunStart () {
+    const gate = await this.#opening
+    gate?.emit({ e: 'begin', version: core('jest-config/package.json').version, argv: process.argv })
+  }
+
+  // Everything is told at the end: in which order files end differs from run to run, and the numbers in ids may not.
+  async onRunComplete (contexts, results) {
+    const gate = await this.#opening
+    if (!gate) return
+    const { testResults, numFailedTests, numRuntimeErrorTestSuites, snapshot } = results
+    const files = testResults.map(each => each.testFilePath)
+    const isTest = file => files.includes(file)
+    const key = each => `${each.testFilePath}\0${each.displayName?.name ?? ''}`
+    for (const suite of [...testResults].sort((one, two) => (key(one) < key(two) ? -1 : 1))) report(gate, suite, isTest)
+    const configs = [...contexts].map(each => each.config)
+    const named = [settings.global, ...configs].flatMap(deciding)
+    await gate.finish({
+      status: numFailedTests || numRuntimeErrorTestSuites || snapshot.failure ? settings.global.testFailureExitCode : 0,
+      loaded: [...contexts].flatMap(each => dependencies(each, files)),
+      frozen: [...files, ...named, ...configs.flatMap(configFiles), settings.file]
+    })
+  }
+}
+
+function report (gate, suite, isTest) {
+  const from = suite.testFilePath
+  const file = gate.relative(from)
+  if (suite.testExecError || (suite.failureMessage && !suite.numFailingTests)) {
+    const said = suite.testExecError?.stack ?? suite.failureMessage
+    gate.emit({ e: 'broken', file, message: gate.message(said, isTest) })
+  }
+  for (const test of suite.testResults) {
+    const outcome = OUTCOMES[test.status] ?? 'skipped'
+    gate.emit({
+      e: 'case',
+      id: gate.identity(from, [...test.ancestorTitles, test.title]),
+      outcome,
+      seconds: (test.duration ?? 0) / 1000,
+      message: outcome === 'failed' ? gate.message(test.failureMessages[0], isTest) : '',
+      file,
+      ran: { passed: 'ended', failed: 'begun' }[outcome] ?? '',
+      when: outcome === 'skipped' ? 'setup' : '',
+      equals: ''
+    })
+  }
+}
+
+// What the tests can have loaded, by the requires and imports that jest found in each file.
+function dependencies ({ config, hasteFS, resolver }, files) {
+  const found = new Set([...files, ...deciding(config)])
+  try {
+    const { DependencyResolver } = core('jest-resolve-dependencies')
+    const requires = new DependencyResolver(resolver, hasteFS)
+    for (const file of found) requires.resolve(file).forEach(each => found.add(each))
+  } catch {}
+  return [...found]
+}
+
+function configFiles ({ rootDir }) {
+  const { JEST_CONFIG_BASE_NAME: name, JEST_CONFIG_EXT_ORDER: endings } = core('jest-config').constants
+  return endings.map(ending => path.join(rootDir, name + ending)).filter(each => fs.existsSync(each))
+}
+
+// jest's own function that reads its settings gives this reporter as one of those that the user wants.
+function join () {
+  const load = Module._load
+  Module._load = function (request, parent) {
+    const found = Reflect.apply(load, this, arguments)
+    if (request === 'jest-config' && found.readConfigs) {
+      Module._load = load
+      core = Module.createRequire(Module.createRequire(parent.filename).resolve('@jest/core'))
+      const { readConfigs } = found
+      found.readConfigs = async function (argv) {
+        const read = await Reflect.apply(readConfigs, this, arguments)
+        const reporters = [...(read.globalConfig.reporters ?? [['default', {}]]), [__filename, {}]]
+        settings = { global: read.globalConfig, file: argv.config && path.resolve(argv.config) }
+        opening = open('jest')
+        return { ...read, globalConfig: Object.freeze({ ...read.globalConfig, reporters }) }
+      }
+    }
+    return found
+  }
+}
+
+module.exports = Object.assign(Reporter, { join })

@@ -1,0 +1,131 @@
+// vitest's reporter for the gate, beside those of the user.
+//
+// Answers T2. It runs in vitest's main process; tests run in processes or threads of their own. vitest makes the
+// reporters that the user wants; the first of its own that is told of a run brings in this one, so that no option and no
+// setting is changed. Where all of them are the user's own, what puts the files into order brings it in.
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+
+const { deciding, open } = createRequire(import.meta.url)('./node_channel.cjs')
+const OUTCOMES = { pass: 'passed', fail: 'failed', skip: 'skipped', todo: 'skipped' }
+const joined = new WeakSet()
+
+export async function join (folder) {
+  const load = name => import(pathToFileURL(path.join(folder, 'dist', name)).href)
+  const node = await load('node.js')
+  const { ReportersMap } = node.ReportersMap ? node : await load('reporters.js')
+  for (const { prototype } of Object.values(ReportersMap)) {
+    before(prototype, 'onInit', (reporter, vitest) => add(vitest))
+  }
+  before(node.BaseSequencer.prototype, 'sort', sequencer => add(sequencer.ctx))
+}
+
+function before (prototype, name, act) {
+  const method = prototype[name]
+  if (!method) return
+  prototype[name] = function (...args) {
+    act(this, ...args)
+    return method.apply(this, args)
+  }
+}
+
+function add (vitest) {
+  if (joined.has(vitest)) return
+  joined.add(vitest)
+  vitest.reporters.push(new Reporter(vitest, open('vitest')))
+}
+
+class Reporter {
+  #opening
+
+  constructor (vitest, opening) {
+    this.vitest = vitest
+    this.#opening = opening
+  }
+
+  // Of these names vitest has one or two, according to its version.
+  onPathsCollected () { return this.begin() }
+  onTestRunStart () { return this.begin() }
+  onFinished (files, errors) { return this.finish(errors) }
+  onTestRunEnd (modules, errors) { return this.finish(errors) }
+
+  begin () {
+    this.begun ??= this.#opening.then(gate => {
+      gate?.emit({ e: 'begin', version: this.vitest.version ?? '', argv: process.argv })
+      return gate
+    })
+    return this.begun
+  }
+
+  // Everything is told at the end: in which order files end differs from run to run, and the numbers in ids may not.
+  finish (errors = []) {
+    this.done ??= this.tell(errors)
+    return this.done
+  }
+
+  async tell (errors) {
+    const gate = await this.begin()
+    if (!gate) return
+    const { config, state } = this.vitest
+    const files = state.getFiles()
+    const paths = files.map(each => each.filepath)
+    const isTest = file => paths.includes(file)
+    const key = each => `${each.filepath}\0${each.projectName ?? ''}`
+    for (const file of [...files].sort((one, two) => (key(one) < key(two) ? -1 : 1))) report(gate, file, isTest)
+    const unhandled = config.dangerouslyIgnoreUnhandledErrors ? [] : errors
+    for (const error of unhandled) {
+      const file = gate.relative(error.VITEST_TEST_PATH ?? '')
+      if (file) gate.emit({ e: 'broken', file, message: gate.message(error.stack ?? error.message, isTest) })
+    }
+    const projects = [this.vitest, ...this.vitest.projects ?? []]
+    const servers = [...new Set(projects.map(each => each.vite ?? each.server))].filter(Boolean)
+    const settings = projects.map(each => each.config)
+    await gate.finish({
+      status: Number(unhandled.length > 0 || files.some(each => each.result?.state === 'fail')),
+      loaded: servers.flatMap(loaded),
+      frozen: [...paths, ...settings.flatMap(deciding), ...servers.map(each => each.config.configFile)]
+    })
+  }
+}
+
+function report (gate, file, isTest) {
+  const from = gate.relative(file.filepath)
+  // `cause` is the error of a hook, for which tests did not begin.
+  const visit = (task, above, cause) => {
+    const { state, errors, duration, pending } = task.result ?? {}
+    if (task.tasks) {
+      const error = said(errors)
+      if (error) gate.emit({ e: 'broken', file: from, message: gate.message(error, isTest) })
+      for (const each of task.tasks) visit(each, task === file ? [] : [...above, task.name], error ?? cause)
+      return
+    }
+    const isCalled = pending ?? task.pending ?? false
+    // A test whose process ended before it did has no outcome.
+    let outcome = OUTCOMES[state] ?? OUTCOMES[task.mode] ?? 'failed'
+    if (outcome === 'skipped' && cause && !isCalled) outcome = 'failed'
+    gate.emit({
+      e: 'case',
+      id: gate.identity(file.filepath, [...above, task.name]),
+      outcome,
+      seconds: (duration ?? 0) / 1000,
+      message: outcome === 'failed' ? gate.message(said(errors) ?? cause ?? 'it did not end', isTest) : '',
+      file: from,
+      ran: { passed: 'ended', failed: cause ? '' : 'begun' }[outcome] ?? '',
+      when: outcome === 'skipped' ? (isCalled ? 'call' : 'setup') : '',
+      equals: ''
+    })
+  }
+  visit(file, [])
+}
+
+function said (errors) {
+  const error = errors?.[0]
+  return error && (error.stack || `${error.name ?? 'Error'}: ${error.message}`)
+}
+
+// Files that vite made ready for a test, in each of its environments.
+function loaded (server) {
+  const owners = server.environments ? Object.values(server.environments) : [server]
+  return owners.flatMap(each => [...each.moduleGraph?.fileToModulesMap.keys() ?? []])
+}

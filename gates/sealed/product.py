@@ -1,0 +1,304 @@
+"""What of the work is judged: the product, as the base's own run showed it, and nothing else.
+
+Answers T1 and T2. No name of a file is known here to decide a run. What the tests of the base loaded and what is no
+test is the product; it alone comes from the work. So a changed `conftest.py`, a recipe, a lock file, a planted plugin
+or settings file has no way in, whatever it is called.
+
+*Derivation.* A loaded file belongs to a package or a single module below a folder of the import path (an import root).
+Left out are what decided the run (`frozen`: tests, conftest files, plugins, settings) and all of the folders of test
+files, unless every loaded file lies in one (a flat layout: there all but the tests is product). An `__init__.py` above
+a folder of tests makes no product by itself. An import root itself is never product: files directly in it only if they
+ran. Doctests live in the product that they test, and are believed.
+
+*Choice.* Changed and removed files of the product; new files below its packages; a new module or package in an import
+root whose name nothing else has; what `may_change` lists. Never what is compiled, a new link or submodule, or a new
+file that would be loaded in the place of a frozen one beside it. Other new files of the scope come in a second run: new
+tests, and what they bring with them.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from interlock.gates.patterns import compile_scope
+from interlock.gates.sealed.outcomes import TestRun
+from interlock.gates.sealed.sandbox import is_below
+from interlock.gates.sealed.store import FILE, PROGRAM, Entry
+
+_COMPILED: Final = (".pyc", ".pyo")
+_UNASKED: Final = frozenset({"sitecustomize", "usercustomize"})
+"""Modules that Python imports by itself when it starts: the one list of names here."""
+
+Held = Mapping[str, str]
+"""Path of a file of the work that is not taken, to why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The product of a base; paths are relative to the project's root, JSON values only.
+
+    Args:
+        packages: Folders of which all that is no test is product.
+        modules: Single files that are product.
+        frozen: Files that keep their base content.
+        test_folders: Folders of test files, of which nothing is product.
+        roots: Import roots; empty for the root itself.
+        names: Names of modules, in small letters, that a new module in an import root may not have.
+        globs: Patterns of the key `product`; empty where the product was derived.
+        tests: Patterns of files that are tests, new ones too.
+    """
+
+    packages: Sequence[str] = ()
+    modules: Sequence[str] = ()
+    frozen: Sequence[str] = ()
+    test_folders: Sequence[str] = ()
+    roots: Sequence[str] = ()
+    names: Sequence[str] = ()
+    globs: Sequence[str] = ()
+    tests: Sequence[str] = ()
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """The product as patterns, as `product` of the gate's table has them."""
+        return tuple(self.globs) or (*(f"{each}/**" for each in self.packages), *self.modules)
+
+    def holds(self, path: str) -> bool:
+        """Return whether a file, of the base or below its packages, is product."""
+        if path in self.frozen or (self.tests and compile_scope(self.tests).matches(path)):
+            return False
+        if self.globs:
+            return path in self.modules or compile_scope(self.globs).matches(path)
+        return path in self.modules or (is_below(path, self.packages) and not is_below(path, self.test_folders))
+
+    def __bool__(self) -> bool:
+        return bool(self.packages or self.modules)
+
+
+def derive(
+    run: TestRun, root: str, base: Iterable[str], installed: Iterable[str], tests: Sequence[str] = ()
+) -> Product:
+    """Return the product of a base by the run of its tests.
+
+    Args:
+        run: The run.
+        root: The project's root as the command saw it, absolute.
+        base: Files of the base below the root, relative to it.
+        installed: Names of modules and packages that are installed.
+        tests: Patterns of the key `tests`.
+    """
+    files = frozenset(base)
+    patterned = compile_scope(tests).matches if tests else _never
+    inline = inline_tests(run, root)
+    frozen = {path for each in run.frozen if (path := _inside(each, root)) in files}
+    frozen |= {path for path in files if patterned(path)}
+    roots = {_inside(each, root) for each in run.roots}
+    loaded = {path for _, each in run.loaded if (path := _inside(each, root)) in files and path not in frozen}
+    collected = {case.file for case in run.cases} | {each.partition("::")[0] for each in run.collected}
+    folders = sorted({os.path.dirname(path) for path in (collected & files) - inline}, key=lambda each: each.count("/"))
+    # In a flat layout product and tests share a folder: the outermost folders are no folders of tests then.
+    chosen = _outside(loaded, folders)
+    while not chosen and folders:
+        folders = folders[1:]
+        chosen = _outside(loaded, folders)
+    packages, modules = set[str](), set[str]()
+    for path in chosen:
+        top = _top_level(path, roots)
+        if top == path:
+            modules.add(path)
+        else:
+            packages.add(top)
+    return Product(
+        packages=tuple(sorted(packages)),
+        modules=tuple(sorted(each for each in modules if not is_below(each, packages))),
+        frozen=tuple(sorted(frozen)),
+        test_folders=tuple(folders),
+        roots=tuple(sorted(roots)),
+        names=tuple(sorted(_names(run, files, roots, installed))),
+        tests=tuple(tests),
+    )
+
+
+def inline_tests(run: TestRun, root: str) -> frozenset[str]:
+    """Return the modules that have tests and do not decide the run: doctests of the product, which cannot be sealed."""
+    deciding = {_inside(each, root) for each in run.frozen}
+    found = {case.file for case in run.cases if case.file.endswith(".py")} if run.sessions else set[str]()
+    return frozenset(found - deciding)
+
+
+def _outside(loaded: Iterable[str], folders: Sequence[str]) -> set[str]:
+    """Return the loaded files outside of folders of tests; an `__init__.py` above one makes no product by itself."""
+    above = {f"{parent}/__init__.py".lstrip("/") for folder in folders for parent in _above(folder)}
+    return {path for path in loaded if path not in above and not any(_lies_in(path, folder) for folder in folders)}
+
+
+def _inside(path: str, root: str) -> str:
+    return os.path.relpath(path, root) if path.startswith(f"{root}/") else ""
+
+
+def keyed(product: Sequence[str], tests: Sequence[str], base: Iterable[str], run: TestRun, root: str) -> Product:
+    """Return the product as the keys `product` and `tests` say; what the run showed to decide it stays frozen."""
+    files = [*base]
+    matches, held = compile_scope(product).matches, compile_scope(tests).matches if tests else _never
+    observed = {_inside(each, root) for each in run.frozen}
+    frozen = {path for path in files if held(path) or path in observed}
+    return Product(
+        modules=tuple(path for path in files if matches(path) and path not in frozen),
+        frozen=tuple(sorted(frozen)),
+        roots=tuple(_inside(each, root) for each in run.roots),
+        globs=tuple(product),
+        tests=tuple(tests),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What comes from the work; paths are relative to the project's root.
+
+    Args:
+        taken: Changed, new and (None) removed files of the product, and of what `may_change` lists.
+        added: New files that are no product: new tests and what they bring, for a second run.
+        removed: Test files of the base that the work removed: they are not in the second run.
+        held: Files that keep their base content, with the reason.
+    """
+
+    taken: Mapping[str, Entry | None] = field(default_factory=dict[str, "Entry | None"])
+    added: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
+    removed: Sequence[str] = ()
+    held: Held = field(default_factory=dict[str, str])
+
+
+def choose(
+    product: Product,
+    changes: Mapping[str, Entry | None],
+    base: Mapping[str, Entry],
+    *,
+    scope: Callable[[str], bool],
+    may_change: Callable[[str], bool],
+    ignored: frozenset[str],
+    observed: bool,
+) -> Choice:
+    """Choose what comes from the work.
+
+    Args:
+        product: Of the base.
+        changes: Files in which the work differs from the base: the entry there, or None.
+        base: Files of the base.
+        scope: Whether the task may touch a file.
+        may_change: Whether the task says that a file counts although it is no product.
+        ignored: New files that the rules of the base ignore.
+        observed: Whether a runner was seen, so that it is known what is loaded.
+    """
+    taken: dict[str, Entry | None] = {}
+    added: dict[str, Entry] = {}
+    held: dict[str, str] = {}
+    work = {path for path, entry in changes.items() if entry is not None}  # to know new packages
+    for path, entry in changes.items():
+        why = _never_taken(path, entry, base.get(path), ignored)
+        is_free = may_change(path) and not why
+        if not scope(path) and not is_free:
+            held[path] = "outside the scope"
+        elif not why and not is_free:
+            is_new = path not in base
+            product_of_work = _is_new_product(path, product, work, base, observed=observed) if is_new else False
+            if is_new and not product_of_work and not _unasked(path) and entry is not None:
+                added[path] = entry
+                continue
+            why = _held_why(path, product, is_new=is_new, is_product=product_of_work)
+        if why:
+            held.setdefault(path, why)
+        elif path not in held:
+            taken[path] = entry
+    removed = tuple(path for path in held if changes[path] is None and path in product.frozen and scope(path))
+    return Choice(taken, added, removed, dict(sorted(held.items())))
+
+
+def _held_why(path: str, product: Product, *, is_new: bool, is_product: bool) -> str:
+    """Return why a file of the scope keeps its base content; empty where it is product."""
+    if path in product.frozen:
+        return "a test, or what decides the run"
+    if not is_new:
+        return "" if product.holds(path) else "no product: the tests of the base did not load it"
+    if not is_product:
+        return "Python would import it by itself"
+    stems = {_stem(each) for each in product.frozen}
+    shadowed = next((stem for stem in _stems(path) if stem in stems), "")
+    return f"it would be loaded in the place of {shadowed}.*, which keeps its base content" if shadowed else ""
+
+
+def _never_taken(path: str, entry: Entry | None, before: Entry | None, ignored: frozenset[str]) -> str:
+    if "__pycache__" in path.split("/") or path.endswith(_COMPILED):
+        return "compiled code"
+    if entry is not None and entry.mode not in (FILE, PROGRAM):
+        return "a link or a submodule"
+    if before is not None and before.mode not in (FILE, PROGRAM):
+        return "a link or a submodule of the base"
+    return "the .gitignore of the base ignores it" if path in ignored else ""
+
+
+def _is_new_product(path: str, product: Product, work: set[str], base: Mapping[str, Entry], *, observed: bool) -> bool:
+    if product.globs or product.holds(path):
+        return product.holds(path)
+    root = next((each for each in sorted(product.roots, key=len, reverse=True) if _lies_in(path, each)), None)
+    if root is None or not observed:
+        return False
+    parts = path[len(root) + 1 if root else 0 :].split("/")
+    name, _, ending = parts[0].partition(".")
+    is_module = len(parts) == 1 and ending == "py"
+    folder = f"{root}/{parts[0]}".lstrip("/")
+    is_package = len(parts) > 1 and f"{folder}/__init__.py" in work and not any(_lies_in(each, folder) for each in base)
+    if not (is_module or is_package) or not name.isidentifier() or name.lower() in product.names:
+        return False
+    # A flat folder of tests is an import root too: a new module there is a helper, unless product lies beside it.
+    siblings = [each for each in (*product.modules, *product.packages) if os.path.dirname(each) == root]
+    return bool(siblings) and folder not in product.test_folders
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return not folder or path.startswith(f"{folder}/")
+
+
+def _unasked(path: str) -> bool:
+    return any(part.partition(".")[0].lower() in _UNASKED for part in path.split("/"))
+
+
+def _stem(path: str) -> str:
+    """Return a path without its ending: what a module, package or file of data is loaded by."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name.partition('.')[0] or name}".lstrip("/")
+
+
+def _stems(path: str) -> list[str]:
+    """Return the stem of a file and the folders around it."""
+    return [_stem(path), *_above(path)]
+
+
+def _above(path: str) -> list[str]:
+    """Return the folders around a path, the nearest first, the root (empty) last."""
+    found = list[str]()
+    while path:
+        path = path.rpartition("/")[0]
+        found.append(path)
+    return found
+
+
+def _top_level(path: str, roots: set[str]) -> str:
+    """Return the package or module, directly in the innermost import root around it, that a file belongs to."""
+    root = next((each for each in sorted(roots, key=len, reverse=True) if _lies_in(path, each)), "")
+    return "/".join(path.split("/")[: len(root.split("/")) + 1 if root else 1])
+
+
+def _names(run: TestRun, files: frozenset[str], roots: set[str], installed: Iterable[str]) -> set[str]:
+    """Return the names that are taken: of the base's import roots, of what is installed, of the standard library."""
+    names = {*sys.stdlib_module_names, *(name.partition(".")[0] for name, _ in run.loaded), *installed, *_UNASKED}
+    for path in files:
+        for root in roots:
+            if _lies_in(path, root):
+                rest = path[len(root) + 1 if root else 0 :]
+                names.add(rest.partition("/")[0].partition(".")[0])
+    return {name.lower() for name in names}
+
+
+def _never(_path: str) -> bool:
+    return False

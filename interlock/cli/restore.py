@@ -1,0 +1,124 @@
+"""`interlock restore` and `interlock trust`: files as a run's base had them, and dependencies that a person accepts."""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from interlock.cli.answer import refuse_agents
+from interlock.cli.completion import complete_task_run
+from interlock.cli.context import json_option, print_json, resolve_root, root_option, talk
+from interlock.core.errors import InterlockError
+from interlock.core.text import count
+from interlock.gates.config import load_config
+from interlock.gates.registry import build_protocol
+from interlock.gates.sealed import Base, freeze, seals
+from interlock.graph import RunStore, UnknownRunError, base_of, find_run, left_changed, put_back_of, view_run
+
+
+@click.command("restore")
+@click.argument("run", metavar="RUN", shell_complete=complete_task_run)
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option("--show", is_flag=True, help="Show what differs and what the agent did, and write nothing.")
+@click.option("--as-left", is_flag=True, help="Bring back the files as the agent left them, before they were put back.")
+@click.option(
+    "--tree", metavar="TREE", help="Bring back the files of a stored tree; each restore prints one, to undo it."
+)
+@root_option
+@json_option
+def restore_command(
+    run: str, paths: tuple[str, ...], show: bool, as_left: bool, tree: str | None, root: Path | None, as_json: bool
+) -> None:
+    """Make files what they were when RUN began: its tests and settings, or the PATHs, relative to the root.
+
+    Without PATH these are the files that RUN's agent changed and no gate took from its work. What they hold now is
+    kept, and can be brought back.
+
+    Exit 0 when it is done, 2 for wrong usage.
+    """
+    folder = resolve_root(root)
+    run_id = find_run(folder, "runs", run)
+    if run_id is None:
+        raise UnknownRunError(f"there is no run or task {run!r}", "`interlock status` lists the runs.")
+    view = view_run(run_id, root=folder)
+    base = base_of(folder, view.policy.sealing)
+    if base is None:
+        raise click.UsageError(f"run {view.run_id} has no base in the store, so there is nothing to restore from")
+    done = list(put_back_of(RunStore(folder, view.run_id)))
+    known = dict.fromkeys(path for each in done for path in each.paths)
+    known |= dict.fromkeys(left_changed(folder, view.values, view.policy.sealing))
+    wanted = [*(paths or known)]
+    left = next((each.work for each in reversed(done)), "")
+    source = tree or (left if as_left else base.tree)
+    if as_left and not left:
+        raise click.UsageError(f"nothing was put back in run {view.run_id}")
+    now = base.store.snapshot(base.root)
+    if show:
+        rows = [row for path in wanted for row in _shown(base, path, now, source, left)]
+        if as_json:
+            print_json({"schema": "interlock.restore/1", "run": view.run_id, "files": wanted, "diff": "".join(rows)})
+        else:
+            click.echo("".join(rows) or "nothing differs", nl=not rows)
+        return
+    restored = base.store.restore(source, [base.inside(path) for path in wanted])
+    names = [path for name in restored if (path := base.outside(name)) is not None]
+    if as_json:
+        print_json({"schema": "interlock.restore/1", "run": view.run_id, "restored": names, "before": now})
+        return
+    for name in names:
+        click.echo(f"restored {name}")
+    if names:
+        talk().print(f"what {count(names, 'file')} held before: interlock restore {view.run_id} {' '.join(names[:3])} "
+                     f"--tree {now}", style="dim", markup=False)  # fmt: skip
+    else:
+        click.echo("nothing differs")
+
+
+def _shown(base: Base, path: str, now: str, source: str, left: str) -> Iterator[str]:
+    """Yield how a file would change; where it is as wanted, what the agent did to it before it was put back."""
+    inside = base.inside(path)
+    present, wanted = (base.store.files(tree).get(inside) for tree in (now, source))
+    names = ("as it is", "as wanted")
+    if present == wanted and left:
+        present, wanted = base.store.files(base.tree).get(inside), base.store.files(left).get(inside)
+        names = ("as in the base", "as the agent left it")
+    if present == wanted:
+        return
+    texts = [
+        "" if each is None else base.store.content(each.oid).decode("utf-8", "replace") for each in (present, wanted)
+    ]
+    lines = [text.splitlines(keepends=True) for text in texts]
+    titles = [f"{path} ({name})" for name in names]
+    for line in difflib.unified_diff(lines[0], lines[1], titles[0], titles[1]):
+        yield line if line.endswith("\n") else f"{line}\n"
+
+
+@click.command("trust")
+@root_option
+@json_option
+def trust_command(root: Path | None, as_json: bool) -> None:
+    """Accept the dependencies of the sealed gates as they are now: `.venv`, `node_modules`, and what `keep` names.
+
+    A gate refuses dependencies that are not as they were accepted last (SEAL201), since an agent can write there.
+
+    Exit 0 when they are accepted, 2 when they cannot be read.
+    """
+    refuse_agents("trust")
+    folder = resolve_root(root)
+    config = load_config(folder)
+    protocol = build_protocol(config)
+    sealed = seals(config, protocol, in_git=True)
+    gates = [(protocol.gate(name), replace(seal, heldout="")) for name, seal in sealed.items()]
+    if not gates:
+        raise InterlockError("no gate of this project is sealed", "Nothing: there is nothing to accept.")
+    console = talk()
+    with console.status("recording dependencies") as status:
+        frozen = freeze(folder, gates, trust=True, note=status.update)
+    places = sorted(frozen.records)
+    if as_json:
+        print_json({"schema": "interlock.trust/1", "accepted": places})
+        return
+    for place in places:
+        click.echo(f"accepted {place}")
