@@ -349,13 +349,13 @@ def check_command(
     }  # fmt: skip
 
     def text() -> None:
+        for row in rows:
+            click.echo(f"{row['level']} {row['code']}: {row['path']}: {row['key']}: {row['message']}")
+            click.echo(f"  fix: {row['fix']}")
         for row in judged:
             kept = few(row["frozen"], 1) or "all else"
             verb = "keep their" if len(row["frozen"]) > 1 else "keeps its"
             click.echo(f"{row['gate']} judges {few(row['product'], _SHOWN)}; {kept} {verb} base content")
-        for row in rows:
-            click.echo(f"{row['level']} {row['code']}: {row['path']}: {row['key']}: {row['message']}")
-            click.echo(f"  fix: {row['fix']}")
         end = f"cannot start: {count(errors, 'error')}" if errors else "can start"
         click.echo(f"{task.task_id} {end}")
 
