@@ -10,7 +10,7 @@ import pytest
 
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
-from interlock.gates.sealed.gate import Work, run_sealed_gate
+from interlock.gates.sealed.gate import Work, judge, run_sealed_gate
 from tests.gates.sealed.sealing import (
     FILES,
     PATH,
@@ -264,6 +264,20 @@ def test_without_namespaces_a_fix_passes_and_a_cheat_does_not(calc: Sealed, monk
     run = made.judge({CODE: RIGHT})
     assert (kinds(run), run.execution.level) == ([], "none")
     assert kinds(made.judge({TEST: "def test_double(): pass\n", "conftest.py": PASS_ALL})) == ["still_failing"]
+
+
+@pytest.mark.long
+def test_a_generated_file_beside_modules_is_seen_as_it_was_and_a_new_one_is_not(tmp_path: Path) -> None:
+    code = "from src._made import factor\n" + RIGHT.replace("x * 2", "x * factor")
+    write(tmp_path / "p", {"src/_made.py": "factor = 2\n"})
+    files = {**FILES, ".gitignore": ".venv\nsrc/_[mn]*.py\n", "src/__init__.py": "", CODE: code}
+    made = project(tmp_path / "p", files)
+    assert (made.check.faults, made.check.tests.failing()) == ((), ())
+    write(made.root, {CODE: code.replace("_made", "_new"), "src/_new.py": "factor = 2\n"})
+    assert kinds(judge(made.case, Work(("**",)), made.check)) == ["not_collected"]
+    write(made.root, {CODE: code, "src/_made.py": "factor = 3\n"})
+    with raises_code(CollectorError, "SEAL201", "src/_made.py"):
+        judge(made.case, Work(("**",)), made.check)
 
 
 UNITS = """
