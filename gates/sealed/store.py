@@ -500,6 +500,8 @@ class Store:
         return done.output.decode("ascii", "replace").strip() if done.status == 0 else ""
 
     def _head(self, top: Path) -> str:
+        if not os.path.lexists(top / ".git"):  # git would answer for a checkout around it
+            return ""
         done = git.run(top, ("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), "sealed", timeout_seconds=None)
         return done.output.decode("ascii").strip() if done.status == 0 else ""
 

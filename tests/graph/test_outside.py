@@ -10,7 +10,7 @@ from interlock.graph.task.changes import diffs_outside, visible_changes
 from interlock.graph.task.state import Outside
 from interlock.redaction import redactor_for
 from tests.child import git
-from tests.graph.conftest import Project, Scripted, build
+from tests.graph.conftest import Project, Scripted, build, make_project
 
 PUBLIC = ("README.md", "notes.txt", ".github/ci.yml")
 PRIVATE = (".env", "a.secret", "build/x.txt")
@@ -60,3 +60,11 @@ def test_an_assignment_holds_no_key_and_no_private_file_from_outside_the_scope(
     assert "added .env (outside the scope" in ask.prompt
     assert ask.prompt.count("hunter2") == 1
     assert "k3y-of-the-shop" not in ask.prompt
+
+
+def test_a_project_that_a_checkout_around_it_ignores_is_a_tree_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("artifacts/\n")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "Around it")
+    assert make_project(tmp_path / "artifacts" / "demo").run().status == "APPROVED"
