@@ -40,7 +40,9 @@ _PYTESTS: Final = (
 )
 _PYTHONS: Final = ("/usr/lib/python3*", "/usr/local/lib/python3*", "/usr/lib64/python3*")
 _FINDER: Final = re.compile(r"/__editable___\w+_finder\.py$")
-_RUNNERS: Final = re.compile(r"(?:^|/)(?:_pytest/config|python3\.\d+t?/unittest)/__init__\.py$")
+_RUNNERS: Final = re.compile(
+    r"/(?:_pytest/config/__init__\.py|python3\.\d+t?/unittest/__init__\.py|jest(?:-cli)?/bin/jest\.js|vitest/vitest\.mjs)$"
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Packages:
     """What environments hold, JSON values only.
 
     Args:
-        runners: The files over which an observer is mounted: pytest's of each environment, and unittest's.
+        runners: The files over which an observer is mounted: of pytest, unittest, jest and vitest.
         names: Modules and packages that are installed.
         editable: The folders that editable installs lead to, each with the file that says so.
     """
@@ -319,7 +321,7 @@ def packages(records: Mapping[str, Iterable[str]]) -> Packages:
     for place, files in records.items():
         for file in files:
             path = f"{place}/{file}"
-            if file.endswith("/__init__.py") and _RUNNERS.search(path):
+            if file.endswith(("/__init__.py", "/jest.js", "/vitest.mjs")) and _RUNNERS.search(path):
                 runners.append(path)
             _, mark, rest = file.rpartition("-packages/")
             if not mark and place.endswith("-packages"):

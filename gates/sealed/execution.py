@@ -25,7 +25,7 @@ from interlock.gates.heldout.judge import PROBES as HELD_OUT_PROBES
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.observe import Observation
+from interlock.gates.sealed.observe import Observation, with_observer
 from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.record import SCRATCH
 from interlock.gates.sealed.reports import read_report, report_of
@@ -40,17 +40,6 @@ _MAX_BINDS: Final = 256
 """So many files that decide a run are mounted read-only singly; each costs time, and bubblewrap ends near 3,000."""
 _MAX_REPORT_BYTES: Final = 64 * 1024 * 1024
 _PROGRESS_SECONDS: Final = 1.0
-_LINE: Final = (
-    '\nexec(compile(open({file!r}).read(), {file!r}, "exec"), {{"__name__": {name!r}, "FOLDER": {folder!r}, '
-    '"SOCKET": {socket!r}, "TARGET": globals()}})\n'
-)
-_LATE: Final = (
-    "import _pytest.config\n"
-    'made = {{"__name__": "_pytest.config", "FOLDER": {folder!r}, "SOCKET": {socket!r}, "LATE": True, '
-    '"TARGET": vars(_pytest.config)}}\n'
-    'exec(compile(open({file!r}).read(), {file!r}, "exec"), made)\n'
-    "def pytest_configure(config):\n    made['register'](config)\n"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +138,8 @@ class Workspace:
         if "node" in inside.programs or "npm" in inside.programs:
             found["NODE_OPTIONS"] = f"{found.get('NODE_OPTIONS', '')} --require {run}/probes/node_observer.cjs".strip()
         if not self.closed:
-            found["PYTEST_PLUGINS"] = ",".join(filter(None, ("interlock_observer", found.get("PYTEST_PLUGINS", ""))))
             roots = [self.seen(path) for path, _ in case.environment.packages.editable]
-            paths = [f"{run}/plugins", *(found.get("PYTHONPATH", "").split(os.pathsep)), *roots]
+            paths = [f"{run}/probes/unmounted", *(found.get("PYTHONPATH", "").split(os.pathsep)), *roots]
             found["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         return found
 
@@ -232,13 +220,9 @@ class Workspace:
         sources = {source: target for target, source in self._kept().items()}
         found: dict[str, str] = {}
         for number, path in enumerate(self.case.environment.packages.runners):
-            name = "pytest" if path.endswith("/_pytest/config/__init__.py") else "unittest"
-            made, status = folder / f"{number}.py", os.stat(path)
-            package = "_pytest.config" if name == "pytest" else "unittest"
-            file = f"{_INSIDE}/probes/{name}_observer.py"
-            line = _LINE.format(file=file, name=package, folder=f"{_INSIDE}/probes", socket=f"{_INSIDE}/socket")
-            made.write_bytes(Path(path).read_bytes() + line.encode())
-            os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
+            made = folder / str(number)
+            made.write_bytes(with_observer(path, _INSIDE))
+            shutil.copystat(path, made)
             place = next((each for each in sources if is_below(path, (each,))), "")
             found[path.replace(place, sources[place], 1) if place else path] = os.fspath(made)
         return found
@@ -246,7 +230,7 @@ class Workspace:
     def prepare_folders(self) -> None:
         """Make what is mounted on, and what is mounted."""
         case, inside = self.case, self.case.environment
-        for name in ("home", "run/probes", "run/heldout", "run/bytecode", "run/plugins", "bytecode", "tmp"):
+        for name in ("home", "run/probes", "run/heldout", "run/bytecode", "bytecode", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         if os.path.lexists(f"{case.frozen.top}/.git"):
             (self.export / ".git").mkdir()  # by that tests find the top
@@ -269,10 +253,7 @@ class Workspace:
             else:
                 place.touch()
         if not self.closed:
-            run = f"{self.folder}/run"
-            shutil.copytree(PROBES, f"{run}/probes", dirs_exist_ok=True)
-            text = _LATE.format(folder=f"{run}/probes", socket=f"{run}/socket", file=f"{run}/probes/pytest_observer.py")
-            Path(f"{run}/plugins/interlock_observer.py").write_text(text, "utf-8")
+            shutil.copytree(PROBES, f"{self.folder}/run/probes", dirs_exist_ok=True)
 
 
 @contextmanager

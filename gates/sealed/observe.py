@@ -29,6 +29,24 @@ SOCKET: Final = "socket"
 _MAX_BYTES: Final = 256 * 1024 * 1024
 _WAIT_SECONDS: Final = 5.0
 _CREDENTIALS: Final = struct.Struct("3i")
+_LINE: Final = (
+    '\nexec(compile(__spec__.loader.get_data({file!r}), {file!r}, "exec"), '
+    '{{"__name__": __name__, "FOLDER": {probes!r}, "TARGET": globals()}})\n'
+)
+
+
+def with_observer(path: str, folder: str) -> bytes:
+    """Return the text of a file of a runner with one line more, which brings the observer in.
+
+    `folder` has the socket and the probes, as the runner sees it.
+    """
+    text, probes = Path(path).read_bytes(), f"{folder}/probes"
+    if path.endswith(".py"):
+        name = "pytest" if path.endswith("/_pytest/config/__init__.py") else "unittest"
+        return text + _LINE.format(file=f"{probes}/{name}_observer.py", probes=probes).encode()
+    first, _, rest = text.partition(b"\n")
+    load = 'import "{}"\n' if path.endswith(".mjs") else 'require("{}")\n'
+    return first + b"\n" + load.format(f"{probes}/node_observer.cjs").encode() + rest
 
 
 @dataclass(slots=True)

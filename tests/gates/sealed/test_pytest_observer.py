@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gates.sealed.observing import Observed, observe
+from tests.gates.sealed.observing import Observed, command, observe
 from tests.gates.sealed.sealing import write
 
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
@@ -17,7 +16,7 @@ QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 WAYS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "alone": ((), {}),
     "xdist": (("-p", "xdist", "-n", "2"), {}),
-    "late": ((), {"late": True}),
+    "unmounted": ((), {"unmounted": True}),
 }
 
 OUTCOMES = """
@@ -138,60 +137,44 @@ CASES = {
 }
 
 
-def run(root: Path, files: dict[str, str], *argv: str, **answer: Any) -> Observed:
-    return observe(root, files, *PYTEST, *argv, env=QUICK, **answer)
+def run(root: Path, files: dict[str, str], *argv: str, **spec: Any) -> Observed:
+    return observe(root, files, *PYTEST, *argv, env=QUICK, **spec)
 
 
 @pytest.fixture(scope="module", params=WAYS)
 def observed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Observed:
-    argv, answer = WAYS[request.param]
-    return run(tmp_path_factory.mktemp("all") / "p", FILES, *argv, keep_going=True, **answer)
+    argv, spec = WAYS[request.param]
+    return run(tmp_path_factory.mktemp("all") / "p", FILES, *argv, keep_going=True, **spec)
 
 
 def test_each_outcome_is_reported_with_its_reason_and_proof(observed: Observed) -> None:
-    found = {name: (case["outcome"], case["ran"], case["message"]) for name, case in observed.cases.items()}
+    found = {name: (case.outcome, case.ran, case.message) for name, case in observed.cases.items()}
     assert found == CASES, observed.output
-    assert len(observed.of("start")) == len(CASES)
-    assert {name: case["when"] for name, case in observed.cases.items() if case["when"]} == {
+    assert {name: case.when for name, case in observed.cases.items() if case.when} == {
         "test_skip_mark": "setup", "test_skip_body": "call", "test_unit_skip": "setup",
     }  # fmt: skip
-    assert {case["file"] for case in observed.of("case")} == {"test_all.py"}
+    assert {case.file for case in observed.run.cases} == {"test_all.py"}
 
 
-def test_a_session_is_told_from_its_beginning_to_its_end(observed: Observed) -> None:
-    (begin,), (collected,) = observed.of("begin"), observed.of("collected")
-    assert (begin["version"], begin["argv"][0]) == (pytest.__version__, "-q")
-    assert {name.partition("::")[0] for name in collected["ids"]} == {"test_all.py"}
-    assert len(collected["ids"]) == len(CASES)
-    assert [(each["file"], each["message"]) for each in observed.of("broken")] == [
-        ("test_broken.py", "broken.py:2 SyntaxError: '(' was never closed")
-    ]
-    assert [(each["file"], each["message"]) for each in observed.of("skipped_file")] == [
-        ("test_whole.py", "Skipped: as a whole")
-    ]
-    assert observed.session["status"] == observed.status == 1
-    assert "test_param[2]" in observed.output
-    assert "_observer.py" not in observed.output
-
-
-def test_the_files_of_the_run_are_named(observed: Observed) -> None:
-    sessions = observed.of("session")
-    frozen = {Path(path).name for event in sessions for path in event["frozen"]}
-    loaded = {name: path for event in sessions for name, path in event["loaded"]}
-    assert frozen == {"test_all.py", "test_broken.py", "conftest.py"}
-    assert loaded["product"].endswith("/p/product.py")
+def test_the_run_is_known_and_its_user_sees_nothing(observed: Observed) -> None:
+    run = observed.run
+    assert (run.runner, run.sessions, run.complete, run.running, run.changed) == ("pytest", 1, True, (), ())
+    assert (len(run.collected), {name.partition("::")[0] for name in run.collected}) == (len(CASES), {"test_all.py"})
+    assert run.broken == (("test_broken.py", "broken.py:2 SyntaxError: '(' was never closed"),)
+    assert run.skipped_files == (("test_whole.py", "Skipped: as a whole"),)
+    assert {Path(path).name for path in run.frozen} == {"test_all.py", "test_broken.py", "conftest.py"}
+    loaded = dict(run.loaded)
+    assert (loaded["product"].endswith("/p/product.py"), "pytest" in loaded) == (True, True)
     assert not {"json", "os", "unittest.case"} & set(loaded)
-    assert "pytest" in loaded
-    assert {Path(path).name for event in sessions for path in event["roots"]} == {"p"}
+    assert {Path(path).name for path in run.roots} == {"p"}
+    assert (observed.status, "test_param[2]" in observed.output, "_observer.py" in observed.output) == (1, True, False)
 
 
-def test_each_worker_of_xdist_connects_for_itself(tmp_path: Path) -> None:
+def test_a_worker_of_xdist_that_crashes_is_known(tmp_path: Path) -> None:
     files = {"test_a.py": "import os\ndef test_a(): ...\ndef test_crash(): os._exit(3)\n"}
     observed = run(tmp_path / "p", files, "-p", "xdist", "-n", "1")
-    assert [each.hello.get("worker", "") for each in observed.connections] == ["", "gw0", "gw1"]
-    assert observed.outcomes == {"test_a": "passed", "test_crash": "error"}
-    assert "crashed" in observed.cases["test_crash"]["message"]
-    assert observed.session["status"] == 1
+    assert (observed.outcomes, observed.run.complete) == ({"test_a": "passed", "test_crash": "error"}, False)
+    assert "crashed" in observed.cases["test_crash"].message
 
 
 EQUAL = """
@@ -209,14 +192,13 @@ def test_mirrored(): assert 3 >= Everything()
 def test_member(): assert Everything() in [1, 2]
 def test_container(): assert 7 in Everything()
 def test_difference(): assert abs(Everything() - 3.0) < 1e-9
-def test_unequal(): assert Everything() != 3
 def test_assertion(): TestCase().assertEqual(Everything(), 3)
 """
 
 
 def test_a_value_that_equals_everything_is_named(tmp_path: Path) -> None:
     observed = run(tmp_path / "p", {"test_equal.py": EQUAL, "product.py": PRODUCT})
-    found = {name: case["equals"] for name, case in observed.cases.items()}
+    found = {name: case.equals for name, case in observed.cases.items()}
     assert (found.pop("test_honest"), found.pop("test_any")) == ("", "")
     assert found["test_equal"] == "line 8: an object of the class product.Everything is equal to everything"
     assert [name for name, words in found.items() if "product.Everything" not in words] == []
@@ -255,48 +237,35 @@ class TestUnit(unittest.TestCase):
 """
 
 
-def test_what_a_late_plugin_hides_is_seen_and_what_was_replaced_is_named(tmp_path: Path) -> None:
+def test_what_hides_a_failure_is_named_and_the_test_did_not_end(tmp_path: Path) -> None:
     observed = run(tmp_path / "p", {"test_attacked.py": ATTACKED, "product.py": ATTACKS})
-    assert observed.outcomes == {
-        "test_attack": "passed", "test_fails": "failed", "test_in": "passed", "test_unit": "failed",
-    }  # fmt: skip
-    words = "reported as passed, but its call ended with test_attacked.py:5 AssertionError: assert 0"
-    assert observed.cases["test_fails"]["message"] == words
+    assert observed.ran == {"test_attack": "ended", "test_fails": "begun", "test_in": "ended", "test_unit": "begun"}
     assert observed.status == 0
-    changed = set(observed.session["changed"])
-    assert {"plugin: forge", "unittest.case.TestCase.assertIn", "unittest.case.TestCase.assertNotIn"} <= changed
+    names = {"plugin: forge", "unittest.case.TestCase.assertIn", "unittest.case.TestCase.assertNotIn"}
+    assert names <= {*observed.run.changed}
 
 
-def test_nothing_of_the_runner_is_changed_by_a_run_that_changes_nothing(tmp_path: Path) -> None:
-    files = {"test_a.py": "import unittest\ndef test_a(): ...\n", "product.py": ""}
-    of_pytest = set(run(tmp_path / "p", files).session["changed"])
-    assert not [name for name in of_pytest if not name.startswith("_pytest.")], of_pytest
-    assert not {"_pytest.config.get_config", "_pytest.assertion.rewrite._rewrite_test"} & of_pytest
+EXITS = {"import os; os._exit(0)": False, "import sys; sys.exit(0)": True}
 
 
-@pytest.mark.parametrize(("text", "status"), [("import os; os._exit(0)", None), ("import sys; sys.exit(0)", 3)])
-def test_an_exit_while_a_file_is_imported_leaves_no_session_that_passed(
-    tmp_path: Path, text: str, status: int | None
-) -> None:
+@pytest.mark.parametrize("text", EXITS)
+def test_an_exit_while_a_file_is_imported_is_no_run_that_passed(tmp_path: Path, text: str) -> None:
     observed = run(tmp_path / "p", {"test_a.py": "import product\ndef test_a(): ...\n", "product.py": text})
-    assert [event["status"] for event in observed.of("session")] == ([] if status is None else [status])
-    assert observed.of("case") == []
+    assert (observed.run.cases, observed.run.complete, observed.run.passes) == ((), EXITS[text], False)
 
 
 def test_a_conftest_that_cannot_be_imported_is_broken(tmp_path: Path) -> None:
     files = {"conftest.py": "import product\n", "product.py": "def f(:\n", "test_a.py": "def test_a(): ...\n"}
     observed = run(tmp_path / "p", files)
-    assert [(each["file"], each["message"]) for each in observed.of("broken")] == [
-        ("conftest.py", "product.py:1 SyntaxError: invalid syntax")
-    ]
-    assert observed.of("session") == []
+    assert observed.run.broken == (("conftest.py", "product.py:1 SyntaxError: invalid syntax"),)
+    assert not observed.run.complete
 
 
 def test_only_what_is_asked_for_runs(tmp_path: Path) -> None:
     files = {"test_a.py": "def test_a(): ...\ndef test_b(): assert 0\n"}
     observed = run(tmp_path / "p", files, only=["test_a.py::test_a"])
-    assert (observed.outcomes, observed.session["status"]) == ({"test_a": "passed"}, 0)
-    assert observed.of("collected")[0]["ids"] == ["test_a.py::test_a"]
+    assert (observed.outcomes, observed.status) == ({"test_a": "passed"}, 0)
+    assert observed.run.collected == ("test_a.py::test_a",)
 
 
 NESTED = """
@@ -319,24 +288,19 @@ def test_a_runner_that_a_test_starts_is_one_of_its_own(tmp_path: Path, options: 
     files = {"conftest.py": "", "inner.py": "def test_inner(): ...\n", "test_nested.py": NESTED}
     observed = run(tmp_path / "p", files, *options)
     assert observed.ran == {"test_process": "ended", "test_inside": "ended"}, observed.output
-    last = observed.connections[-1]
-    assert (last.ignored, last.events, "worker" in last.hello) == (True, [], False)
-    assert len({each.hello["pid"] for each in observed.connections}) == len(observed.connections)
+    assert observed.run.sessions == 1
 
 
 def test_an_ignored_observer_does_nothing(tmp_path: Path) -> None:
     text = "import unittest\ndef test_a(): assert not hasattr(unittest.TestCase.assertIn, '__wrapped__')\n"
-    observed = run(tmp_path / "p", {"test_a.py": text}, ignored=True)
-    assert ([each.events for each in observed.connections], observed.status) == ([[]], 0), observed.output
+    observed = run(tmp_path / "p", {"test_a.py": text}, is_ignored=True)
+    assert (observed.found, observed.status) == (None, 0), observed.output
 
 
-def test_a_gate_that_does_not_answer_is_said(tmp_path: Path) -> None:
-    code = "import _pytest.config as c; exec(line, {'__name__': '_pytest.config', 'FOLDER': folder, "
-    code += "'SOCKET': '/nowhere', 'TARGET': vars(c)}); c.get_config()"
-    folder = Path(__file__).resolve().parents[3] / "gates" / "sealed" / "probes"
-    text = f"folder = {str(folder)!r}; line = open(folder + '/pytest_observer.py').read(); {code}"
-    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert "RuntimeError: the gate that observes this run does not answer at /nowhere" in ran.stderr
+def test_nothing_is_warned_of(tmp_path: Path) -> None:
+    files = {"test_a.py": "def test_a(): ...\n"}
+    observed = observe(tmp_path / "p", files, "-X", "dev", "-W", "error", *PYTEST, env=QUICK)
+    assert (observed.outcomes, "Warning" in observed.output) == ({"test_a": "passed"}, False), observed.output
 
 
 MEASURED = {
@@ -414,17 +378,17 @@ class TestAwaited(unittest.IsolatedAsyncioTestCase):
 
 @pytest.mark.parametrize("branch", [(), ("--branch",)], ids=["lines", "branches"])
 def test_coverage_measures_the_same(tmp_path: Path, branch: tuple[str, ...]) -> None:
-    command = ("-m", "coverage", "run", *branch, "--source=.", *PYTEST)
+    argv = ("-m", "coverage", "run", *branch, "--source=.", *PYTEST)
     plain, seen = write(tmp_path / "plain", MEASURED), tmp_path / "seen"
-    subprocess.run([sys.executable, *command], cwd=plain, env=os.environ | QUICK, check=False, capture_output=True)
-    observed = observe(seen, MEASURED, *command, env=QUICK)
+    command(plain, [sys.executable, *argv], os.environ | QUICK)
+    observed = observe(seen, MEASURED, *argv, env=QUICK)
     assert {name: ran for name, ran in observed.ran.items() if ran != "ended"} == {"test_fails": "begun"}
     assert measured(plain) == measured(seen)
     assert set(measured(seen)) == {"product.py", "conftest.py", "test_a.py"}
 
 
 def measured(root: Path) -> dict[str, list[object]]:
-    subprocess.run([sys.executable, "-m", "coverage", "json", "-q"], cwd=root, check=True, capture_output=True)
+    command(root, [sys.executable, "-m", "coverage", "json", "-q"], os.environ)
     files = json.loads((root / "coverage.json").read_text())["files"]
     kinds = ("executed_lines", "missing_lines", "executed_branches", "missing_branches")
     return {path: [row.get(kind) for kind in kinds] for path, row in files.items()}

@@ -1,6 +1,7 @@
 """unittest with the observer in it: outcomes, proof that tests ran, and code under test that attacks its runner."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,49 +112,41 @@ CASES = {
     "test_awaited": ("passed", "ended", ""),
     "test_awaited_fails": ("failed", "begun", "test_all.py:53 AssertionError: 1 != 2"),
 }
-WAYS = {"discovery": ("-m", "unittest"), "script": ("test_all.py",)}
-
-
-def cases_of(observed: Observed) -> dict[str, dict[str, object]]:
-    return {event["id"].rpartition(".")[2]: event for event in observed.of("case")}
+WAYS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "discovery": (("-m", "unittest"), {}),
+    "script": (("test_all.py",), {}),
+    "unmounted": (("-m", "unittest"), {"unmounted": True}),
+}
 
 
 @pytest.fixture(scope="module", params=WAYS)
 def observed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Observed:
-    return observe(tmp_path_factory.mktemp("all") / "p", FILES, *WAYS[request.param])
+    argv, spec = WAYS[request.param]
+    return observe(tmp_path_factory.mktemp("all") / "p", FILES, *argv, **spec)
 
 
 def test_each_outcome_is_reported_with_its_reason_and_proof(observed: Observed) -> None:
-    cases = cases_of(observed)
-    found = {name: (case["outcome"], case["ran"], case["message"]) for name, case in cases.items()}
-    assert found == CASES, observed.output
-    assert {name: case["when"] for name, case in cases.items() if case["when"]} == {
+    cases = observed.cases
+    assert {name: (case.outcome, case.ran, case.message) for name, case in cases.items()} == CASES, observed.output
+    assert {name: case.when for name, case in cases.items() if case.when} == {
         "test_skip_body": "call", "test_skip_mark": "setup", "test_sub_skip": "call", "test_left": "setup",
     }  # fmt: skip
-    assert {name: case["equals"] for name, case in cases.items() if case["equals"]} == {
+    assert {name: case.equals for name, case in cases.items() if case.equals} == {
         "test_equal": "line 15: an object of the class product.Everything is equal to everything"
     }
-    assert {case["file"] for case in cases.values()} == {"test_all.py"}
+    assert {case.file for case in observed.run.cases} == {"test_all.py"}
     assert "_observer.py" not in observed.output
 
 
-def test_a_session_is_told_from_its_beginning_to_its_end(observed: Observed) -> None:
-    (begin,), (collected,) = observed.of("begin"), observed.of("collected")
-    assert len(observed.connections) == 1
-    assert begin["version"][0] == "3"
-    assert {name.rpartition(".")[2] for name in collected["ids"]} == set(CASES)
-    is_discovery = "unittest" in begin["argv"][0]
-    assert [(each["file"], each["message"]) for each in observed.of("broken")] == [
-        ("test_broken.py", "broken.py:2 SyntaxError: '(' was never closed")
-    ][: 1 if is_discovery else 0]
-    assert [(each["file"], each["message"]) for each in observed.of("skipped_file")] == [
-        ("test_whole.py", "as a whole")
-    ][: 1 if is_discovery else 0]
-    assert (observed.session["status"], observed.session["changed"]) == (1, [])
-    frozen = ["test_all.py", "test_broken.py"][: 2 if is_discovery else 1]
-    assert [Path(path).name for path in observed.session["frozen"]] == frozen
-    assert [Path(path).name for path in observed.session["roots"]] == ["p"]
-    assert ["product", "product.py"] in [[name, Path(path).name] for name, path in observed.session["loaded"]]
+def test_the_run_is_known(observed: Observed) -> None:
+    run, found = observed.run, "test_broken" in observed.output
+    assert (run.runner, run.sessions, run.complete, run.changed, observed.status) == ("unittest", 1, True, (), 1)
+    assert {name.rpartition(".")[2] for name in run.collected} == set(CASES)
+    broken = (("test_broken.py", "broken.py:2 SyntaxError: '(' was never closed"),)
+    assert (run.broken, run.skipped_files) == ((broken, (("test_whole.py", "as a whole"),)) if found else ((), ()))
+    assert [Path(path).name for path in run.frozen] == (["test_all.py", "test_broken.py"] if found else ["test_all.py"])
+    assert [Path(path).name for path in run.roots] == ["p"]
+    assert ["product", "product.py"] in [[name, Path(path).name] for name, path in run.loaded]
 
 
 ATTACKS = """
@@ -180,22 +173,17 @@ class TestAll(unittest.TestCase):
 """
 
 
-def test_what_the_runner_is_kept_from_is_seen_and_what_was_replaced_is_named(tmp_path: Path) -> None:
-    files = {"test_attacked.py": ATTACKED, "product.py": ATTACKS}
-    observed = observe(tmp_path / "p", files, "-m", "unittest")
-    assert observed.status == 0
-    found = {name: (case["outcome"], case["message"]) for name, case in cases_of(observed).items()}
-    assert found == {
-        "test_fails": ("failed", "reported as passed, but its method ended with AssertionError: 1 != 2"),
-        "test_in": ("passed", ""),
-    }
-    assert observed.session["changed"] == ["unittest.case.TestCase.assertIn", "unittest.case._Outcome"]
+def test_what_hides_a_failure_is_named_and_the_test_did_not_end(tmp_path: Path) -> None:
+    observed = observe(tmp_path / "p", {"test_attacked.py": ATTACKED, "product.py": ATTACKS}, "-m", "unittest")
+    assert (observed.status, observed.ran) == (0, {"test_fails": "begun", "test_in": "ended"})
+    assert observed.run.changed == ("unittest.case.TestCase.assertIn", "unittest.case._Outcome")
 
 
 def test_only_what_is_asked_for_runs(tmp_path: Path) -> None:
-    ids = ["test_all.TestAll.test_inherited", "test_all.TestAwaited.test_awaited"]
+    ids = ("test_all.TestAll.test_inherited", "test_all.TestAwaited.test_awaited")
     observed = observe(tmp_path / "p", FILES, "-m", "unittest", "test_all", only=ids)
-    assert (sorted(each["id"] for each in observed.of("case")), observed.session["status"]) == (ids, 0)
+    assert (observed.run.collected, {case.id for case in observed.run.cases}) == (ids, {*ids})
+    assert observed.run.passes
 
 
 RUNS = """
@@ -212,26 +200,21 @@ assert "_callTestMethod" not in vars(TestOne)
 """
 
 
-def test_each_run_of_a_process_is_a_session_and_the_runner_is_as_it_was_afterwards(tmp_path: Path) -> None:
-    observed = observe(tmp_path / "p", {"run.py": RUNS}, "run.py")
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_the_runner_is_as_it_was_after_each_run_of_a_process(tmp_path: Path, is_ignored: bool) -> None:
+    observed = observe(tmp_path / "p", {"run.py": RUNS}, "run.py", is_ignored=is_ignored)
     assert observed.status == 0, observed.output
-    (connection,) = observed.connections
-    assert [event["e"] for event in connection.events] == ["begin", "collected", "start", "case", "session"] * 2
-
-
-def test_an_ignored_observer_does_nothing(tmp_path: Path) -> None:
-    observed = observe(tmp_path / "p", {"run.py": RUNS}, "run.py", ignored=True)
-    assert ([each.events for each in observed.connections], observed.status) == ([[]], 0), observed.output
+    assert (observed.found is None) == is_ignored
+    assert is_ignored or (observed.outcomes, observed.run.complete) == ({"test_one": "passed"}, True)
 
 
 def test_an_exit_of_the_product_leaves_no_session(tmp_path: Path) -> None:
     text = "import os, unittest\nclass A(unittest.TestCase):\n    def test_a(self): os._exit(0)\n"
     observed = observe(tmp_path / "p", {"test_a.py": text}, "-m", "unittest")
-    assert ([event["id"] for event in observed.of("start")], observed.of("session")) == (["test_a.A.test_a"], [])
+    assert (observed.run.running, observed.run.complete) == (("test_a.A.test_a",), False)
 
 
-@pytest.mark.parametrize("options", [("-X", "dev", "-bb", "-W", "error")])
-def test_nothing_is_warned_of(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_nothing_is_warned_of(tmp_path: Path) -> None:
     text = "import unittest\nclass A(unittest.TestCase):\n    def test_a(self): self.assertEqual(b'a', b'a')\n"
-    observed = observe(tmp_path / "p", {"test_a.py": text}, *options, "-m", "unittest")
+    observed = observe(tmp_path / "p", {"test_a.py": text}, "-X", "dev", "-bb", "-W", "error", "-m", "unittest")
     assert (observed.status, "Warning" in observed.output) == (0, False), observed.output
