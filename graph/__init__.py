@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.comments import Comment, comments, comments_go_to
+    from interlock.graph.task.earlier_runs import left_before, unapproved_bases
     from interlock.graph.task.explain import explain_run, explanation_text, run_summary, status_text, tree_after
     from interlock.graph.task.hand_overs import HandOver, LeftOut, OutsideFile, hand_overs, kept_file
     from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.roster import staffed, vacant_roles
     from interlock.graph.task.rules import RULES as RUN_RULES
     from interlock.graph.task.runs import (
-        RunView, agent_roles, drive, keep_files, left_before, start_run, unapproved_bases, view_run,
+        RunView, agent_roles, drive, keep_files, start_run, view_run,
     )
     from interlock.graph.task.scope_leases import blocker_text, give_up
     from interlock.graph.task.changes import left_changed

@@ -10,7 +10,7 @@ from rapidfuzz.distance import LCSseq
 from interlock.core.text import visible
 from interlock.graph import HandOver
 
-Place: TypeAlias = Literal["in scope", "outside", "protected"]
+Place: TypeAlias = Literal["in scope", "outside"]
 Kind: TypeAlias = Literal["added", "removed", "changed"]
 
 CONTEXT_LINES: Final = 3
@@ -69,10 +69,8 @@ def differing(before: HandOver, after: HandOver, read: Callable[[str], bytes | N
     """Return the files that differ between two hand-overs, those in scope first, then what lies outside."""
     paths = sorted(path for path in {*before.files, *after.files} if before.files.get(path) != after.files.get(path))
     found = [
-        _file(path, "protected" if path in after.protected else "in scope", before.files.get(path, ""),
-              after.files.get(path, ""), read, after)
-        for path in paths
-    ]  # fmt: skip
+        _file(path, "in scope", before.files.get(path, ""), after.files.get(path, ""), read, after) for path in paths
+    ]
     earlier = {row.path: row for row in before.outside}
     for row in after.outside:
         was = earlier[row.path].after if row.path in earlier else row.before

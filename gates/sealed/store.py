@@ -29,6 +29,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from interlock.core import git
@@ -341,9 +342,9 @@ class Store:
 
     # -- trees out ----------------------------------------------------------------------------------------------------
 
-    def files(self, tree: str) -> dict[str, Entry]:
+    def files(self, tree: str) -> Mapping[str, Entry]:
         """Return the files of a tree, by path relative to the top."""
-        return dict(_listed(os.fspath(self._git_folder()), tree))
+        return _listed(os.fspath(self._git_folder()), tree)
 
     def content(self, oid: str) -> bytes:
         """Return the content of a file of a tree."""
@@ -546,17 +547,17 @@ def _holds(place: Path, mode: str, data: bytes) -> bool:
 
 
 @lru_cache(maxsize=16)
-def _listed(folder: str, tree: str) -> tuple[tuple[str, Entry], ...]:
+def _listed(folder: str, tree: str) -> Mapping[str, Entry]:
     done = git.run(folder, ("ls-tree", "-r", "-z", "--full-tree", tree), "sealed", timeout_seconds=None)
     if done.status != 0:
         fix = "Something other than Interlock changed the store, or removed it. Start a new run."
         raise SealError("SEAL110", f"{folder} does not hold tree {tree}: {done.why[:300]}.", fix)
-    rows = list[tuple[str, Entry]]()
+    found = dict[str, Entry]()
     for row in done.output.split(b"\0")[:-1]:
         about, _, path = row.partition(b"\t")
         mode, _, oid = about.decode("ascii").split(" ")
-        rows.append((os.fsdecode(path), Entry(mode, oid)))
-    return tuple(rows)
+        found[os.fsdecode(path)] = Entry(mode, oid)
+    return MappingProxyType(found)
 
 
 def _unreadable(why: str) -> SealError:

@@ -29,7 +29,7 @@ from interlock.graph.task.hand_overs import (
     label_of,
     listing,
 )
-from interlock.graph.task.sealing import base_of, place_in, products_of
+from interlock.graph.task.sealing import base_of, place_in
 from interlock.graph.task.state import Outside, TaskState
 from interlock.graph.task.store import RunStore
 
@@ -93,7 +93,6 @@ class _Keeping:
             "removed": clean(sorted(before.keys() - files.keys())),
             "left_out": clean({path: [item.why, item.size_bytes] for path, item in left_out.items()}),
             "outside": clean([asdict(item) for item in beside]),
-            "protected": clean(self._protected(changed) if label != BASE else []),
         }
         if self._kept:
             write_atomically(self._folder / f"{label}.files", self._pack(), mode=0o600, durable=False)
@@ -196,15 +195,6 @@ class _Keeping:
             index[digest] = (at, len(data), sha256(data).hexdigest())
             at += len(data)
         return json.dumps(index, separators=(",", ":")).encode("ascii") + b"\n" + whole
-
-    def _protected(self, changed: Mapping[str, str]) -> list[str]:
-        """Return the changed files that a sealed gate does not take from the work."""
-        products = products_of(self._sealing)
-        return [
-            path
-            for path in changed
-            if any(path in product.frozen for product in products.values()) and not self._context.task.frees(path)
-        ]
 
 
 def _value(top: Path, path: str) -> str:

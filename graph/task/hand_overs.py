@@ -86,7 +86,6 @@ class HandOver:
         modes: Git's mode of those files that are not plain ones (`100644`).
         left_out: The files whose content is not kept, those outside the scope too.
         outside: The files outside the scope that had changed.
-        protected: The files in scope that differ from the base and that sealed gates judged with the content of it.
     """
 
     label: str
@@ -96,7 +95,6 @@ class HandOver:
     modes: Mapping[str, str] = field(default_factory=dict[str, str])
     left_out: Mapping[str, LeftOut] = field(default_factory=dict[str, LeftOut])
     outside: tuple[OutsideFile, ...] = ()
-    protected: tuple[str, ...] = ()
 
 
 def hand_overs(root: Path, run_id: str) -> tuple[HandOver, ...]:
@@ -185,7 +183,6 @@ def _made(
         {path: item for path, item in same.items() if path in files}
         | {path: LeftOut(*item) for path, item in row["left_out"].items()},
         tuple(OutsideFile(**item) for item in row["outside"]),
-        tuple(row["protected"]),
     )
 
 
@@ -207,7 +204,7 @@ def _loaded(path: Path, *_version: int) -> Mapping[str, Any]:
     """
     read: Any = json.loads(path.read_bytes())
     try:
-        texts = [read["tree"], read["of"], *read["removed"], *read["protected"]]
+        texts = [read["tree"], read["of"], *read["removed"]]
         texts += [text for row in read["files"].items() for text in row]
         for name, (why, size) in read["left_out"].items():
             texts += [name]

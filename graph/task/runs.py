@@ -5,8 +5,8 @@ import os
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,13 +18,12 @@ from langgraph.types import Command
 
 from interlock.agents.ask import REMOTE, AgentsError, Remote, Runner, RunnerError
 from interlock.agents.recording import AskObserver
-from interlock.core.finding import Finding
-from interlock.gates.sealed import Base, Product, SealError
-from interlock.graph.engine.folder import HeadRecord, journal_path, list_runs, runs_of, state_dir
+from interlock.gates.sealed import SealError
+from interlock.graph.engine.folder import HeadRecord, journal_path, list_runs, state_dir
 from interlock.graph.errors import RunAbandonedError, RunDamagedError
 from interlock.graph.task.build import task_graph
-from interlock.graph.task.changes import left_changed
 from interlock.graph.task.checkpoints import checkpointer, has_checkpoints, read_state
+from interlock.graph.task.earlier_runs import left_before, unapproved_bases
 from interlock.graph.task.left_agents import end_left_agents
 from interlock.graph.task.machine import QUESTIONS, RESUMED
 from interlock.graph.task.notices import Notices
@@ -34,16 +33,7 @@ from interlock.graph.task.progress import Notice, Progress
 from interlock.graph.task.questions import ANSWERS, NO_ANSWER, unknown_answers
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.scope_leases import ScopeLeases, clear
-from interlock.graph.task.sealing import (
-    Earlier,
-    accepted,
-    base_of,
-    decided_before,
-    is_accepted,
-    left_over,
-    products_of,
-    seal_run,
-)
+from interlock.graph.task.sealing import accepted, base_of, decided_before, products_of, seal_run
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.store import RunStore, create_next
 from interlock.graph.task.task import Task
@@ -102,8 +92,9 @@ def start_run(
         policy = replace(policy, sealing=accepted(policy.sealing))
     elif (base := base_of(root, policy.sealing)) is not None:
         products = products_of(policy.sealing).values()
-        found = decided_before(base, unapproved_bases(root, task.task_id), task, products)
-        found = found or left_before(root, task, base, products)
+        view = partial(view_run, root=root, graphs={})
+        found = decided_before(base, unapproved_bases(root, task.task_id, view), task, products)
+        found = found or left_before(root, task, base, products, view)
         if found is not None:
             raise SealError(found.code, found.message, found.fix)
     if run_id is None:
@@ -292,36 +283,6 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
     if store.abandoned():
         return replace(view, phase="done", waiting=(), again={}, kept=(), question=None, abandoned=True)
     return view
-
-
-def unapproved_bases(root: Path, task_id: str) -> Iterator[Earlier]:
-    """Yield the runs of a task since one was approved or its base accepted, newest first, each with what it froze.
-
-    Runs that cannot be read, or whose tree is not in the store any more, are passed over.
-    """
-    graphs: Graphs = {}
-    for run_id in runs_of(root, "runs", task_id):
-        try:
-            if view_run(run_id, root=root, graphs=graphs).status == "APPROVED":
-                return
-            record = RunStore(root, run_id).load()[1].sealing
-        except RunDamagedError:
-            continue
-        if (found := base_of(root, record)) is not None:
-            yield Earlier(run_id, found, tuple(products_of(record).values()))
-        if is_accepted(record):
-            return
-
-
-def left_before(root: Path, task: Task, base: Base, products: Iterable[Product]) -> Finding | None:
-    """Return a fault for tests and settings that the last run of any task changed, and that no gate judged."""
-    for run_id in reversed(list_runs(root, "runs")):
-        with suppress(RunDamagedError):
-            view = view_run(run_id, root=root)
-            sealing = view.policy.sealing
-            judged = (*products, *products_of(sealing).values())
-            return left_over(run_id, left_changed(root, view.values, sealing), base, task, judged)
-    return None
 
 
 def kept_views(root: Path, damaged: Callable[[str, RunDamagedError], object]) -> dict[str, RunView]:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 from rich.console import Console
 
+from interlock import graph
 from interlock.agents.model_spec import OPTION
 from interlock.cli.completion import complete_model
 from interlock.cli.context import (
@@ -326,6 +327,11 @@ def check_command(
     task = staffed(load_task(task_file), load_config(folder), folder, models)
     prepared = prepare(folder, task)
     faults, gates = [*preflight(prepared)], dict[str, BaseCheck]()
+
+    def view(run_id: str) -> "graph.RunView":
+        # LangGraph takes half a second to import, and most tasks have no run yet.
+        return graph.view_run(run_id, root=folder)
+
     if not any(fault.level == "error" for fault in faults):
         console = talk()
         faults += base_faults(
@@ -333,8 +339,8 @@ def check_command(
             task,
             prepared.policy,
             Sparse(lambda line: console.print(line, style="dim", markup=False)),
-            earlier=() if accept_base else unapproved_bases(folder, task.task_id),
-            left=(lambda _base, _products: None) if accept_base else partial(left_before, folder, task),
+            earlier=() if accept_base else unapproved_bases(folder, task.task_id, view),
+            left=(lambda _base, _products: None) if accept_base else partial(left_before, folder, task, view=view),
             seen=gates.update,
         )
     errors = [fault for fault in faults if fault.level == "error"]

@@ -151,7 +151,7 @@ def sealed(project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: 
     (project.root / "src" / "greeting.txt").write_text("good morning\n")
     (project.root / "src" / "old.log").write_text("was there\n")
     config = project.root / "interlock.toml"
-    seal = 'tests = "junit"\njunit = "report.xml"\n'
+    seal = 'junit = "report.xml"\n'
     config.write_text(config.read_text().replace('["sh", "check.sh"]\n', f'["sh", "check.sh"]\n{seal}'))
     project.task = replace(project.task, may_change=("src/free/**",))
     return project

@@ -145,10 +145,12 @@ def test_no_kept_content_holds_a_key(two_rounds: Project, monkeypatch: pytest.Mo
 
 
 @pytest.mark.long
-def test_files_outside_the_scope_and_those_that_sealed_gates_protect_are_known(project: Project) -> None:
+def test_files_outside_the_scope_are_known_and_a_test_of_the_base_is_as_it_was(project: Project) -> None:
     (project.root / "notes.txt").write_text("before\n")
     (project.root / "src/test_it.py").write_text("def test_it(): pass\n")
     git(project.root, "init", "-q")
+    config = project.root / "interlock.toml"
+    config.write_text(config.read_text().replace('product = ["src/**"]', 'product = ["src/**"]\ntests = ["**/test_*"]'))
 
     def wide(ask: Ask) -> str:
         (project.root / "notes.txt").write_text("after\n")
@@ -169,8 +171,8 @@ def test_files_outside_the_scope_and_those_that_sealed_gates_protect_are_known(p
         assert kept_file(project.root, run_id, digest(text)) == text.encode()
     assert found["1"].left_out[".secret"].why == "private"
     assert kept_file(project.root, run_id, digest("hunter2\n")) is None
-    assert found["1"].protected == ("src/test_it.py",)
-    assert found["base"].outside == found["base"].protected == ()
+    assert found["1"].files["src/test_it.py"] == found["base"].files["src/test_it.py"]
+    assert found["base"].outside == ()
 
 
 @pytest.mark.long

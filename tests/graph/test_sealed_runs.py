@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ from interlock.agents import Ask
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError
 from interlock.graph.engine.folder import list_runs
+from interlock.graph.task.earlier_runs import unapproved_bases
 from interlock.graph.task.explain import explain_run, tree_after
 from interlock.graph.task.policy import make_policy
-from interlock.graph.task.runs import start_run, unapproved_bases
+from interlock.graph.task.runs import start_run, view_run
 from interlock.graph.task.sealing import base_faults
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal
@@ -136,6 +138,7 @@ def test_no_run_begins_on_what_an_unapproved_one_left_unless_a_person_accepts_it
         'command = ["true"]\nproduct = ["src/**"]\ntests = ["tests/**"]\n'
     )
     write(sealed.root, {"interlock.toml": config})
+    view = partial(view_run, root=sealed.root)
     first = start_run(sealed.root, sealed.task, roles=("builder",))
     write(sealed.root, {"tests/test_calc.py": CHEAT, "src/calc.py": RIGHT})
     with pytest.raises(SealError, match="SEAL407") as caught:
@@ -145,14 +148,14 @@ def test_no_run_begins_on_what_an_unapproved_one_left_unless_a_person_accepts_it
     assert "src/" not in caught.value.message
     assert list_runs(sealed.root, "runs") == [first]
     policy = make_policy(sealed.task, load_config(sealed.root), sealed.root, roles=("builder",))
-    earlier = list(unapproved_bases(sealed.root, sealed.task.task_id))
+    earlier = list(unapproved_bases(sealed.root, sealed.task.task_id, view))
     found = {row.code: row.level for row in base_faults(sealed.root, sealed.task, policy, earlier=earlier)}
     assert found["SEAL407"] == "error"
     allowed = replace(sealed.task, may_change=("tests/**",))
     assert "SEAL407" not in {row.code for row in base_faults(sealed.root, allowed, policy, earlier=earlier)}
     second = start_run(sealed.root, sealed.task, roles=("builder",), accept_base=True)
     third = start_run(sealed.root, sealed.task, roles=("builder",))  # what a person accepted is accepted
-    assert [row[0] for row in unapproved_bases(sealed.root, sealed.task.task_id)] == [third, second]
+    assert [row[0] for row in unapproved_bases(sealed.root, sealed.task.task_id, view)] == [third, second]
     write(sealed.root, {"tests/test_calc.py": FILES["tests/test_calc.py"]})
     with pytest.raises(SealError, match="SEAL407"):
         start_run(sealed.root, sealed.task, roles=("builder",))
