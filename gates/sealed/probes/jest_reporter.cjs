@@ -31,40 +31,25 @@ class Reporter {
     const gate = await this.#opening
     if (!gate) return
     const { testResults, numFailedTests, numRuntimeErrorTestSuites, snapshot } = results
-    const files = testResults.map(each => each.testFilePath)
-    const isTest = file => files.includes(file)
+    testResults.forEach(each => gate.tests.add(each.testFilePath))
     const key = each => `${each.testFilePath}\0${each.displayName?.name ?? ''}`
-    for (const suite of [...testResults].sort((one, two) => (key(one) < key(two) ? -1 : 1))) report(gate, suite, isTest)
+    for (const suite of [...testResults].sort((one, two) => (key(one) < key(two) ? -1 : 1))) report(gate, suite)
     const configs = [...contexts].map(each => each.config)
     const named = [settings.global, ...configs].flatMap(deciding)
     await gate.finish({
       status: numFailedTests || numRuntimeErrorTestSuites || snapshot.failure ? settings.global.testFailureExitCode : 0,
-      loaded: [...contexts].flatMap(each => dependencies(each, files)),
-      frozen: [...files, ...named, ...configs.flatMap(configFiles), settings.file]
+      loaded: [...contexts].flatMap(each => dependencies(each, gate.tests)),
+      frozen: [...named, ...configs.flatMap(configFiles), settings.file]
     })
   }
 }
 
-function report (gate, suite, isTest) {
-  const from = suite.testFilePath
-  const file = gate.relative(from)
-  if (suite.testExecError || (suite.failureMessage && !suite.numFailingTests)) {
-    const said = suite.testExecError?.stack ?? suite.failureMessage
-    gate.emit({ e: 'broken', file, message: gate.message(said, isTest) })
-  }
-  for (const test of suite.testResults) {
-    const outcome = OUTCOMES[test.status] ?? 'skipped'
-    gate.emit({
-      e: 'case',
-      id: gate.identity(from, [...test.ancestorTitles, test.title]),
-      outcome,
-      seconds: (test.duration ?? 0) / 1000,
-      message: outcome === 'failed' ? gate.message(test.failureMessages[0], isTest) : '',
-      file,
-      ran: { passed: 'ended', failed: 'begun' }[outcome] ?? '',
-      when: outcome === 'skipped' ? 'setup' : '',
-      equals: ''
-    })
+function report (gate, { testExecError, failureMessage, numFailingTests, testFilePath: file, testResults }) {
+  if (testExecError || (failureMessage && !numFailingTests)) gate.broken(file, testExecError?.stack ?? failureMessage)
+  for (const { status, ancestorTitles, title, duration, failureMessages } of testResults) {
+    const outcome = OUTCOMES[status] ?? 'skipped'
+    const message = outcome === 'failed' ? gate.message(failureMessages[0]) : ''
+    gate.test({ file, names: [...ancestorTitles, title], outcome, milliseconds: duration, message })
   }
 }
 

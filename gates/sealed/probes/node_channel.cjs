@@ -18,6 +18,7 @@ const FRAME = /^(?:\s+at .*?\(?)?((?:file:\/\/)?\/[^()]*?):(\d+)(?::\d+\)?)?$/
 // eslint-disable-next-line no-control-regex
 const COLOUR = /\u001b\[[\d;]*m/g
 const HEAD = /^\S*(?:Error|Exception)\b/
+const RAN = { passed: 'ended', xpassed: 'ended', failed: 'begun', xfailed: 'begun' }
 const DECIDING = [
   'setupFiles', 'setupFilesAfterEnv', 'globalSetup', 'globalTeardown', 'snapshotSerializers', 'environment',
   'testEnvironment', 'runner', 'testRunner', 'resolver', 'reporters', 'diff', 'transform', 'testSequencer'
@@ -45,48 +46,56 @@ exports.open = runner => new Promise(resolve => {
 function sender (socket, { key, root }) {
   const secret = Buffer.from(key, 'hex')
   const used = new Map()
+  const tests = new Set()
   let mac = ''
   const line = event => {
     const body = JSON.stringify(event)
     mac = createHmac('sha256', secret).update(mac + body).digest('hex')
     return `${body} ${mac}\n`
   }
+  const emit = event => { socket.write(line(event)) }
   const relative = file => path.relative(root, path.resolve(root, file ?? ''))
   const isInside = file => file.startsWith(root + path.sep)
-  return {
-    emit: event => { socket.write(line(event)) },
-    relative,
 
-    // The id of a test: a number is added to one that was there before.
-    identity (file, names) {
+  // `calc.js:2 TypeError: add is not a function`: the deepest frame in the project that is no test, else the deepest.
+  const message = stack => {
+    const lines = String(stack ?? '').replace(COLOUR, '').split('\n')
+    const frames = lines.map(each => FRAME.exec(each)).filter(Boolean).map(([, file, at]) => [plainPath(file), at])
+    const inside = frames.filter(([file]) => isInside(file) && isOwn(file))
+    const place = inside.find(([file]) => !tests.has(file)) ?? inside[0]
+    const said = lines.filter(each => each.trim() && !FRAME.test(each) && !/^\s+at /.test(each))
+    const from = Math.max(said.findIndex(each => HEAD.test(each)), 0)
+    const words = said.slice(from, from + 3).map(each => each.trim()).join(' ').slice(0, 500)
+    return place ? `${relative(place[0])}:${place[1]} ${words}` : words
+  }
+
+  return {
+    emit,
+    relative,
+    message,
+    tests, // files that are no product
+
+    broken (file, said) { emit({ e: 'broken', file: relative(file), message: message(said) }) },
+
+    // What a test came to; to an id that was there before a number is added.
+    test ({ file, names, outcome, milliseconds, message = '', ran = RAN[outcome] ?? '', when = '' }) {
       const plain = [relative(file), ...names].join(' > ')
       const number = (used.get(plain) ?? 0) + 1
       used.set(plain, number)
-      return number === 1 ? plain : `${plain} (${number})`
-    },
-
-    // `calc.js:2 TypeError: add is not a function`: the deepest frame in the project that is no test, else the deepest.
-    message (stack, isTest) {
-      const lines = String(stack ?? '').replace(COLOUR, '').split('\n')
-      const frames = lines.map(each => FRAME.exec(each)).filter(Boolean).map(([, file, at]) => [plainPath(file), at])
-      const inside = frames.filter(([file]) => isInside(file) && isOwn(file))
-      const place = inside.find(([file]) => !isTest(file)) ?? inside[0]
-      const said = lines.filter(each => each.trim() && !FRAME.test(each) && !/^\s+at /.test(each))
-      const from = Math.max(said.findIndex(each => HEAD.test(each)), 0)
-      const words = said.slice(from, from + 3).map(each => each.trim()).join(' ').slice(0, 500)
-      return place ? `${relative(place[0])}:${place[1]} ${words}` : words
+      const id = number === 1 ? plain : `${plain} (${number})`
+      const seconds = (milliseconds ?? 0) / 1000
+      emit({ e: 'case', id, outcome, seconds, message, file: relative(file), ran, when, equals: '' })
     },
 
     // The last event; the promise is kept when all is written.
     finish ({ status, loaded, frozen, changed = [] }) {
-      const files = names => [...new Set(names)].filter(each => typeof each === 'string' && path.isAbsolute(each))
-      const rows = files(loaded).filter(each => isOwn(each) && existsSync(each)).map(each => realpathSync(each))
+      const files = names => [...new Set(names)]
+        .filter(each => typeof each === 'string' && path.isAbsolute(each) && isOwn(each) && existsSync(each))
       const event = {
         e: 'session',
-        status,
-        loaded: files(rows).filter(isInside).sort().map(each => [relative(each), each]),
-        frozen: files([...frozen, path.join(root, 'package.json'), path.resolve('package.json')])
-          .filter(each => isInside(each) && isOwn(each) && existsSync(each)).sort(),
+        status: Number(status),
+        loaded: files(files(loaded).map(each => realpathSync(each))).filter(isInside).map(each => [relative(each), each]),
+        frozen: files([...frozen, ...tests, path.join(root, 'package.json'), path.resolve('package.json')]).filter(isInside),
         roots: [],
         changed: [...new Set(changed)]
       }

@@ -18,13 +18,11 @@ EventEmitter.defaultMaxListeners += 10
 const names = []
 const printed = new Map()
 const refused = new Map()
-const [entries, testFiles, told, failing] = [new Set(), new Set(), new Set(), new Set()]
+const [entries, told, failing] = [new Set(), new Set(), new Set()]
 const known = new Map()
 let failed = false
 
-const isTest = file => testFiles.has(file)
 const isSet = value => value !== undefined && value !== false
-const seconds = data => (data.details?.duration_ms ?? 0) / 1000
 const isFile = data => data.nesting === 0 && path.resolve(plainPath(data.name)) === data.file
 
 function records () {
@@ -50,55 +48,36 @@ function fileEnded (gate, data) {
   const { file, kind } = data
   const record = records().find(each => each.main === file)
   const error = record?.error
-  const said = gate.message(error?.stack ?? printed.get(file) ?? data.details?.error?.message, isTest)
-  if (kind === 'fail' && (!record || record.isRunner || (error && error.code !== 'ERR_ASSERTION'))) {
-    told.add(file)
-    return gate.emit({ e: 'broken', file: gate.relative(file), message: said })
-  }
-  if (record?.isRunner) return
+  const said = error?.stack ?? printed.get(file) ?? data.details?.error?.message
+  if (record?.isRunner && kind !== 'fail') return
   told.add(file)
-  const why = refused.get(file) ?? 'it did not end with exit status 0'
-  const message = error ? said : trouble(gate, file, record) || (kind === 'fail' ? `${gate.relative(file)} ${why}` : '')
-  gate.emit({
-    e: 'case',
-    id: gate.identity(file, []),
-    outcome: message ? 'failed' : 'passed',
-    seconds: seconds(data),
-    message,
-    file: gate.relative(file),
-    ran: message ? 'begun' : 'ended',
-    when: '',
-    equals: ''
-  })
+  if (kind === 'fail' && (!record || record.isRunner || (error && error.code !== 'ERR_ASSERTION'))) {
+    return gate.broken(file, said)
+  }
+  const why = kind === 'fail' ? `${gate.relative(file)} ${refused.get(file) ?? 'it did not end with exit status 0'}` : ''
+  const message = error ? gate.message(said) : trouble(gate, file, record) || why
+  const outcome = message ? 'failed' : 'passed'
+  gate.test({ file, names: [], outcome, milliseconds: data.details?.duration_ms, message })
 }
 
 function testEnded (gate, data) {
   const { details, kind } = data
-  const from = plainPath(data.entryFile ?? data.file)
-  testFiles.add(from).add(data.file)
+  const file = plainPath(data.entryFile ?? data.file)
+  gate.tests.add(file).add(data.file)
   let outcome = kind === 'pass' ? 'passed' : 'failed'
   if (isSet(data.skip)) outcome = 'skipped'
   else if (isSet(data.todo)) outcome = kind === 'pass' ? 'xpassed' : 'xfailed'
-  if (outcome === 'failed') failing.add(from)
+  if (outcome === 'failed') failing.add(file)
   const cause = details?.error?.cause ?? details?.error
-  const message = kind === 'fail' ? gate.message(cause?.stack ?? cause?.message ?? cause, isTest) : ''
+  const said = cause?.stack ?? cause?.message ?? cause
   if (details?.type === 'suite') {
     // It is no test. Where a hook of it failed, or what defines its tests, not all of them are known.
-    const isBroken = outcome === 'failed' && details.error?.failureType !== 'subtestsFailed'
-    if (isBroken) gate.emit({ e: 'broken', file: gate.relative(from), message })
+    if (outcome === 'failed' && details.error?.failureType !== 'subtestsFailed') gate.broken(file, said)
     return
   }
-  gate.emit({
-    e: 'case',
-    id: gate.identity(from, [...names.slice(0, data.nesting), data.name]),
-    outcome,
-    seconds: seconds(data),
-    message: message || (typeof data.skip === 'string' ? data.skip : ''),
-    file: gate.relative(from),
-    ran: outcome === 'skipped' ? '' : kind === 'pass' ? 'ended' : 'begun',
-    when: '',
-    equals: ''
-  })
+  const message = kind === 'fail' ? gate.message(said) : typeof data.skip === 'string' ? data.skip : ''
+  const at = [...names.slice(0, data.nesting), data.name]
+  gate.test({ file, names: at, outcome, milliseconds: details?.duration_ms, message })
 }
 
 export default async function * (source) {
@@ -122,8 +101,9 @@ export default async function * (source) {
   for (const file of entries) {
     const message = told.has(file) || failing.has(file) ? '' : trouble(gate, file, all.find(each => each.main === file))
     if (message) gate.emit({ e: 'broken', file: gate.relative(file), message })
+    gate.tests.add(file)
   }
   const loaded = [...all.flatMap(each => each.loaded), ...(process.env.INTERLOCK_NODE ? [] : loadedFiles())]
   const changed = all.flatMap(each => each.changed)
-  await gate.finish({ status: Number(failed), loaded, frozen: [...entries, ...testFiles], changed })
+  await gate.finish({ status: failed, loaded, frozen: [], changed })
 }

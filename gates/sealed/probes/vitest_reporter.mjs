@@ -69,54 +69,40 @@ class Reporter {
     if (!gate) return
     const { config, state } = this.vitest
     const files = state.getFiles()
-    const paths = files.map(each => each.filepath)
-    const isTest = file => paths.includes(file)
+    files.forEach(each => gate.tests.add(each.filepath))
     const key = each => `${each.filepath}\0${each.projectName ?? ''}`
-    for (const file of [...files].sort((one, two) => (key(one) < key(two) ? -1 : 1))) report(gate, file, isTest)
+    for (const file of [...files].sort((one, two) => (key(one) < key(two) ? -1 : 1))) report(gate, file)
     const unhandled = config.dangerouslyIgnoreUnhandledErrors ? [] : errors
     for (const error of unhandled) {
-      const file = gate.relative(error.VITEST_TEST_PATH ?? '')
-      if (file) gate.emit({ e: 'broken', file, message: gate.message(error.stack ?? error.message, isTest) })
+      if (error.VITEST_TEST_PATH) gate.broken(error.VITEST_TEST_PATH, error.stack ?? error.message)
     }
     const projects = [this.vitest, ...this.vitest.projects ?? []]
     const servers = [...new Set(projects.map(each => each.vite ?? each.server))].filter(Boolean)
-    const settings = projects.map(each => each.config)
     await gate.finish({
-      status: Number(unhandled.length > 0 || files.some(each => each.result?.state === 'fail')),
+      status: unhandled.length > 0 || files.some(each => each.result?.state === 'fail'),
       loaded: servers.flatMap(loaded),
-      frozen: [...paths, ...settings.flatMap(deciding), ...servers.map(each => each.config.configFile)]
+      frozen: [...projects.flatMap(each => deciding(each.config)), ...servers.map(each => each.config.configFile)]
     })
   }
 }
 
-function report (gate, file, isTest) {
-  const from = gate.relative(file.filepath)
-  // `cause` is the error of a hook, for which tests did not begin.
-  const visit = (task, above, cause) => {
-    const { state, errors, duration, pending } = task.result ?? {}
-    if (task.tasks) {
-      const error = said(errors)
-      if (error) gate.emit({ e: 'broken', file: from, message: gate.message(error, isTest) })
-      for (const each of task.tasks) visit(each, task === file ? [] : [...above, task.name], error ?? cause)
-      return
-    }
-    const isCalled = pending ?? task.pending ?? false
-    // A test whose process ended before it did has no outcome.
-    let outcome = OUTCOMES[state] ?? OUTCOMES[task.mode] ?? 'failed'
-    if (outcome === 'skipped' && cause && !isCalled) outcome = 'failed'
-    gate.emit({
-      e: 'case',
-      id: gate.identity(file.filepath, [...above, task.name]),
-      outcome,
-      seconds: (duration ?? 0) / 1000,
-      message: outcome === 'failed' ? gate.message(said(errors) ?? cause ?? 'it did not end', isTest) : '',
-      file: from,
-      ran: { passed: 'ended', failed: cause ? '' : 'begun' }[outcome] ?? '',
-      when: outcome === 'skipped' ? (isCalled ? 'call' : 'setup') : '',
-      equals: ''
-    })
+// `cause` is the error of a hook, for which tests did not begin.
+function report (gate, task, names = [], cause = undefined) {
+  const file = task.file.filepath
+  const { state, errors, duration, pending } = task.result ?? {}
+  if (task.tasks) {
+    const error = said(errors)
+    if (error) gate.broken(file, error)
+    for (const each of task.tasks) report(gate, each, [...names, each.name], error ?? cause)
+    return
   }
-  visit(file, [])
+  const isCalled = pending ?? task.pending ?? false
+  // A test whose process ended before it did has no outcome.
+  let outcome = OUTCOMES[state] ?? OUTCOMES[task.mode] ?? 'failed'
+  if (outcome === 'skipped' && cause && !isCalled) outcome = 'failed'
+  const message = outcome === 'failed' ? gate.message(said(errors) ?? cause ?? 'it did not end') : ''
+  const ran = outcome === 'failed' && cause ? '' : undefined
+  gate.test({ file, names, outcome, milliseconds: duration, message, ran, when: isCalled ? 'call' : '' })
 }
 
 function said (errors) {

@@ -50,8 +50,12 @@ class Observed:
     @property
     def cases(self) -> dict[str, TestCase]:
         """The tests, by the last part of their ids."""
-        separator = {"pytest": "::", "unittest": "."}.get(self.run.runner, " > ")
+        separator = "::" if self.run.runner == "pytest" else "." if self.run.runner == "unittest" else " > "
         return {case.id.rpartition(separator)[2]: case for case in self.run.cases}
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return {case.id: case.outcome for case in self.run.cases}
 
     @property
     def outcomes(self) -> dict[str, str]:

@@ -7,12 +7,18 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.gates.sealed.node_observing import Observed, environment, installed, observe, run
+from interlock.gates.sealed.observe import with_observer
+from tests.gates.sealed.observing import KEPT, PROBES, Observed, command, watch
+from tests.gates.sealed.sealing import write
 
+RUNNERS = Path(os.environ.get("NODE_RUNNERS", PROBES.parents[2] / ".npm-clients"))
+"""Where vitest and jest are installed, each in a folder of its own."""
 NODE = shutil.which("node") or ""
 pytestmark = pytest.mark.skipif(not NODE, reason="node is not installed")
 runner = pytest.mark.slow
@@ -74,29 +80,31 @@ require('node:test')('sees', () => {
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return an empty folder for the observer and its socket."""
-    made = tmp_path / "gate"
-    made.mkdir()
-    return made
+def environment(options: str = "") -> dict[str, str]:
+    """Return the variables of a command; `options` are those of Node."""
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    found = {**kept, "NO_COLOR": "1", "npm_config_update_notifier": "false"}
+    return found | ({"NODE_OPTIONS": options} if options else {})
 
 
-def write(root: Path, files: dict[str, str], modules: Path | None = None) -> Path:
-    """Make a project; `modules` are the packages that are installed in it."""
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    if modules is not None:
-        (root / "node_modules").symlink_to(modules)
-    return root
+def require(folder: Path) -> str:
+    """Return the option that brings the observer into Node."""
+    return f"--require {folder}/probes/node_observer.cjs"
 
 
-def test_node_is_observed_behind_npm(folder: Path, tmp_path: Path) -> None:
+def observe(
+    root: Path, argv: Sequence[str], *, options: str = "", env: Mapping[str, str] | None = None, **spec: Any
+) -> Observed:
+    """Run a command in a project with the observer in Node."""
+    return watch(
+        root, argv, lambda folder: environment(f"{options} {require(folder)}".strip()) | dict(env or {}), **spec
+    )
+
+
+def test_node_is_observed_behind_npm(tmp_path: Path) -> None:
     root = write(tmp_path / "p", FILES)
-    seen = observe(folder, root, ("npm", "test"))
-    assert seen.cases == {
+    seen = observe(root, ("npm", "test"))
+    assert seen.ids == {
         "test/a.test.js > adds": "passed",
         "test/a.test.js > adds (2)": "passed",
         "test/a.test.js > fails": "failed",
@@ -108,23 +116,15 @@ def test_node_is_observed_behind_npm(folder: Path, tmp_path: Path) -> None:
         "test/a.test.js > has parts": "passed",
         "test/b.test.mjs > waits": "passed",
     }
-    messages = {event["id"].rpartition(" ")[2]: event["message"] for event in seen.of("case")}
-    assert messages["fails"] == "test/a.test.js:8 AssertionError [ERR_ASSERTION]: 3 == 4"
-    assert messages["throws"].startswith("src/calc.js:3 TypeError: Cannot read properties of null")
-    assert {event["ran"] for event in seen.of("case") if event["outcome"] == "passed"} == {"ended"}
-    assert {event["file"] for event in seen.of("case")} == {"test/a.test.js", "test/b.test.mjs"}
-    assert ([hello["runner"] for hello in seen.hellos], seen.forged, seen.status) == (["node"], 0, 1)
-    assert seen.sessions[0][0]["e"] == "begin"
-    assert seen.end["status"] == 1
-    assert dict(seen.end["loaded"]) == {
-        name: os.fspath(root / name)
-        for name in FILES
-        if name not in ("package.json", "src/unused.js", "node_modules/dep/index.js")
-    }
-    assert seen.end["frozen"] == [
-        os.fspath(root / name) for name in ("package.json", "test/a.test.js", "test/b.test.mjs")
-    ]
-    assert (seen.end["roots"], seen.end["changed"]) == ([], [])
+    cases, run = seen.cases, seen.run
+    assert cases["fails"].message == "test/a.test.js:8 AssertionError [ERR_ASSERTION]: 3 == 4"
+    assert cases["throws"].message.startswith("src/calc.js:3 TypeError: Cannot read properties of null")
+    assert {case.ran for case in run.cases if case.outcome == "passed"} == {"ended"}
+    assert {case.file for case in run.cases} == {"test/a.test.js", "test/b.test.mjs"}
+    assert (run.runner, run.sessions, run.complete, run.changed, seen.status) == ("node", 1, True, (), 1)
+    others = ("package.json", "src/unused.js", "node_modules/dep/index.js")
+    assert dict(run.loaded) == {name: os.fspath(root / name) for name in FILES if name not in others}
+    assert run.frozen == tuple(os.fspath(root / name) for name in ("package.json", "test/a.test.js", "test/b.test.mjs"))
 
 
 @pytest.mark.sample(every=2)
@@ -140,29 +140,29 @@ def test_node_is_observed_behind_npm(folder: Path, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_the_user_sees_is_the_same(folder: Path, tmp_path: Path, options: str) -> None:
+def test_what_the_user_sees_is_the_same(tmp_path: Path, options: str) -> None:
     mine = "export default async function * (s) { for await (const e of s) yield `${e.type}\\n` }\n"
     root = write(tmp_path / "p", {**FILES, "mine.mjs": mine})
     argv = (NODE, "--test", *options.split(), "test/a.test.js", "test/b.test.mjs")
-    plain, out = run(root, argv, environment(None)), _text(root / "out")
+    plain, out = command(root, argv, environment()), text_of(root / "out")
     (scratch := tmp_path / "tmp").mkdir()
-    seen = observe(folder, root, argv, env={"TMPDIR": os.fspath(scratch)})
-    assert (seen.status, len(seen.cases), seen.end["status"]) == (plain.returncode, 10, 1)
-    assert _timeless(seen.stdout) == _timeless(plain.stdout)
-    assert _timeless(seen.stderr) == _timeless(plain.stderr)
-    assert _text(root / "out") == out
+    seen = observe(root, argv, env={"TMPDIR": os.fspath(scratch)})
+    assert (seen.status, len(seen.run.cases), seen.run.complete) == (plain.returncode, 10, True)
+    assert timeless(seen.stdout) == timeless(plain.stdout)
+    assert timeless(seen.stderr) == timeless(plain.stderr)
+    assert text_of(root / "out") == out
     assert not list(scratch.iterdir())
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def _timeless(text: str) -> str:
+def timeless(text: str) -> str:
     return re.sub(r"(duration_ms:? |\()[\d.e-]+", r"\1", text)
 
 
-def test_a_plain_script_is_a_test_by_itself(folder: Path, tmp_path: Path) -> None:
+def test_a_plain_script_is_a_test_by_itself(tmp_path: Path) -> None:
     scripts = {
         "passes": "require('node:assert').equal(require('../src/calc').add(1, 2), 3)\n",
         "fails": "require('node:assert').equal(require('../src/calc').add(1, 2), 4)\n",
@@ -173,40 +173,37 @@ def test_a_plain_script_is_a_test_by_itself(folder: Path, tmp_path: Path) -> Non
     }
     files = {**FILES, **{f"test/{name}.test.js": text for name, text in scripts.items()}}
     del files["test/a.test.js"], files["test/b.test.mjs"]
-    seen = observe(folder, write(tmp_path / "p", files), (NODE, "--test"))
-    assert seen.cases == {
+    seen = observe(write(tmp_path / "p", files), (NODE, "--test"))
+    assert seen.outcomes == {
         "test/passes.test.js": "passed",
         "test/fails.test.js": "failed",
         "test/exits.test.js": "passed",
         "test/reports.test.js": "failed",
     }
     # It may have tests that did not come to be defined.
-    assert [event["file"] for event in seen.of("broken")] == ["test/breaks.test.js"]
-    messages = {event["id"]: event["message"] for event in seen.of("case")}
-    assert messages["test/fails.test.js"] == "test/fails.test.js:1 AssertionError [ERR_ASSERTION]: 3 == 4"
-    assert messages["test/reports.test.js"] == "test/reports.test.js not ok 1 adds"
+    assert [file for file, _ in seen.run.broken] == ["test/breaks.test.js"]
+    fails = "test/fails.test.js:1 AssertionError [ERR_ASSERTION]: 3 == 4"
+    assert seen.cases["test/fails.test.js"].message == fails
+    assert seen.cases["test/reports.test.js"].message == "test/reports.test.js not ok 1 adds"
 
 
-def test_a_file_that_does_not_load_is_broken(folder: Path, tmp_path: Path) -> None:
+def test_a_file_that_does_not_load_is_broken(tmp_path: Path) -> None:
     files = {
         **FILES,
         "src/wrong.js": "exports.x = (\n",
         "test/a.test.js": "const test = require('node:test')\nrequire('../src/wrong')\ntest('x', () => {})\n",
         "test/b.test.mjs": HOOK,
     }
-    seen = observe(folder, write(tmp_path / "p", files), (NODE, "--test", "test/a.test.js", "test/b.test.mjs"))
-    assert seen.cases == {"test/b.test.mjs > outer > waits for it": "failed"}
-    first, second = seen.of("broken")
-    assert (first["file"], first["message"]) == (
-        "test/a.test.js",
-        "src/wrong.js:2 SyntaxError: Unexpected end of input",
-    )
-    assert second["message"].startswith("test/b.test.mjs:3 TypeError: Cannot read properties of null")
+    seen = observe(write(tmp_path / "p", files), (NODE, "--test", "test/a.test.js", "test/b.test.mjs"))
+    assert seen.ids == {"test/b.test.mjs > outer > waits for it": "failed"}
+    broken = dict(seen.run.broken)
+    assert broken["test/a.test.js"] == "src/wrong.js:2 SyntaxError: Unexpected end of input"
+    assert broken["test/b.test.mjs"].startswith("test/b.test.mjs:3 TypeError: Cannot read properties of null")
 
 
 @pytest.mark.sample("an exit", "an exit that nobody is told of", "another exit status", "an error that is swallowed")
 @pytest.mark.parametrize("trick", TRICKS)
-def test_a_trick_of_the_product_is_no_pass(folder: Path, tmp_path: Path, trick: str) -> None:
+def test_a_trick_of_the_product_is_no_pass(tmp_path: Path, trick: str) -> None:
     load = "require('../src/trick')\n"
     wait = "await new Promise(done => setTimeout(done, 60))"
     files = {
@@ -215,66 +212,59 @@ def test_a_trick_of_the_product_is_no_pass(folder: Path, tmp_path: Path, trick: 
         "test/tests.test.js": "const test = require('node:test')\n" + load
         + f"test('one', async () => {{ {wait}; require('node:assert').equal(1, 2) }})\n",
     }  # fmt: skip
-    seen = observe(folder, write(tmp_path / "p", files), (NODE, "--test", "test/script.test.js", "test/tests.test.js"))
-    assert set(seen.cases.values()) == {"failed"}
-    assert "test/script.test.js" in seen.cases
-    assert {*seen.cases, *(event["file"] for event in seen.of("broken"))} & {
-        "test/tests.test.js > one",
-        "test/tests.test.js",
-    }
+    seen = observe(write(tmp_path / "p", files), (NODE, "--test", "test/script.test.js", "test/tests.test.js"))
+    assert set(seen.ids.values()) == {"failed"}
+    assert "test/script.test.js" in seen.ids
+    assert {*seen.ids, *dict(seen.run.broken)} & {"test/tests.test.js > one", "test/tests.test.js"}
 
 
-def test_assertions_that_the_product_replaced_are_named(folder: Path, tmp_path: Path) -> None:
+def test_assertions_that_the_product_replaced_are_named(tmp_path: Path) -> None:
     trick = "const a = require('node:assert'); a.equal = a.strict.equal = () => {}\n"
     files = {"src/calc.js": trick, "test/a.test.js": "require('../src/calc'); require('node:test')('x', () => {})\n"}
-    seen = observe(folder, write(tmp_path / "p", files), (NODE, "--test", "test/a.test.js"))
-    assert seen.end["changed"] == ["assert.equal", "assert.strict.equal"]
+    seen = observe(write(tmp_path / "p", files), (NODE, "--test", "test/a.test.js"))
+    assert seen.run.changed == ("assert.equal", "assert.strict.equal")
 
 
-@pytest.mark.parametrize("given", ["", "--no-warnings --max-old-space-size=512"])
-def test_a_test_sees_nothing_of_the_observer(folder: Path, tmp_path: Path, given: str) -> None:
+@pytest.mark.parametrize("options", ["", "--no-warnings --max-old-space-size=512"])
+def test_a_test_sees_nothing_of_the_observer(tmp_path: Path, options: str) -> None:
     root = write(tmp_path / "p", {"test/a.test.js": DUMP})
     argv = (NODE, "--test", "test/a.test.js")
-    env = {**environment(None), **({"NODE_OPTIONS": given} if given else {})}
-    assert run(root, argv, {**env, "OUT": os.fspath(root / "plain")}).returncode == 0
-    both = f"{given} {environment(folder)['NODE_OPTIONS']}".strip()
-    seen = observe(folder, root, argv, env={"NODE_OPTIONS": both, "OUT": os.fspath(root / "observed")})
-    assert (seen.status, len(seen.cases)) == (0, 1)
+    plain = command(root, argv, environment(options) | {"OUT": os.fspath(root / "plain")})
+    seen = observe(root, argv, options=options, env={"OUT": os.fspath(root / "observed")})
+    assert (plain.returncode, seen.status, len(seen.run.cases)) == (0, 0, 1)
     assert json.loads((root / "observed").read_text()) == json.loads((root / "plain").read_text())
 
 
-def test_a_runner_that_a_test_starts_is_not_observed(folder: Path, tmp_path: Path) -> None:
+def test_a_runner_that_a_test_starts_is_not_observed(tmp_path: Path) -> None:
     inner = "const { execFileSync } = require('node:child_process')\nconst env = { ...process.env }\n"
     inner += "delete env.NODE_TEST_CONTEXT\nrequire('node:test')('starts', () => {\n"
     inner += "  execFileSync(process.execPath, ['--test', 'inner/b.test.js'], { env, stdio: 'ignore' })\n})\n"
     files = {"test/a.test.js": inner, "inner/b.test.js": "require('node:test')('inner', () => {})\n"}
-    seen = observe(folder, write(tmp_path / "p", files), (NODE, "--test", "test/a.test.js"))
-    assert (list(seen.cases), len(seen.hellos)) == (["test/a.test.js > starts"], 1)
+    seen = observe(write(tmp_path / "p", files), (NODE, "--test", "test/a.test.js"))
+    assert (list(seen.ids), seen.run.sessions) == (["test/a.test.js > starts"], 1)
 
 
-def test_one_that_is_ignored_says_nothing(folder: Path, tmp_path: Path) -> None:
+def test_one_that_is_ignored_says_nothing(tmp_path: Path) -> None:
     root = write(tmp_path / "p", {"test/a.test.js": "require('node:test')('x', () => {})\n"})
     argv = (NODE, "--test", "--test-reporter=tap", "test/a.test.js")
-    seen = observe(folder, root, argv, ignores=True)
-    assert (seen.status, seen.sessions, seen.forged) == (0, [], 0)
-    alone = run(root, argv, environment(folder))  # nobody listens
-    assert (alone.returncode, _timeless(alone.stdout), alone.stderr) == (0, _timeless(seen.stdout), seen.stderr)
+    seen = observe(root, argv, is_ignored=True)
+    assert (seen.found, seen.status) == (None, 0)
+    alone = command(root, argv, environment(require(PROBES.parent)))  # nobody listens
+    assert (alone.returncode, timeless(alone.stdout), alone.stderr) == (0, timeless(seen.stdout), seen.stderr)
 
 
-def test_other_programs_are_left_alone(folder: Path, tmp_path: Path) -> None:
+def test_other_programs_are_left_alone(tmp_path: Path) -> None:
     root = write(tmp_path / "p", {"main.js": "console.log(process.env.NODE_OPTIONS, process.argv.length)\n"})
-    seen = observe(folder, root, (NODE, "main.js", "--test"))
-    assert (seen.hellos, seen.stderr) == ([], "")
-    assert seen.stdout == f"--require {folder}/probes/node_observer.cjs 3\n"
+    seen = observe(root, (NODE, "main.js", "--test"))
+    assert (seen.found, seen.stderr, seen.stdout[-26:]) == (None, "", "/probes/node_observer.cjs 3\n"[-26:])
 
 
-def test_a_signal_opens_no_debugger(folder: Path, tmp_path: Path) -> None:
+def test_a_signal_opens_no_debugger(tmp_path: Path) -> None:
     text = "process.on('SIGTERM', () => process.exit(3))\nsetInterval(() => {}, 1000)\nconsole.log('ready')\n"
-    root = write(tmp_path / "p", {"main.js": text})
-    observe(folder, root, (NODE, "--version"))
     child = subprocess.Popen(
-        (NODE, "main.js"), cwd=root, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+        (NODE, "main.js"), cwd=write(tmp_path / "p", {"main.js": text}), env=environment(require(PROBES.parent)),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
     child.send_signal(signal.SIGUSR1)
@@ -295,7 +285,7 @@ test.todo('is to do')
 describe('outer', () => { describe('inner', () => { it('is deep', () => {}) }) })
 describe('hook', () => { beforeAll(() => { throw new Error('no') }); it('waits for it', () => {}) })
 test('sees nothing', () => {
-  expect([process.env.NODE_OPTIONS, process.env.INTERLOCK_NODE]).toEqual([undefined, undefined])
+  expect([process.env.NODE_OPTIONS ?? '', process.env.INTERLOCK_NODE]).toEqual([process.env.EXPECTED, undefined])
 })
 """
 JEST = (
@@ -317,10 +307,24 @@ OUTCOMES = {
 SETTINGS = "{ setupFiles: ['./test/setup.js'], globalSetup: './test/global.js', reporters: ['./mine.js', 'default'] }"
 
 
-def _vitest(root: Path, **more: str) -> Path:
+def installed(root: Path, name: str, files: Mapping[str, str], **more: str) -> Path:
+    """Make a project in which a runner is installed, with the observer mounted into its program."""
+    modules = RUNNERS / name / "node_modules"
+    if not (modules / name).is_dir():
+        pytest.skip(f"{name} is not installed: `npm install --prefix {RUNNERS / name} {name}` does that")
+    program = PROGRAMS[name]
+    for place in {modules, *(modules / parent for parent in Path(program).parents[:-1])}:
+        (made := root / "node_modules" / place.relative_to(modules)).mkdir(parents=True, exist_ok=True)
+        for each in place.iterdir():
+            if each.name != ".bin" and not Path(program).is_relative_to(each.relative_to(modules)):
+                (made / each.name).symlink_to(each)
+    return write(root, {**files, **more})
+
+
+def vitest(root: Path, **more: str) -> Path:
     text = "import './deep.js'\nexport const add = (a, b) => a + b\nexport const bad = () => { null.x }\n"
     files = {
-        "package.json": '{"type": "module"}\n',
+        "package.json": '{"type": "module", "scripts": {"test": "NODE_OPTIONS=--no-warnings vitest run"}}\n',
         "src/calc.js": text,
         "src/deep.js": "export {}\n",
         "test/a.test.js": VITEST,
@@ -329,13 +333,13 @@ def _vitest(root: Path, **more: str) -> Path:
         "mine.js": "export default class { onInit () { console.log('mine') } }\n",
         "vitest.config.js": f"export default {{ test: {SETTINGS} }}\n",
     }
-    return write(root, {**files, **more}, installed("vitest"))
+    return installed(root, "vitest", files, **more)
 
 
-def _jest(root: Path, **more: str) -> Path:
+def jest(root: Path, **more: str) -> Path:
     text = "require('./deep.js')\nexports.add = (a, b) => a + b\nexports.bad = () => { null.x }\n"
     files = {
-        "package.json": "{}\n",
+        "package.json": '{"scripts": {"test": "NODE_OPTIONS=--no-warnings jest -i"}}\n',
         "src/calc.js": text,
         "src/deep.js": "",
         "test/a.test.js": JEST,
@@ -344,83 +348,97 @@ def _jest(root: Path, **more: str) -> Path:
         "mine.js": "module.exports = class { onRunComplete () { console.log('mine') } }\n",
         "jest.config.js": f"module.exports = {SETTINGS.replace('./', '<rootDir>/')}\n",
     }
-    return write(root, {**files, **more}, installed("jest"))
+    return installed(root, "jest", files, **more)
 
 
-def _check(seen: Observed, root: Path, name: str, config: str) -> None:
-    """Check what was seen of the tests of `_vitest` or `_jest`."""
-    assert seen.cases == {f"test/a.test.js > {each}": outcome for each, outcome in OUTCOMES.items()}
-    messages = {event["id"].rpartition(" > ")[2]: event["message"] for event in seen.of("case")}
-    assert messages["throws"].startswith("src/calc.js:3 TypeError: Cannot read properties of null")
-    assert re.match(r"test/a\.test\.js:\d+ \w*Error: ", messages["fails"])
-    assert ([hello["runner"] for hello in seen.hellos], seen.forged, seen.end["status"]) == ([name], 0, 1)
-    loaded = dict[str, str](seen.end["loaded"])
-    assert {"src/calc.js", "src/deep.js", "test/a.test.js"} <= loaded.keys()
-    assert not any("node_modules" in path for path in loaded.values())
-    frozen = ["mine.js", "package.json", "test/a.test.js", "test/global.js", "test/setup.js", config]
-    assert sorted(seen.end["frozen"]) == sorted(os.fspath(root / each) for each in frozen)
-    assert "mine\n" in seen.stdout
-    assert "fails" in seen.stdout + seen.stderr
+PROJECTS = {"vitest": vitest, "jest": jest}
+PROGRAMS = {"vitest": "vitest/vitest.mjs", "jest": "jest/bin/jest.js"}
+COMMANDS = {
+    "vitest": (NODE, "node_modules/vitest/vitest.mjs", "run"),
+    "jest": (NODE, "node_modules/jest/bin/jest.js", "-i"),
+}
+
+
+def run(name: str, root: Path, *argv: str, env: Mapping[str, str] | None = None, is_mounted: bool = False) -> Observed:
+    """Run a runner, observed by the variable or, where that is lost, by a line in its program."""
+    modules, program = root / "node_modules", PROGRAMS[name]
+    (bin_ := modules / ".bin").mkdir()
+    (bin_ / name).symlink_to(f"../{program}")
+    original = RUNNERS / name / "node_modules" / program
+    place = modules / program
+
+    def variables(folder: Path) -> Mapping[str, str]:
+        place.write_bytes(
+            with_observer(os.fspath(original), os.fspath(folder)) if is_mounted else original.read_bytes()
+        )
+        shutil.copymode(original, place)
+        return environment("" if is_mounted else require(folder)) | dict(env or {})
+
+    return watch(root, argv or COMMANDS[name], variables)
 
 
 @runner
-@pytest.mark.parametrize("pool", ["forks", "threads"])
-def test_vitest_is_observed(folder: Path, tmp_path: Path, pool: str) -> None:
-    root = _vitest(tmp_path / "p")
-    _check(observe(folder, root, ("npx", "vitest", "run", f"--pool={pool}")), root, "vitest", "vitest.config.js")
+@pytest.mark.parametrize(
+    ("name", "argv"),
+    [
+        ("vitest", (*COMMANDS["vitest"], "--pool=forks")),
+        ("vitest", (*COMMANDS["vitest"], "--pool=threads")),
+        ("vitest", ("npm", "test")),
+        ("jest", COMMANDS["jest"]),
+        ("jest", ("npm", "test")),
+    ],
+)
+def test_a_runner_is_observed_and_its_tests_see_nothing(tmp_path: Path, name: str, argv: tuple[str, ...]) -> None:
+    root, drops = PROJECTS[name](tmp_path / "p"), argv[0] == "npm"
+    given = {"GIVEN": '["-i"]', "EXPECTED": "--no-warnings" if drops else ""}
+    seen = run(name, root, *argv, env=given, is_mounted=drops)
+    assert seen.ids == {f"test/a.test.js > {each}": outcome for each, outcome in OUTCOMES.items()}, seen.output
+    assert seen.cases["throws"].message.startswith("src/calc.js:3 TypeError: Cannot read properties of null")
+    assert re.match(r"test/a\.test\.js:\d+ \w*Error: ", seen.cases["fails"].message)
+    assert (seen.run.runner, seen.run.sessions, seen.run.complete, seen.status) == (name, 1, True, 1)
+    loaded = dict(seen.run.loaded)
+    assert {"src/calc.js", "src/deep.js", "test/a.test.js"} <= loaded.keys()
+    assert not any("node_modules" in path for path in loaded.values())
+    frozen = ["mine.js", "package.json", "test/a.test.js", "test/global.js", "test/setup.js", f"{name}.config.js"]
+    assert sorted(seen.run.frozen) == sorted(os.fspath(root / each) for each in frozen)
+    assert "mine\n" in seen.stdout
+    assert "fails" in seen.output
 
 
 @runner
 @pytest.mark.parametrize(
     "config", ["{}", "{ reporters: ['./mine.js'] }", "{ reporters: ['json'], sequence: { shuffle: true } }"]
 )
-def test_vitest_keeps_the_reporters_of_the_user(folder: Path, tmp_path: Path, config: str) -> None:
+def test_vitest_keeps_the_reporters_of_the_user(tmp_path: Path, config: str) -> None:
     test = "import { test } from 'vitest'\ntest('x', () => {})\n"
     settings = f"export default {{ test: {config} }}\n"
-    root = _vitest(tmp_path / "p", **{"test/a.test.js": test, "vitest.config.js": settings})
-    plain = run(root, ("npx", "vitest", "run"), environment(None))
-    seen = observe(folder, root, ("npx", "vitest", "run"))
-    assert (seen.cases, seen.end["status"]) == ({"test/a.test.js > x": "passed"}, 0)
+    root = vitest(tmp_path / "p", **{"test/a.test.js": test, "vitest.config.js": settings})
+    seen = run("vitest", root)
+    plain = command(root, COMMANDS["vitest"], environment())
+    assert (seen.ids, seen.run.passes) == ({"test/a.test.js > x": "passed"}, True)
     times = re.compile(r"Duration.*|[\d.]+m?s|\d\d:\d\d:\d\d|\d{10,}[.\d]*|[\d.]{6,}")
     assert times.sub("", seen.stdout) == times.sub("", plain.stdout)
     assert times.sub("", seen.stderr) == times.sub("", plain.stderr)
 
 
 @runner
-@pytest.mark.parametrize("trick", ["an exit", "an exit later", "an exit that nobody is told of", "another exit status"])
-def test_a_trick_of_the_product_does_not_pass_vitest(folder: Path, tmp_path: Path, trick: str) -> None:
-    test = "import { expect, test } from 'vitest'\nimport '../src/trick.js'\n"
-    test += "test('one', async () => { await new Promise(done => setTimeout(done, 60)); expect(1).toBe(2) })\n"
-    more = {"src/trick.js": TRICKS[trick], "test/a.test.js": test}
-    seen = observe(folder, _vitest(tmp_path / "p", **more), ("npx", "vitest", "run"))
-    assert "passed" not in seen.cases.values()
-    assert seen.end.get("status") != 0
-
-
-@runner
-def test_jest_is_observed_and_in_band_its_arguments_are_those_of_the_user(folder: Path, tmp_path: Path) -> None:
-    root = _jest(tmp_path / "p")
-    seen = observe(folder, root, ("npx", "jest", "-i"), env={"GIVEN": '["-i"]'})
-    _check(seen, root, "jest", "jest.config.js")
-
-
-@runner
-def test_the_workers_of_jest_are_as_without_the_observer(folder: Path, tmp_path: Path) -> None:
+def test_the_workers_of_jest_are_as_without_the_observer(tmp_path: Path) -> None:
     test = "test('x', () => { expect([process.argv.length, process.execArgv, process.env.NODE_OPTIONS]).toEqual"
     test += "([2, [], undefined]) })\n"
-    root = _jest(tmp_path / "p", **{"test/a.test.js": test, "test/b.test.js": test})
-    seen = observe(folder, root, ("npx", "jest", "--maxWorkers=2"))
-    assert seen.cases == {"test/a.test.js > x": "passed", "test/b.test.js > x": "passed"}
-    assert (len(seen.hellos), seen.end["status"]) == (1, 0)
+    root = jest(tmp_path / "p", **{"test/a.test.js": test, "test/b.test.js": test})
+    seen = run("jest", root, *COMMANDS["jest"][:2], "--maxWorkers=2")
+    assert seen.ids == {"test/a.test.js > x": "passed", "test/b.test.js > x": "passed"}
+    assert (seen.run.sessions, seen.status) == (1, 0)
 
 
 @runner
 @pytest.mark.parametrize("trick", ["an exit", "an exit later", "an exit that nobody is told of", "another exit status"])
-def test_a_trick_of_the_product_does_not_pass_jest(folder: Path, tmp_path: Path, trick: str) -> None:
-    test = "require('../src/trick.js')\n"
-    test += "test('one', async () => { await new Promise(done => setTimeout(done, 60)); expect(1).toBe(2) })\n"
-    more = {"src/trick.js": TRICKS[trick], "test/a.test.js": test}
-    seen = observe(folder, _jest(tmp_path / "p", **more), ("npx", "jest", "-i"))
-    assert [event["e"] for event in seen.sessions[0]][:1] == ["begin"]
-    assert "passed" not in seen.cases.values()
-    assert seen.end.get("status") != 0
+@pytest.mark.parametrize("name", PROJECTS)
+def test_a_trick_of_the_product_does_not_pass_the_runner(tmp_path: Path, name: str, trick: str) -> None:
+    load = "require('../src/trick.js')\n"
+    if name == "vitest":
+        load = "import { expect, test } from 'vitest'\nimport '../src/trick.js'\n"
+    test = "test('one', async () => { await new Promise(done => setTimeout(done, 60)); expect(1).toBe(2) })\n"
+    seen = run(name, PROJECTS[name](tmp_path / "p", **{"src/trick.js": TRICKS[trick], "test/a.test.js": load + test}))
+    assert not seen.run.passes
+    assert "passed" not in seen.ids.values()
