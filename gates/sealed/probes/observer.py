@@ -191,27 +191,6 @@ def loaded():
     return sorted(found)
 
 
-class Replacements:
-    """Attributes that were replaced, for as long as tests run."""
-
-    def __init__(self):
-        self._rows = []
-
-    def put(self, owner, name, value):
-        """Give an object another attribute."""
-        self._rows.append((owner, name, vars(owner).get(name)))
-        setattr(owner, name, value)
-
-    def undo(self):
-        """Let each attribute be what it was."""
-        while self._rows:
-            owner, name, value = self._rows.pop()
-            if value is None:
-                delattr(owner, name)
-            else:
-                setattr(owner, name, value)
-
-
 class Proof:
     """Whether the code of the present test was seen to begin and to end.
 
@@ -309,12 +288,12 @@ class Proof:
 
         return observed
 
-    def watch_methods(self, cls, replacements):
+    def watch_methods(self, cls):
         """Watch the methods of a class of tests, where it has the way of unittest to call them."""
         owner = next((each for each in cls.__mro__ if "_callTestMethod" in vars(each)), None)
         if owner is not None and owner not in self._watched:
             self._watched.append(owner)
-            replacements.put(owner, "_callTestMethod", self._around_method(vars(owner)["_callTestMethod"]))
+            owner._callTestMethod = self._around_method(vars(owner)["_callTestMethod"])
 
     def _around_method(self, call):
         watched = self.around(call)
@@ -451,7 +430,7 @@ class Comparisons:
             if kind:
                 return kind
         for value, against, is_left in ((left, right, True), (right, left, False)):
-            for others in _others(name, against, is_left) if self._is_asked(type(value)) else ():
+            for others in _others(name, against) if self._is_asked(type(value)) else ():
                 rows = [(value, each) if is_left else (each, value) for each in others]
                 if _hold(_OPERATORS[name], rows, left, right):
                     return type(value)
@@ -464,10 +443,10 @@ class Comparisons:
         files = [file_of(each.__module__) for each in kind.__mro__]
         return any(map(self._project.is_product, files + [code.co_filename for code in codes if code]))
 
-    def watch_assertions(self, replacements):
+    def watch_assertions(self):
         """Let the assertions of unittest ask too, once they have held."""
         for name, comparisons in _ASSERTIONS.items():
-            replacements.put(unittest.TestCase, name, self._asking(vars(unittest.TestCase)[name], comparisons))
+            setattr(unittest.TestCase, name, self._asking(vars(unittest.TestCase)[name], comparisons))
 
     def _asking(self, assertion, comparisons):
         @functools.wraps(assertion)
@@ -493,16 +472,10 @@ def _hold(compare, rows, left, right):
         return False
 
 
-def _others(name, value, is_left):
-    """Return lists of other values than an operand: nothing honest compares with all of one list as with the operand.
-
-    `is_left` says of the object that is asked that it is the left operand.
-    """
+def _others(name, value):
+    """Return lists of other values than an operand: nothing honest compares with all of a list as with the operand."""
     kind, lists = type(value), [[_Other()]]
-    if name[0] in "LG" and kind in (int, float):
-        beyond = float("-inf" if (name[0] == "L") == is_left else "inf")
-        lists += [[beyond]] if value != beyond else []
-    elif name not in ("Eq", "Sub"):
+    if name not in ("Eq", "Sub"):
         pass
     elif kind is bool:
         lists.append([not value])

@@ -14,6 +14,7 @@ process that was started and each of its workers observe for themselves.
 import ast
 import functools
 import os
+import pathlib
 import sys
 import types
 
@@ -33,16 +34,6 @@ sys.path[:] = _path
 _shared = types.SimpleNamespace(**_space)
 
 
-def _worker():
-    """Return the name of the worker of xdist that this process is, which a process that it starts is not; else ""."""
-    frame = sys._getframe()
-    while frame is not None:
-        if frame.f_globals.get("__name__") == "__channelexec__" and "workerinput" in frame.f_globals:
-            return frame.f_globals["workerinput"]["workerid"]
-        frame = frame.f_back
-    return ""
-
-
 def _wrap():
     """Let the first configuration that is made in this process have the observer, unless the gate ignores it."""
     original = TARGET["get_config"]
@@ -53,7 +44,8 @@ def _wrap():
         if TARGET["get_config"] is not get_config:
             return config
         TARGET["get_config"] = original
-        worker = _worker()
+        # A process that a worker starts has this too; the gate knows that it is below the worker.
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "")
         hello = {"e": "hello", "runner": "pytest", "pid": os.getpid(), "worker": worker}
         answer, emit = _shared.connect(FOLDER + "/../socket", hello)
         if emit is not None:
@@ -72,15 +64,15 @@ class _Observer:
     def __init__(self, answer, emit, is_worker):
         self.answer, self.emit, self.is_worker, self.is_controller = answer, emit, is_worker, False
         self.project = _shared.Project(answer["root"])
-        self.proof, self.replaced = _shared.Proof(self.project), _shared.Replacements()
+        self.proof = _shared.Proof(self.project)
         self.plugins, self.changed, self.sought, self.collected = None, set(), {}, False
         self.reports, self.reasons, self.flag = [], {}, ""
         comparisons = _shared.Comparisons(self.project, self.equals)
-        _put_questions(comparisons, self.proof, self.project, self.replaced)
-        comparisons.watch_assertions(self.replaced)
+        _put_questions(comparisons, self.proof, self.project)
+        comparisons.watch_assertions()
         case = sys.modules["unittest"].TestCase
         for each in (case, getattr(sys.modules.get("unittest.async_case"), "IsolatedAsyncioTestCase", case)):
-            self.proof.watch_methods(each, self.replaced)
+            self.proof.watch_methods(each)
         self.functions = _shared.Functions()
 
     def equals(self, words):
@@ -151,7 +143,7 @@ class _Observer:
         for item in session.items:
             path, cls = str(item.path), getattr(item, "cls", None)
             if cls is not None:
-                self.proof.watch_methods(cls, self.replaced)
+                self.proof.watch_methods(cls)
             if hasattr(item, "originalname"):
                 name = item.originalname or item.name.split("[")[0]
                 self.project.freeze([path, *self.proof.seek(item.obj, name, cls, path)])
@@ -252,12 +244,10 @@ class _Observer:
 
     @_hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session):
-        """Report the end after all others, and leave the runner as it was."""
+        """Report the end after all others."""
         yield
         self.freeze_plugins(session.config)
-        changed = self.changed | self.functions.changed()
-        self.replaced.undo()
-        self.emit(self.project.session(session.exitstatus, changed))
+        self.emit(self.project.session(session.exitstatus, self.changed | self.functions.changed()))
 
 
 def _words(report):
@@ -266,11 +256,12 @@ def _words(report):
     return str(longrepr[2] if isinstance(longrepr, tuple) else longrepr)[: _shared.MESSAGE]
 
 
-def _put_questions(comparisons, proof, project, replaced):
+def _put_questions(comparisons, proof, project):
     """Let pytest ask comparisons and differences in assertions of the project, in modules that it rewrites."""
     from _pytest.assertion import rewrite
 
-    rewrite_test, read_pyc, write_pyc = rewrite._rewrite_test, rewrite._read_pyc, rewrite._write_pyc
+    hook, rewriter = rewrite.AssertionRewritingHook, rewrite.AssertionRewriter
+    original = hook.exec_module
 
     def fill(code):
         """Return the code with the object in the place of its constant."""
@@ -280,18 +271,17 @@ def _put_questions(comparisons, proof, project, replaced):
             constants.append(comparisons if is_place else fill(each) if type(each) is types.CodeType else each)
         return code.replace(co_consts=tuple(constants))
 
-    def _rewrite_test(fn, config):
-        status, code = rewrite_test(fn, config)
-        if project.inside(str(fn)):
-            code = fill(code)
-            proof.compiled(str(fn), code)
-        return status, code
-
-    def _read_pyc(source, *args, **kwargs):
-        return None if project.inside(str(source)) else read_pyc(source, *args, **kwargs)
-
-    def _write_pyc(state, code, *args, **kwargs):
-        return False if project.inside(code.co_filename) else write_pyc(state, code, *args, **kwargs)
+    @functools.wraps(original)
+    def exec_module(self, module):
+        """Do as pytest does, but keep nothing on disk: no file can hold the object."""
+        __tracebackhide__ = True
+        path = pathlib.Path(module.__spec__.origin)
+        if not project.inside(str(path)):
+            return original(self, module)
+        self._rewritten_names[module.__name__] = path
+        code = fill(rewrite._rewrite_test(path, self.config)[1])
+        proof.compiled(str(path), code)
+        return exec(code, vars(module))
 
     def asking(visit):
         @functools.wraps(visit)
@@ -305,10 +295,8 @@ def _put_questions(comparisons, proof, project, replaced):
 
         return visit_and_ask
 
-    for function in (_rewrite_test, _read_pyc, _write_pyc):
-        replaced.put(rewrite, function.__name__, function)
-    for name in ("visit_Compare", "visit_BinOp"):
-        replaced.put(rewrite.AssertionRewriter, name, asking(vars(rewrite.AssertionRewriter)[name]))
+    hook.exec_module = exec_module
+    rewriter.visit_Compare, rewriter.visit_BinOp = asking(rewriter.visit_Compare), asking(rewriter.visit_BinOp)
 
 
 def _names_any(node):

@@ -37,56 +37,57 @@ _REPORTS = {
 
 def _wrap():
     """Let the first suite that is called in this process have the observer, and each one after it that has ended."""
-    call, state = _Suite.__call__, {"emit": None, "running": False}
+    call, functions, session, running = _Suite.__call__, None, None, False
 
     @functools.wraps(call)
     def __call__(self, *args, **kwargs):  # noqa: N807
-        if state["running"] or not args:
+        nonlocal session, running
+        if running or not args:
             return call(self, *args, **kwargs)
-        state["running"] = True
-        try:
-            if state["emit"] is None:
-                hello = {"e": "hello", "runner": "unittest", "pid": os.getpid()}
-                state["answer"], state["emit"] = _shared.connect(FOLDER + "/../socket", hello)
-            if state["emit"] is None:
+        if session is None:
+            hello = {"e": "hello", "runner": "unittest", "pid": os.getpid()}
+            answer, emit = _shared.connect(FOLDER + "/../socket", hello)
+            if emit is None:
                 _Suite.__call__ = call
                 return call(self, *args, **kwargs)
-            session = _Session(state["answer"], state["emit"], functions)
+            session = _Session(answer, emit, functions)
+        running = True
+        try:
             return session.run(self, args[0], lambda: call(self, *args, **kwargs))
         finally:
-            state["running"] = False
+            running = False
 
     _Suite.__call__ = __call__
     functions = _shared.Functions()
 
 
 class _Session:
-    """One run of a suite."""
+    """The suites that run in this process, one after the other; `functions` are those from before the first import."""
 
     def __init__(self, answer, emit, functions):
         self.only, self.emit, self.changed = set(answer["only"]), emit, functions.changed()
         self.project = _shared.Project(answer["root"])
-        self.proof = _shared.Proof(self.project)
-        self.replaced, self.ids = _shared.Replacements(), []
-        self.forget()
+        self.proof, self.result = _shared.Proof(self.project), None
+        self.proof.watch_methods(_Case)
+        _shared.Comparisons(self.project, self.equals).watch_assertions()
 
     def run(self, suite, result, run):
         """Report a run from its beginning to its end."""
         self.emit({"e": "begin", "version": sys.version.split()[0], "argv": list(map(str, sys.argv))})
+        self.forget()
+        self.ids = []
         self.find(suite)
         _shared.send_ids(self.emit, "collected", self.ids)
         self.project.keep_folders()
-        _shared.Comparisons(self.project, self.equals).watch_assertions(self.replaced)
-        self.hear(result, "startTest", self.start)
-        self.hear(result, "stopTest", self.stop)
-        for name, outcome in _REPORTS.items():
-            self.hear(result, name, functools.partial(self.reported, outcome))
+        if result is not self.result:
+            self.result = result
+            self.hear(result, "startTest", self.start)
+            self.hear(result, "stopTest", self.stop)
+            for name, outcome in _REPORTS.items():
+                self.hear(result, name, functools.partial(self.reported, outcome))
         self.functions = _shared.Functions()
-        try:
-            returned = run()
-        finally:
-            self.changed |= self.functions.changed()
-            self.replaced.undo()
+        returned = run()
+        self.changed |= self.functions.changed()
         self.emit(self.project.session(not result.wasSuccessful(), self.changed))
         return returned
 
@@ -100,7 +101,7 @@ class _Session:
             elif isinstance(each, _Case) and (not self.only or each.id() in self.only):
                 name, cls = each._testMethodName, type(each)
                 self.ids.append(each.id())
-                self.proof.watch_methods(cls, self.replaced)
+                self.proof.watch_methods(cls)
                 files = self.proof.seek(getattr(each, name, None), name, cls, _file(each))
                 self.project.freeze([*files, _file(each)])
         if self.only:
@@ -131,7 +132,7 @@ class _Session:
             tell(*args)
             return method(*args, **kwargs)
 
-        self.replaced.put(result, name, heard)
+        setattr(result, name, heard)
 
     def equals(self, words):
         """Keep the first value that equals everything."""
