@@ -123,7 +123,7 @@ _ERRORS: Final = rules({
     "SEAL411": ("A name under `keep` keeps something (warning).", "Correct it, or take it out: it is not there."),
     "SEAL412": ("What of the work is judged is known.", "Write the keys `product` and `tests`."),
     "SEAL413": (
-        "`product` matches files of the base (warning).",
+        "`product` matches files of the base (a warning where the scope has none yet either).",
         "Correct the pattern, relative to the project's root, or do nothing if the work is to make them.",
     ),
     "SEAL414": ("The tests of the base are not skipped (warning).", "Do nothing if they are meant to be skipped here."),

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from interlock.graph.task.scope_leases import blocker_text, give_up
     from interlock.graph.task.changes import left_changed
     from interlock.graph.task.put_back import put_back_of
-    from interlock.graph.task.sealing import base_faults, base_of, case_of, frozen_of, in_git, sealing_error
+    from interlock.graph.task.sealing import (
+        base_faults, base_of, case_of, checked_base, frozen_of, in_git, sealing_error,
+    )
     from interlock.graph.task.state import Answered, CollectedEvidence, Event
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
@@ -83,8 +85,8 @@ __all__ = [
     "RunBusyError", "RunDamagedError", "RunPhase", "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner",
     "Task", "TaskError", "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError",
     "Verification", "Wait", "Watch", "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question",
-    "base_faults", "base_of", "blocker_text", "busy_answer", "case_of", "check_evidence", "comment", "comments",
-    "comments_go_to", "drive", "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text",
+    "base_faults", "base_of", "blocker_text", "busy_answer", "case_of", "check_evidence", "checked_base", "comment",
+    "comments", "comments_go_to", "drive", "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text",
     "failed_gates", "find_or_begin", "find_run", "find_ticket_run", "frozen_of", "give_up", "hand_overs", "in_git",
     "journal_path", "journal_run", "judge", "keep_files", "kept_answer", "kept_file", "key_variables", "left_before",
     "left_changed", "list_runs", "load_task", "make_policy", "negotiate", "newest_run", "no_task_run", "outcome_of",

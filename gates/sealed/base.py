@@ -96,7 +96,6 @@ def check_base(case: GateCase, *, progress: Progress = lambda _line: None, known
     if known:
         with suppress(OSError, KeyError, TypeError, ValueError):
             return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
-    case.check_dependencies()
     progress("the tests of the base, the tree without the work, run in a sealed copy")
     bytecode = bytecode_folder(case)
     shutil.rmtree(bytecode, ignore_errors=True)
@@ -107,6 +106,7 @@ def check_base(case: GateCase, *, progress: Progress = lambda _line: None, known
         done = execute(here, keep_going=True)
         product = _product(case, here, done.tests)
         root = here.root
+    case.check_dependencies()
     _prune(case, bytecode)
     output, log = done.output.finish()[0], f"{path}.log"
     write(log, output)

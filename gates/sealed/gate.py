@@ -147,7 +147,6 @@ def judge(case: GateCase, work: Work, check: BaseCheck, *, progress: Progress = 
     Raises:
         CollectorError: The set-up is at fault, so that nothing is known of the work.
     """
-    case.check_dependencies()
     tree, choice = chosen(case, work, check.product)
     judging = _Judging(case, work, check, progress)
     done = judging.first(tree, choice)

@@ -20,6 +20,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from interlock.gates.patterns import compile_scope
@@ -35,7 +36,7 @@ Held = Mapping[str, str]
 """Path of a file of the work that is not taken, to why."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Product:
     """The product of a base; paths are relative to the project's root, JSON values only.
 
@@ -66,11 +67,38 @@ class Product:
 
     def holds(self, path: str) -> bool:
         """Return whether a file, of the base or below its packages, is product."""
-        if path in self.frozen or (self.tests and compile_scope(self.tests).matches(path)):
+        if self.keeps(path) or self._is_test(path):
             return False
+        if path in self._single:
+            return True
         if self.globs:
-            return path in self.modules or compile_scope(self.globs).matches(path)
-        return path in self.modules or (is_below(path, self.packages) and not is_below(path, self.test_folders))
+            return self._is_named(path)
+        return is_below(path, self.packages) and not is_below(path, self.test_folders)
+
+    def keeps(self, path: str) -> bool:
+        """Whether a file is frozen."""
+        return path in self._frozen
+
+    @cached_property
+    def kept_stems(self) -> frozenset[str]:
+        """What the frozen files are loaded by: their paths without endings."""
+        return frozenset(map(_stem, self.frozen))
+
+    @cached_property
+    def _frozen(self) -> frozenset[str]:
+        return frozenset(self.frozen)
+
+    @cached_property
+    def _single(self) -> frozenset[str]:
+        return frozenset(self.modules)
+
+    @cached_property
+    def _is_test(self) -> Callable[[str], bool]:
+        return compile_scope(self.tests).matches if self.tests else _never
+
+    @cached_property
+    def _is_named(self) -> Callable[[str], bool]:
+        return compile_scope(self.globs).matches
 
     def __bool__(self) -> bool:
         return bool(self.packages or self.modules)
@@ -210,20 +238,19 @@ def choose(
             held.setdefault(path, why)
         elif path not in held:
             taken[path] = entry
-    removed = tuple(path for path in held if changes[path] is None and path in product.frozen and scope(path))
+    removed = tuple(path for path in held if changes[path] is None and product.keeps(path) and scope(path))
     return Choice(taken, added, removed, dict(sorted(held.items())))
 
 
 def _held_why(path: str, product: Product, *, is_new: bool, is_product: bool) -> str:
     """Return why a file of the scope keeps its base content; empty where it is product."""
-    if path in product.frozen:
+    if product.keeps(path):
         return "a test, or what decides the run"
     if not is_new:
         return "" if product.holds(path) else "no product: the tests of the base did not load it"
     if not is_product:
         return "Python would import it by itself"
-    stems = {_stem(each) for each in product.frozen}
-    shadowed = next((stem for stem in _stems(path) if stem in stems), "")
+    shadowed = next((stem for stem in _stems(path) if stem in product.kept_stems), "")
     return f"it would be loaded in the place of {shadowed}.*, which keeps its base content" if shadowed else ""
 
 

@@ -163,6 +163,7 @@ class Store:
         self.top = Path(os.path.realpath(top))
         key = sha256(os.fsencode(self.top)).hexdigest()[:16]
         self.folder = state_folder() / f"{key}-{self.top.name or 'root'}"
+        self._repository: Path | None = None
 
     # -- trees in -----------------------------------------------------------------------------------------------------
 
@@ -208,7 +209,8 @@ class Store:
         return self._with_repositories(tree, inside, nested)
 
     def _repositories(self, tree: str) -> list[str]:
-        return [path for path, entry in self.files(tree).items() if entry.mode == SUBMODULE]
+        rows = self._do("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")
+        return [os.fsdecode(row.partition(b"\t")[2]) for row in rows if row.startswith(SUBMODULE.encode())]
 
     def _forget(self, top: Path, paths: list[str], names: Mapping[str, str]) -> None:
         """Take repositories inside out of the index: git would ask for their status, by their own configuration."""
@@ -451,11 +453,13 @@ class Store:
     # -- git itself ---------------------------------------------------------------------------------------------------
 
     def _git_folder(self) -> Path:
-        folder = self.folder / "store.git"
-        if not (folder / "user").exists():  # what `_init` writes last
-            shape = self._ask("rev-parse", "--show-object-format") or "sha1"
-            self._init(folder, _ATTRIBUTES, shape)
-        return folder
+        if self._repository is None:
+            folder = self.folder / "store.git"
+            if not (folder / "user").exists():  # what `_init` writes last
+                shape = self._ask("rev-parse", "--show-object-format") or "sha1"
+                self._init(folder, _ATTRIBUTES, shape)
+            self._repository = folder
+        return self._repository
 
     def _init(self, folder: Path, attributes: str, shape: str = "sha1") -> None:
         try:
@@ -546,7 +550,7 @@ def _holds(place: Path, mode: str, data: bytes) -> bool:
         return False
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _listed(folder: str, tree: str) -> Mapping[str, Entry]:
     done = git.run(folder, ("ls-tree", "-r", "-z", "--full-tree", tree), "sealed", timeout_seconds=None)
     if done.status != 0:

@@ -79,11 +79,12 @@ def keep_start(context: TaskContext, store: RunStore, sealing: Mapping[str, Any]
     except TreeError:
         return
     base, texts = base_of(context.root, sealing), dict[str, str]()
+    there: Mapping[str, object] = base.files if base is not None else {}
     left = MAX_KEPT_BYTES
     for name, value in files.items():
         if left <= 0:
             break
-        if base is not None and base.inside(name) in base.files:
+        if base is not None and base.inside(name) in there:
             continue
         data = _plain(context.root, name, value)
         if data is None or b"\0" in data or len(data) > min(left, MAX_COMPARED_BYTES):

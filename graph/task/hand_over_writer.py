@@ -72,16 +72,15 @@ class _Keeping:
         self._sealing = sealing
         packs = list(self._folder.glob("*.files"))
         self._held = {digest for path in packs for digest in index_of(path)[0]}
-        for path, value in listing(store, BASE).get("files", {}).items():
-            self._hold(path, value)
+        self._hold(listing(store, BASE).get("files", {}))
         self._space_left = MAX_RUN_BYTES - sum(path.stat().st_size for path in packs)
         self._kept: list[tuple[str, bytes]] = []
 
     def keep(self, label: str, before: Mapping[str, str], outside: tuple[Outside, ...]) -> None:
         """Write what differs from `before`; the contents first, so that a listing has all of them."""
         files = self._context.files()
-        for path, value in files.items() if label == BASE else ():
-            self._hold(path, value)
+        if label == BASE:
+            self._hold(files)
         changed = {path: value for path, value in files.items() if before.get(path) != value}
         left_out = self._take(Path(self._context.root), changed)
         beside = self._take_outside(outside, left_out)
@@ -99,10 +98,13 @@ class _Keeping:
         data = json.dumps(row, ensure_ascii=True, separators=(",", ":")).encode("ascii")
         write_atomically(self._folder / f"{label}.json", data, mode=0o600, durable=False)
 
-    def _hold(self, path: str, value: str) -> None:
-        """Take a content for kept, that of a file which the base of the run holds."""
-        if self._base is not None and self._base.inside(path) in self._base.files:
-            self._held.add(value.partition(" ")[2])
+    def _hold(self, values: Mapping[str, str]) -> None:
+        """Take contents for kept, those of files which the base of the run holds."""
+        if self._base is not None:
+            there = self._base.files
+            self._held |= {
+                value.partition(" ")[2] for path, value in values.items() if self._base.inside(path) in there
+            }
 
     def _take(self, top: Path, values: Mapping[str, str]) -> dict[str, LeftOut]:
         """Take the contents of files that have these values, and return those that are not kept."""
@@ -126,7 +128,8 @@ class _Keeping:
         base = self._base
         frozen = frozenset[str]()
         if base is not None and Path(os.path.realpath(top)) == Path(os.path.realpath(self._context.root)):
-            frozen = frozenset(path for path in values if base.inside(path) in base.files)
+            there = base.files
+            frozen = frozenset(path for path in values if base.inside(path) in there)
         ignored = ignored_paths(top, [path for path in values if path not in frozen])
         dotted = [path for path in values if path not in ignored and any(s.startswith(".") for s in path.split("/"))]
         private = frozenset(dotted) - tracked_paths(top, dotted)

@@ -88,7 +88,7 @@ def _kept(base: Base, work: str, task: Task, products: Mapping[str, Product]) ->
             observed=not product.globs,
         )  # fmt: skip
         for path, why in choice.held.items():
-            if why != "outside the scope" or path in product.frozen:
+            if why != "outside the scope" or product.keeps(path):
                 found[path] = found.get(path, 0) + 1
     every = len(products)
     inside = [path for path in found if scope(path) and found[path] == every]

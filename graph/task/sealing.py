@@ -1,5 +1,6 @@
 """The seals of a run: what is frozen when it starts, the tests of the base, and the gate that goes by both."""
 
+import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -88,11 +89,26 @@ def check_bases(
         CollectorError: A command cannot be started, or the base cannot be exported.
     """
     return {
-        gate.id: check_base(
-            case_of(root, gate, policy, frozen), progress=lambda line, name=gate.id: progress(f"{name}: {line}")
+        gate.id: checked_base(
+            case_of(root, gate, policy, frozen), task, lambda line, name=gate.id: progress(f"{name}: {line}")
         )
         for gate in sealed_gates(task, policy)
     }
+
+
+def checked_base(case: GateCase, task: Task, progress: Progress = lambda _line: None) -> BaseCheck:
+    """Run the tests of the base of one gate, as far as they are not known; a `product` without a file is a fault.
+
+    It is none where the scope of the task has no file yet either: the work is to make them.
+    """
+    check = check_base(case, progress=progress)
+    product = check.product
+    if product.globs and not product and any(map(compile_scope(task.scope).matches, case.files)):
+        message = f"`product` matches no file of the base: {', '.join(product.globs)}; the scope of the task does."
+        fix = f"Write patterns of the files that the work may change, such as product = {json.dumps([*task.scope])}."
+        fault = Finding("SEAL413", "error", "product", message, fix=fix)
+        return replace(check, faults=(*check.faults, fault))
+    return check
 
 
 def _keeping_nothing(case: GateCase) -> list[str]:
@@ -164,10 +180,9 @@ def _unjudged(task: Task, base: Base, products: Sequence[Product]) -> Iterator[F
     """Yield the patterns of the scope whose files no gate takes from the work, and none goes by."""
     taken_out = [pattern for pattern in task.scope if pattern.startswith("!")]
     paths = [path for name in base.files if (path := base.outside(name)) is not None]
-    frozen = {path for each in products for path in each.frozen}
 
     def is_judged(path: str) -> bool:
-        return path in frozen or task.frees(path) or any(each.holds(path) for each in products)
+        return task.frees(path) or any(each.keeps(path) or each.holds(path) for each in products)
 
     def is_idle(pattern: str) -> bool:
         matches = compile_scope([pattern, *taken_out]).matches
@@ -209,7 +224,7 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         names = [row.id for row in tests.cases if row.outcome == "skipped"]
         message = f"{len(names)} of the base's tests are skipped, here as in the checkout: {few(names, _MAX_NAMED)}."
         yield Finding("SEAL414", "warning", "command", message, fix="Nothing, if they are meant to be skipped here.")
-    if check.product.globs and not check.product:
+    if check.product.globs and not check.product and not check.faults:
         message = f"`product` matches no file of the base: {', '.join(check.product.globs)}."
         fix = "Correct it, relative to the project's root, or nothing if the work is to make them."
         yield Finding("SEAL413", "warning", "product", message, fix=fix)
@@ -256,7 +271,7 @@ def _becomes_base(
     how: str, paths: Iterable[str], base: Base, task: Task, products: Iterable[Product], run_id: str
 ) -> Finding | None:
     judging = [*products]
-    found = [path for path in paths if any(path in product.frozen for product in judging) and not task.frees(path)]
+    found = [path for path in paths if any(product.keeps(path) for product in judging) and not task.frees(path)]
     committed = _committed(base) if found else None
     if committed is not None:
         differing = base.store.differing(committed, base.tree)

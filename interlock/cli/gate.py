@@ -44,7 +44,6 @@ from interlock.gates.sealed import (
     SealError,
     Store,
     Work,
-    check_base,
     freeze,
     judge,
     place_of,
@@ -57,6 +56,7 @@ from interlock.graph import (
     Task,
     base_faults,
     case_of,
+    checked_base,
     frozen_of,
     left_before,
     load_task,
@@ -197,7 +197,7 @@ def _sealed(
 
         frozen = freeze(folder, [(gate, policy.seals[gate.id])], base=base.tree, note=said)
         case = case_of(folder, gate, policy, frozen)
-        check = check_base(case, progress=said)
+        check = checked_base(case, task, said)
         if (error := sealing_error({gate.id: check})) is not None:
             raise error
         if why := check.tests.run.judge or check.tests.run.problem:

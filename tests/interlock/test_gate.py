@@ -198,6 +198,19 @@ def test_a_part_of_the_scope_that_no_gate_judges_is_named(project: Path) -> None
     assert "SEAL415" not in [row["code"] for row in found]
 
 
+def test_a_product_that_matches_nothing_is_refused_by_check_gate_and_run(project: Path) -> None:
+    config = (project / "interlock.toml").read_text()
+    write(project, {"interlock.toml": config.replace('product = ["src/**"]', 'product = ["srcs/**"]')})
+    git(project, "commit", "--quiet", "-am", "A slip")
+    write(project, {"src/answer": "42\n"})
+    for words in (("check", "task.toml"), ("gate", "GATE-TESTS"), ("run", "task.toml")):
+        done = warm.interlock(project, *words)
+        said = " ".join((done.stdout + done.stderr).split())
+        assert done.returncode == 2, (words, said)
+        assert "`product` matches no file of the base: srcs/**" in said, words
+        assert 'product = ["src/**"]' in said, words
+
+
 def test_a_product_that_is_still_to_be_made_is_a_warning(project: Path) -> None:
     git(project, "rm", "--quiet", "src/answer")
     git(project, "commit", "--quiet", "-m", "Nothing yet")

@@ -371,5 +371,6 @@ def test_what_a_killed_git_left_in_the_store_is_no_hindrance(tmp_path: Path) -> 
     first = store.snapshot()
     write(store.folder / "store.git", {"../index.lock": "", "shallow.lock": "", "user": None, "info/attributes": None})
     (root / "a").write_bytes(b"1\r\n")
+    store = Store(root)
     assert texts(store, store.snapshot())["a"] == "1\r\n"
     assert store.commit("HEAD").tree == first
