@@ -21,10 +21,7 @@ class Reporter {
     opening = null
   }
 
-  async onRunStart () {
-    const gate = await this.#opening
-    gate?.emit({ e: 'begin', version: core('jest-config/package.json').version, argv: process.argv })
-  }
+  async onRunStart () { await this.#opening }
 
   // Everything is told at the end: in which order files end differs from run to run, and the numbers in ids may not.
   async onRunComplete (contexts, results) {

@@ -40,7 +40,7 @@ exports.open = runner => new Promise(resolve => {
     if (answer.ignored) socket.destroy()
     else resolve(sender(socket, answer))
   })
-  socket.write(JSON.stringify({ e: 'hello', runner, pid: process.pid }) + '\n')
+  socket.write(JSON.stringify({ e: 'hello', runner }) + '\n')
 })
 
 function sender (socket, { key, root }) {
@@ -69,6 +69,7 @@ function sender (socket, { key, root }) {
     return place ? `${relative(place[0])}:${place[1]} ${words}` : words
   }
 
+  emit({ e: 'begin' })
   return {
     emit,
     relative,

@@ -83,7 +83,6 @@ function testEnded (gate, data) {
 export default async function * (source) {
   EventEmitter.defaultMaxListeners -= 10
   const gate = await opening
-  gate?.emit({ e: 'begin', version: process.version, argv: process.argv })
   for await (const { type, data: given } of source) {
     if (!gate || !given) continue
     const data = { ...given, file: path.resolve(plainPath(given.file ?? '')), kind: type.slice(5) }

@@ -60,9 +60,10 @@ _encode = json.encoder.c_make_encoder(
 )
 
 
-def connect(path, hello):
+def connect(path, runner, worker=""):
     """Return what the gate answers, and a function that sends it an event; None where this runner is ignored."""
     channel, line = socket(AF_UNIX, SOCK_STREAM), b""
+    hello = {"e": "hello", "runner": runner, "worker": worker}
     channel.connect(path)
     channel.sendall("".join(_encode(hello, 0)).encode() + b"\n")
     while not line.endswith(b"\n"):

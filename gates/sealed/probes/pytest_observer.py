@@ -44,15 +44,11 @@ def _wrap():
         if TARGET["get_config"] is not get_config:
             return config
         TARGET["get_config"] = original
-        # A process that a worker starts has this too; the gate knows that it is below the worker.
+        # A process that a worker starts has the variable, too; the gate knows that it is below the worker.
         worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-        hello = {"e": "hello", "runner": "pytest", "pid": os.getpid(), "worker": worker}
-        answer, emit = _shared.connect(FOLDER + "/../socket", hello)
+        answer, emit = _shared.connect(FOLDER + "/../socket", "pytest", worker)
         if emit is not None:
-            suite = sys.modules["unittest"].BaseTestSuite
-            if suite.__call__.__code__.co_filename == FOLDER + "/unittest_observer.py":
-                suite.__call__ = suite.__call__.__wrapped__
-            config.pluginmanager.register(_Observer(answer, emit, bool(worker)))
+            config.pluginmanager.register(_Observer(answer, emit))
         return config
 
     TARGET["get_config"] = get_config
@@ -61,11 +57,11 @@ def _wrap():
 class _Observer:
     """What this process sees of a session, whether it runs the tests or workers of xdist do."""
 
-    def __init__(self, answer, emit, is_worker):
-        self.answer, self.emit, self.is_worker, self.is_controller = answer, emit, is_worker, False
+    def __init__(self, answer, emit):
+        self.answer, self.emit, self.is_controller = answer, emit, False
         self.project = _shared.Project(answer["root"])
         self.proof = _shared.Proof(self.project)
-        self.plugins, self.changed, self.sought, self.collected = None, set(), {}, False
+        self.plugins, self.changed, self.sought = None, set(), {}
         self.reports, self.reasons, self.flag = [], {}, ""
         comparisons = _shared.Comparisons(self.project, self.equals)
         _put_questions(comparisons, self.proof, self.project)
@@ -79,20 +75,12 @@ class _Observer:
         """Keep the first value that equals everything."""
         self.flag = self.flag or words
 
-    def begin(self, config):
-        """Report that a session begins."""
-        self.base = str(config.rootpath)
-        if not self.is_worker:
-            argv = [str(each) for each in config.invocation_params.args]
-            self.emit({"e": "begin", "version": sys.modules["pytest"].__version__, "argv": argv})
-
     @_hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self, early_config):
         """Report a `conftest.py` that cannot be imported; pytest ends without a session then."""
         outcome = yield
         error = outcome.excinfo and outcome.excinfo[1]
         if type(error).__name__ == "ConftestImportFailure":
-            self.begin(early_config)
             self.tell_broken(str(error.path), error)
 
     @_hookimpl(tryfirst=True)
@@ -101,7 +89,8 @@ class _Observer:
         if self.answer["keep_going"]:
             session.config.option.continue_on_collection_errors = True
         self.is_controller = session.config.pluginmanager.hasplugin("dsession")
-        self.begin(session.config)
+        self.base = str(session.config.rootpath)
+        self.emit({"e": "begin"})
 
     def tell_broken(self, path, error):
         """Report a file that cannot be collected."""
@@ -138,8 +127,7 @@ class _Observer:
         if self.answer["only"]:
             only = set(self.answer["only"])
             session.items[:] = [item for item in session.items if item.nodeid in only]
-        if not self.is_worker:
-            _shared.send_ids(self.emit, "collected", [item.nodeid for item in session.items])
+        _shared.send_ids(self.emit, "collected", [item.nodeid for item in session.items])
         for item in session.items:
             path, cls = str(item.path), getattr(item, "cls", None)
             if cls is not None:
@@ -154,13 +142,6 @@ class _Observer:
         self.freeze_plugins(session.config)
         self.project.keep_folders()
         self.plugins = session.config.pluginmanager
-
-    @_hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids):
-        """Report what the first worker found; the others find the same, or xdist stops."""
-        if not self.collected:
-            self.collected = True
-            _shared.send_ids(self.emit, "collected", list(ids))
 
     def freeze_plugins(self, config):
         """Keep the settings, `conftest.py` files, and plugins that settings, options or other files name."""

@@ -45,18 +45,8 @@ class Reporter {
   }
 
   // Of these names vitest has one or two, according to its version.
-  onPathsCollected () { return this.begin() }
-  onTestRunStart () { return this.begin() }
   onFinished (files, errors) { return this.finish(errors) }
   onTestRunEnd (modules, errors) { return this.finish(errors) }
-
-  begin () {
-    this.begun ??= this.#opening.then(gate => {
-      gate?.emit({ e: 'begin', version: this.vitest.version ?? '', argv: process.argv })
-      return gate
-    })
-    return this.begun
-  }
 
   // Everything is told at the end: in which order files end differs from run to run, and the numbers in ids may not.
   finish (errors = []) {
@@ -65,7 +55,7 @@ class Reporter {
   }
 
   async tell (errors) {
-    const gate = await this.begin()
+    const gate = await this.#opening
     if (!gate) return
     const { config, state } = this.vitest
     const files = state.getFiles()
