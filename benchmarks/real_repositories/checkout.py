@@ -143,8 +143,8 @@ def _unpack(project: Project, root: Path, downloads: Path) -> None:
 
 def _base(checkout: Checkout, folder: Path, snapshots: Path | None) -> None:
     project, root = checkout.project, checkout.root
-    kind, owner, name, *rest = re.split("[:/@]", project.source)
-    if kind == "github":
+    if project.source.startswith("github:"):
+        _, owner, name, *rest = re.split("[:/@]", project.source)
         places = [snapshots / each for each in (f"{owner}+{name}/repo", f"{owner}/{name}", name)] if snapshots else []
         snapshot = next((place for place in places if (place / "HEAD").exists() or (place / ".git").exists()), None)
         if snapshot is None:
@@ -163,6 +163,8 @@ def _base(checkout: Checkout, folder: Path, snapshots: Path | None) -> None:
         checkout.replace(project.product, *project.wrong)
     checkout.git("add", "-A")
     checkout.commit("tests")
+    if not project.source.startswith("github:"):
+        checkout.git("branch", "-q", "start")
 
 
 def _install(checkout: Checkout, folder: Path, python: str) -> None:

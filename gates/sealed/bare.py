@@ -26,11 +26,15 @@ _MAX_BINDS: Final = 200
 _MAX_FAULTS: Final = 20
 _MAX_WORDS: Final = 300
 _PARAMETERS: Final = re.compile(r"\[.*\]$", re.DOTALL)
+_COMMITTED: Final = (
+    ("git", "init", "-q"), ("git", "add", "-A"),
+    ("git", "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "-m", "base"),
+)  # fmt: skip
 _HINTS: Final = (
     (re.compile(r"setuptools.scm|unable to detect version"),
      'env = { SETUPTOOLS_SCM_PRETEND_VERSION = "0" }: the .git of an export is empty'),
     (re.compile(r"not a git repository|Command '\['git'"),
-     'prepare = [["git", "init", "-q"], ["git", "add", "-A"]]: the .git of an export is empty'),
+     f"prepare = {json.dumps(_COMMITTED)}: the .git of an export is empty"),
     (re.compile(r"Network is unreachable|Temporary failure in name resolution|ENETUNREACH|EAI_AGAIN|getaddrinfo|"
                 r"Name or service not known|Max retries exceeded|Connection ?[Rr]efused|ECONNREFUSED"),
      'network = "host"'),

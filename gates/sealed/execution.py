@@ -13,7 +13,7 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -186,8 +186,7 @@ class Workspace:
             Bind(f"{self.folder}/run", _INSIDE),
             Bind(os.fspath(PROBES), f"{_INSIDE}/probes"),
             Bind(os.fspath(HELD_OUT_PROBES), f"{_INSIDE}/heldout"),
-            Bind(self.bytecode or f"{self.folder}/bytecode", f"{_INSIDE}/bytecode",
-                 writable=self.writes_bytecode or not self.bytecode),
+            *self._compiled(),
             *(Bind(place, place) for place in inside.places),
             *(Bind("", place) for place in inside.hidden),
         ]  # fmt: skip
@@ -201,6 +200,19 @@ class Workspace:
                 binds.append(Bind(place, f"{prefix}/{path}"))
         binds += [Bind(made, path) for path, made in self._observers().items()]
         return Box(tuple(binds), inside.links, case.seal.network)
+
+    def _compiled(self) -> Iterator[Bind]:
+        """Yield where compiled code lies: of dependencies, once known, read-only; of the tree always a new folder."""
+        inside, top = f"{_INSIDE}/bytecode", self.case.frozen.top
+        if self.writes_bytecode or not self.bytecode:
+            yield Bind(self.bytecode or f"{self.folder}/bytecode", inside, writable=True)
+            return
+        os.makedirs(f"{self.bytecode}{top}", exist_ok=True)
+        yield Bind(self.bytecode, inside)
+        yield Bind("", f"{inside}{top}")
+        for target in self._kept():
+            if os.path.isdir(place := f"{self.bytecode}{target}"):
+                yield Bind(place, f"{inside}{target}")
 
     def _kept(self) -> dict[str, str]:
         """Return what is kept; of generated files only those below packages of the product, once it is known."""

@@ -292,7 +292,10 @@ class TestCalc(unittest.TestCase):
         self.assertEqual(half(8), 4)
 """
 RUNNERS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
-    "make": (("make", "test"), {"Makefile": ".PHONY: test\ntest:\n\t.venv/bin/pytest -q\n"}),
+    "make": (
+        ("make", "test"),
+        {"Makefile": ".PHONY: test\ntest:\n\t.venv/bin/python -m compileall -q src\n\t.venv/bin/pytest -q\n"},
+    ),
     "workers": ((".venv/bin/pytest", "-n", "2"), {}),
     "coverage": ((".venv/bin/coverage", "run", "-m", "pytest"), {}),
     "unittest": ((".venv/bin/python", "-m", "unittest"), {"tests/__init__.py": "", TEST: UNITS}),
