@@ -16,6 +16,8 @@ from interlock.gates.sealed.outcomes import TestCase, TestRun
 from tests.gates.sealed.sealing import write
 
 PROBES = Path(__file__).resolve().parents[3] / "gates" / "sealed" / "probes"
+PYTHON = os.environ.get("OBSERVED_PYTHON", sys.executable)
+"""The interpreter whose runners are observed, with pytest, xdist and coverage."""
 SECONDS = 120
 KEPT = ("PATH", "HOME", "TMPDIR", "LANG")
 OUTER = """
@@ -92,7 +94,7 @@ def watch(
 @cache
 def _place(package: str) -> Path:
     code = f"import {package}; print({package}.__path__[0])"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=True)
     return Path(run.stdout.strip())
 
 
@@ -123,4 +125,4 @@ def observe(
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         return kept | {"PYTHONPATH": os.fspath(place), "PYTHONDONTWRITEBYTECODE": "1"} | dict(env or {})
 
-    return watch(write(root, files), [sys.executable, *argv], variables, **spec)
+    return watch(write(root, files), [PYTHON, *argv], variables, **spec)
