@@ -1,6 +1,7 @@
 'use strict'
 /* node:coverage disable */
-// Brings the observer into Node's test runners; `NODE_OPTIONS=--require …/node_observer.cjs` loads it everywhere.
+// Brings the observer into Node's test runners; `NODE_OPTIONS=--require …/node_observer.cjs` loads it everywhere. Where a
+// script sets that variable anew, the programs of vitest and jest still load it, by a line that is mounted into them.
 //
 // Answers T2. What it does depends on what the process is for:
 //

@@ -94,12 +94,6 @@ def _sender(descriptor, key):
     return emit
 
 
-def send_ids(emit, kind, ids):
-    """Send ids in lines of bounded length."""
-    for start in range(0, len(ids), 500):
-        emit({"e": kind, "ids": ids[start : start + 500]})
-
-
 class Project:
     """The folder that is tested, and which of its files decide the run."""
 
@@ -318,8 +312,7 @@ def _unwrapped(function):
         code = getattr(function, "__code__", None)
         if type(code) is _Code:
             found.append(code)
-        inner = getattr(getattr(function, "hypothesis", None), "inner_test", None)
-        function = inner or getattr(function, "__wrapped__", None)
+        function = getattr(function, "__wrapped__", None)
     return found
 
 

@@ -117,7 +117,7 @@ class _Observer:
 
     def pytest_deselected(self, items):
         """Report what an option leaves out."""
-        _shared.send_ids(self.emit, "deselected", [item.nodeid for item in items])
+        self.emit({"e": "deselected", "ids": [item.nodeid for item in items]})
 
     @_hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session):
@@ -127,7 +127,7 @@ class _Observer:
         if self.answer["only"]:
             only = set(self.answer["only"])
             session.items[:] = [item for item in session.items if item.nodeid in only]
-        _shared.send_ids(self.emit, "collected", [item.nodeid for item in session.items])
+        self.emit({"e": "collected", "ids": [item.nodeid for item in session.items]})
         for item in session.items:
             path, cls = str(item.path), getattr(item, "cls", None)
             if cls is not None:
@@ -139,17 +139,15 @@ class _Observer:
             elif not path.endswith(".py"):
                 # What else is collected from a module, such as its examples or its types, is a test of the product.
                 self.project.freeze([path])
-        self.freeze_plugins(session.config)
-        self.project.keep_folders()
+        # The settings, `conftest.py` files, and plugins that settings, options or other files name.
         self.plugins = session.config.pluginmanager
-
-    def freeze_plugins(self, config):
-        """Keep the settings, `conftest.py` files, and plugins that settings, options or other files name."""
-        manager = config.pluginmanager
-        installed = [plugin for plugin, _ in manager.list_plugin_distinfo()]
-        named = [each for each in manager.get_plugins() if type(each) is types.ModuleType and each not in installed]
-        self.project.freeze([_shared.file_of(each.__name__) or each.__dict__.get("__file__") for each in named])
-        self.project.freeze([str(config.inipath or "")])
+        installed = [plugin for plugin, _ in self.plugins.list_plugin_distinfo()]
+        named = [each for each in self.plugins.get_plugins() if type(each) is types.ModuleType]
+        files = [
+            _shared.file_of(each.__name__) or vars(each).get("__file__") for each in named if each not in installed
+        ]
+        self.project.freeze([*files, str(session.config.inipath or "")])
+        self.project.keep_folders()
 
     def pytest_plugin_registered(self, plugin):
         """Keep the name of a plugin that is new since everything was collected."""
@@ -227,7 +225,6 @@ class _Observer:
     def pytest_sessionfinish(self, session):
         """Report the end after all others."""
         yield
-        self.freeze_plugins(session.config)
         self.emit(self.project.session(session.exitstatus, self.changed | self.functions.changed()))
 
 

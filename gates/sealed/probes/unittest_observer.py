@@ -75,7 +75,7 @@ class _Session:
         self.forget()
         self.ids = []
         self.find(suite)
-        _shared.send_ids(self.emit, "collected", self.ids)
+        self.emit({"e": "collected", "ids": self.ids})
         self.project.keep_folders()
         if result is not self.result:
             self.result = result

@@ -9,7 +9,6 @@ import { pathToFileURL } from 'node:url'
 
 const { deciding, open } = createRequire(import.meta.url)('./node_channel.cjs')
 const OUTCOMES = { pass: 'passed', fail: 'failed', skip: 'skipped', todo: 'skipped' }
-const joined = new WeakSet()
 
 export async function join (folder) {
   const load = name => import(pathToFileURL(path.join(folder, 'dist', name)).href)
@@ -31,17 +30,14 @@ function before (prototype, name, act) {
 }
 
 function add (vitest) {
-  if (joined.has(vitest)) return
-  joined.add(vitest)
-  vitest.reporters.push(new Reporter(vitest, open('vitest')))
+  if (!vitest.reporters.some(each => each instanceof Reporter)) vitest.reporters.push(new Reporter(vitest))
 }
 
 class Reporter {
-  #opening
+  #opening = open('vitest')
 
-  constructor (vitest, opening) {
+  constructor (vitest) {
     this.vitest = vitest
-    this.#opening = opening
   }
 
   // Of these names vitest has one or two, according to its version.
