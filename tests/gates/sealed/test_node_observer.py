@@ -426,7 +426,8 @@ def test_the_workers_of_jest_are_as_without_the_observer(tmp_path: Path) -> None
     test = "test('x', () => { expect([process.argv.length, process.execArgv, process.env.NODE_OPTIONS]).toEqual"
     test += "([2, [], undefined]) })\n"
     root = jest(tmp_path / "p", **{"test/a.test.js": test, "test/b.test.js": test})
-    seen = run("jest", root, *COMMANDS["jest"][:2], "--maxWorkers=2")
+    # Without a cache of how long they took jest starts workers for them.
+    seen = run("jest", root, *COMMANDS["jest"][:2], "--maxWorkers=2", "--no-cache")
     assert seen.ids == {"test/a.test.js > x": "passed", "test/b.test.js > x": "passed"}
     assert (seen.run.sessions, seen.status) == (1, 0)
 
