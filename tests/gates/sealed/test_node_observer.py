@@ -15,7 +15,7 @@ import pytest
 
 from interlock.gates.sealed.observe import with_observer
 from tests.gates.sealed.observing import KEPT, PROBES, Observed, command, watch
-from tests.gates.sealed.sealing import write
+from tests.gates.sealed.sealing import needs_namespaces, project, write
 
 RUNNERS = Path(os.environ.get("NODE_RUNNERS", PROBES.parents[2] / ".npm-clients"))
 """Where vitest and jest are installed, each in a folder of its own."""
@@ -443,3 +443,22 @@ def test_a_trick_of_the_product_does_not_pass_the_runner(tmp_path: Path, name: s
     seen = run(name, PROJECTS[name](tmp_path / "p", **{"src/trick.js": TRICKS[trick], "test/a.test.js": load + test}))
     assert not seen.run.passes
     assert "passed" not in seen.ids.values()
+
+
+@runner
+@pytest.mark.parametrize(("name", "words"), [("jest", "jest"), ("vitest", "vitest run")])
+def test_a_gate_mounts_the_observer_into_a_runner_that_is_kept(tmp_path: Path, name: str, words: str) -> None:
+    needs_namespaces()
+    script = f"NODE_OPTIONS=--max-old-space-size=512 {words}"
+    test = "test('x', () => { expect(1).toBe(1) })\n"
+    files = {
+        "package.json": json.dumps({"scripts": {"test": script}}),
+        "a.test.js": ("import { test, expect } from 'vitest'\n" if name == "vitest" else "") + test,
+        ".gitignore": "node_modules\n.venv\n",
+    }
+    (root := tmp_path / "p").mkdir()
+    if not (modules := RUNNERS / name / "node_modules").is_dir():
+        pytest.skip(f"{name} is not installed")
+    shutil.copytree(modules, root / "node_modules", symlinks=True)
+    seen = project(root, files, "npm", "test", keep=("node_modules",)).check.tests.run
+    assert (seen.runner, {case.id: case.outcome for case in seen.cases}) == (name, {"a.test.js > x": "passed"})
