@@ -127,6 +127,10 @@ _ERRORS: Final = rules({
         "Correct the pattern, relative to the project's root, or do nothing if the work is to make them.",
     ),
     "SEAL414": ("The tests of the base are not skipped (warning).", "Do nothing if they are meant to be skipped here."),
+    "SEAL416": (
+        "No module lies among tests and keeps its base content for that (warning).",
+        "If it is product, write the key `product`; otherwise do nothing: helpers of tests are meant to keep it.",
+    ),
     "SEAL415": (
         "Files of the scope are judged by a gate (warning).",
         "List them in `may_change` of the task, or in `product` of a gate; otherwise leave them out of the scope.",

@@ -33,7 +33,7 @@ class Frozen:
         top: The checkout that it is of, absolute.
         root: The project's root relative to it, or empty.
         environments: Gate id to what its commands find beside the export, as `Environment` has it.
-        records: Each recorded place to the digest of the record that was accepted.
+        records: Each record, by `record.name_of`, to the digest of what was accepted.
         heldout: Gate id to the digest of its held-out checks.
     """
 
@@ -78,7 +78,8 @@ def freeze(
         found = find_environment(top, relative, seal, commands, ignored, tracked, made, path)
         found = _known(store, _name(gate, seal), found, tree, trust=trust)
         for place in found.recorded:
-            records[place] = _recorded(store, place, tuple(found.hidden), trust=trust, note=note)
+            digest = _recorded(store, place, tuple(found.hidden), trust=trust, note=note)
+            records[record.name_of(place, found.hidden)] = digest
         environments[gate.id] = asdict(replace(found, packages=packages_in(store, found)))
         if seal.heldout:
             place = os.path.realpath(Path(os.path.realpath(root)) / seal.heldout)
@@ -126,7 +127,8 @@ def packages_in(store: Store, found: Environment) -> Packages:
     path = store.folder / "kept" / f"packages-{record.hashed(stamps)[:32]}.json"
     with suppress(OSError, ValueError, TypeError):
         return Packages(**json.loads(path.read_bytes()))
-    rows = {place: row.files for place in found.recorded if (row := record.accepted(store.folder, place)) is not None}
+    known = {place: record.accepted(store.folder, place, found.hidden) for place in found.recorded}
+    rows = {place: row.files for place, row in known.items() if row is not None}
     made = environment.packages(rows)
     write(path, json.dumps(asdict(made)).encode())
     return made
@@ -135,18 +137,18 @@ def packages_in(store: Store, found: Environment) -> Packages:
 def _recorded(store: Store, place: str, hidden: Sequence[str], *, trust: bool, note: Note) -> str:
     if digest := record.unchanged(store.folder, place, hidden):
         return digest
-    known = record.accepted(store.folder, place)
+    known = record.accepted(store.folder, place, hidden)
     if known is None:
         note(f"recording {place}, the first time")
     now = record.look(place, hidden, known)
-    _accept(store, now, known, trust=trust)
+    _accept(store, now, known, hidden, trust=trust)
     return now.contents
 
 
-def _accept(store: Store, now: Record, known: Record | None, *, trust: bool) -> None:
+def _accept(store: Store, now: Record, known: Record | None, hidden: Sequence[str] = (), *, trust: bool) -> None:
     if known is not None and not trust and (names := record.differing(known, now)):
         raise record.question(now.place, names)
-    record.accept(store.folder, now)
+    record.accept(store.folder, now, hidden)
 
 
 @dataclass(frozen=True)
@@ -200,11 +202,12 @@ class GateCase:
 
     def check_dependencies(self) -> None:
         """Refuse dependencies that are not as they were accepted when the run began: `SEAL201`."""
-        for place, digest in self.frozen.records.items():
-            hidden = self.environment.hidden
-            if place not in self.environment.recorded or record.unchanged(self.store.folder, place, hidden) == digest:
+        hidden = self.environment.hidden
+        for place in self.environment.recorded:
+            digest = self.frozen.records[record.name_of(place, hidden)]
+            if record.unchanged(self.store.folder, place, hidden) == digest:
                 continue
-            known = record.accepted(self.store.folder, place)
+            known = record.accepted(self.store.folder, place, hidden)
             now = record.look(place, hidden, known)
             names = [""] if known is None else record.differing(known, now)
             if names:

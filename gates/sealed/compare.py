@@ -125,8 +125,6 @@ def _unusable(base: TestRun, now: TestRun) -> Comparison | None:
         return Comparison((fault_of("unread", "", now.problem),), counts=counts)
     changed = sorted({*now.changed} - {*base.changed})
     judge = now.judge or (f"other code in {', '.join(changed[:_MAX_NAMED])}" if changed else "")
-    if not judge and now.sessions > base.sessions > 0:
-        judge = f"{now.sessions} test runners reported, and {base.sessions} on the base"
     if judge:
         return Comparison((fault_of("judge", "", judge),), counts=counts)
     if not base.parsed:
@@ -134,6 +132,8 @@ def _unusable(base: TestRun, now: TestRun) -> Comparison | None:
         return Comparison((_ended(now, []),) if failed else (), counts=counts)
     if not now.parsed or now.sessions < base.sessions:
         found = "no test runner reported" if not now.sessions else f"{now.sessions} of {base.sessions} runners reported"
+        if failed := [case.id for case in now.cases if case.outcome in BAD]:
+            found += f"; failed: {_few(failed)}"
         end = "the time limit" if now.exit_status is None else f"exit status {now.exit_status}"
         return Comparison((fault_of("incomplete", "", f"{end}; {found}"),), counts=counts)
     return None
@@ -185,8 +185,8 @@ class _Comparing:
             return [fault_of("failed", identity, "it had begun when the run ended")]
         if identity in self.now.deselected:
             return [fault_of("deselected", identity, "found, and left out of the run")]
-        if file in self.broken or not self.now.complete:
-            return []  # the file, or the end of the run, is named
+        if file in self.broken or not self.now.complete or (self.broken and not self.now.cases):
+            return []  # the file, the end of the run, or what kept pytest from running any test, is named
         reason = dict(self.now.skipped_files).get(file)
         found = f"{file} was skipped as a whole: {reason}" if reason else "no such test ran"
         return [fault_of("missing", identity, found)]

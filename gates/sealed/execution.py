@@ -165,12 +165,15 @@ class Workspace:
             raise FileNotFoundError(errno.ENOENT, "it is not on PATH")
         place = place or os.path.normpath(f"{case.cwd}/{name}")
         kept = next((each for each in case.environment.kept if is_below(place, (each,))), "")
-        inside = is_below(place, (case.frozen.top,)) and not kept
+        inside = is_below(place, (case.frozen.top,)) and not kept and not is_below(place, case.environment.links)
         there = place.replace(kept, case.environment.kept.get(kept, ""), 1)
         if os.path.lexists(self.export / os.path.relpath(place, case.frozen.top) if inside else there):
             return self.seen(place)
-        if not is_below(place, (case.frozen.top,)):
+        if not inside:
             raise FileNotFoundError(errno.ENOENT, "it is not there")
+        if not os.path.isdir(self.export / os.path.relpath(case.cwd, case.frozen.top)):
+            message = f"`cwd` of {case.gate.id} is no folder of the base: {case.seal.cwd}."
+            raise SealError("SEAL107", message, "Write the path of one, relative to the project's root.")
         outer = os.path.relpath(place, case.root).split("/")[0]
         raise SealError(
             "SEAL107", f"`{name}` of {case.gate.id} is neither in the base nor kept.",
@@ -251,7 +254,7 @@ class Workspace:
                 place = self.export / os.path.relpath(path, case.frozen.top)
                 with suppress(FileExistsError):
                     place.parent.mkdir(parents=True, exist_ok=True)
-                    place.symlink_to(text)
+                    place.symlink_to(text if self.closed else os.path.realpath(path))
         for target, source in self._kept().items():
             place = self.export / os.path.relpath(target, case.frozen.top)
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -314,7 +317,8 @@ def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = Fal
         ended = here.run(report.argv, env={**here.environment(), **report.env}, output=show)
     if bytes(printed[:7]) == b"bwrap: ":
         raise SealError(
-            "SEAL105", f"The sandbox of {case.gate.id} cannot be made: {printed[7:300].decode('utf-8', 'replace')}.",
+            "SEAL105",
+            f"The sandbox of {case.gate.id} cannot be made: {printed[7:300].decode('utf-8', 'replace').strip()}.",
             "Correct what it names; `interlock doctor` says what this machine allows.",
         )  # fmt: skip
     tests = seen.result(ended.exit_status)

@@ -41,6 +41,7 @@ from interlock.gates.sealed.execution import Execution, Workspace, execute, prep
 from interlock.gates.sealed.heldout import run_held_out
 from interlock.gates.sealed.outcomes import BAD, TestRun
 from interlock.gates.sealed.product import Choice, Product, choose
+from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.store import Entry
 from interlock.gates.suppressions import added_suppressions
 
@@ -281,9 +282,13 @@ class _Judging:
         return bool(path) and _may_change(self.work)(path)
 
     def _deciding(self, choice: Choice, execution: Execution) -> dict[str, Entry]:
-        """Return the files of the product that turn out to decide the run."""
-        tests, root = execution.tests, execution.root
+        """Return the files of the product that turn out to decide the run, or to be none since nothing loads them."""
+        product, tests, root = self.check.product, execution.tests, execution.root
         found = {os.path.relpath(path, root) for path in tests.frozen if path.startswith(f"{root}/")}
+        if not product.roots and not product.globs:
+            loaded = {os.path.relpath(path, root) for _, path in tests.loaded}
+            new = (path for path in choice.taken if path not in self.case.files and not product.holds(path))
+            found |= {path for path in new if path not in loaded}
         return {
             path: entry for path, entry in choice.taken.items()
             if entry is not None and path in found and not self._free(path)
@@ -301,7 +306,23 @@ class _Judging:
         """Return the files that keep their base content, and that the run wrote although that of the base did not."""
         before, taken = {*self.check.tests.run.written}, {self.case.inside(path) for path in choice.taken}
         found = sorted({*tests.written} - before - taken)
-        return [fault_of("rewritten", path, "another content after the run") for path in found]
+        faults = [fault_of("rewritten", path, "another content after the run") for path in found]
+        return [
+            *faults,
+            *(fault_of("rewritten", path, "made and loaded by the run") for path in self._made(tests, choice)),
+        ]
+
+    def _made(self, tests: TestRun, choice: Choice) -> list[str]:
+        """Return the files that were loaded, although they are in no tree and the base's run did not load them."""
+        case, base = self.case, self.check.tests.run
+        known = {*base.frozen, *(path for _, path in base.loaded)}
+        there = {*case.files, *choice.taken, *choice.added}
+        found = set[str]()
+        for path in {*tests.frozen, *(path for _, path in tests.loaded)} - known:
+            inside = os.path.relpath(path, case.root)
+            if is_below(path, [os.fspath(case.root)]) and not is_below(path, case.environment.kept):
+                found |= {inside} - there
+        return sorted(found)
 
     def _suppressions(self, choice: Choice) -> tuple[str, ...]:
         found: list[str] = []
@@ -337,6 +358,7 @@ def summary(case: GateCase, done: SealedRun, work: Work, check: BaseCheck) -> di
     lists: dict[str, Sequence[str]] = {
         "new": comparison.new, "gone": comparison.gone, "allowed": comparison.allowed, "skipped": skipped,
         "product": [*check.product.packages, *check.product.modules], "taken": [*done.choice.taken],
+        "added": [*done.choice.added],
         "held_back": [path for path, why in done.choice.held.items() if why != "outside the scope"],
         "outside": work.outside, "inline": check.inline, "suppressions": done.suppressions,
     }  # fmt: skip

@@ -3,9 +3,10 @@
 Answers T2. Tested code shares a process with the observer of its runner, so an event proves only that it came over the
 connection that was made before the product was imported, in the order in which it was sent: each line carries a keyed
 digest of itself and of the line before. A connection is a *session* unless a process above it is connected already
-(tests that start a runner) or its own process is. A worker of a controller is a session of its own, which its
-controller's tests run in. Code that connects anew gains nothing by it: a session that was there before and did not
-finish, or a test that failed in one, is not undone by another, and a session more than on the base is a fault.
+(tests that start a runner), its own process is, or it does not descend from the command any more: what tested code
+left behind to report later has lost its parent. A worker of a controller is a session of its own, which its
+controller's tests run in. A session that was there before and did not finish, or a test that failed in one, is not
+undone by another.
 
 The protocol is in docs/design/016.
 """
@@ -13,6 +14,7 @@ The protocol is in docs/design/016.
 import hmac
 import json
 import os
+import re
 import secrets
 import socket
 import struct
@@ -86,6 +88,7 @@ class Observation:
         self._spec = {"root": root, "only": list(only), "keep_going": keep_going}
         self._progress = progress
         self._sessions: list[_Session] = []
+        self._command = -1
         self._lock = threading.Lock()
         self._ended = self._bytes = 0
         self._threads: list[threading.Thread] = []
@@ -134,6 +137,10 @@ class Observation:
             above = next((known[each] for each in _ancestors(pid) if each in known), None)
             if pid in known or (above is not None and (not worker or above.worker)):
                 return None
+            command = _command_of(pid)
+            if command is None or (self._sessions and command != self._command):
+                return None
+            self._command = command
             session = _Session(runner, pid, worker if above is not None else "")
             self._sessions.append(session)
             return session
@@ -204,6 +211,7 @@ def _run_of(sessions: Sequence[_Session], exit_status: int | None) -> TestRun:
                     for one, two in event["loaded"]})
         ),
         frozen=tuple(sorted(_texts(sessions, "session", "frozen"))),
+        early=tuple(sorted(_texts(sessions, "session", "early"))),
         roots=tuple(sorted(_texts(sessions, "session", "roots"))),
         changed=tuple(sorted(_texts(sessions, "session", "changed"))),
     )  # fmt: skip
@@ -244,3 +252,23 @@ def _ancestors(pid: int) -> Iterator[int]:
             return
         pid = int(about.rpartition(")")[2].split()[1])
         yield pid
+
+
+def _command_of(pid: int) -> int | None:
+    """Return the command that a process descends from: 0 without a sandbox; None where it has lost its parent.
+
+    In a sandbox the command is the child of its first process; one that has lost its parent becomes a child of it, too.
+    """
+    line = [pid, *_ancestors(pid)]
+    if os.getpid() not in line:
+        return None
+    first = next((at for at, each in enumerate(line) if _is_first(each)), 0)
+    return line[first - 1] if first else 0
+
+
+def _is_first(pid: int) -> bool:
+    """Return whether a process is the first one of a sandbox."""
+    with suppress(OSError):
+        numbers = re.search(r"^NSpid:(.*)$", Path(f"/proc/{pid}/status").read_text("utf-8", "replace"), re.MULTILINE)
+        return numbers is not None and numbers[1].split()[1:][-1:] == ["1"]
+    return False

@@ -65,6 +65,7 @@ class TestRun:
         judge: Empty, or what shows that the runner is not what it was.
         loaded: Modules that were loaded: name, and real path as seen inside.
         frozen: Absolute paths of what decided the run: tests, conftest files, plugins, settings.
+        early: Real paths of modules that were loaded before the runner was.
         roots: Folders of the import path below the root, absolute.
         changed: Functions of the runner that have other code than before the product was imported.
         written: Files of the export, relative to the top, whose content is another one after the run.
@@ -86,6 +87,7 @@ class TestRun:
     judge: str = ""
     loaded: tuple[tuple[str, str], ...] = ()
     frozen: tuple[str, ...] = ()
+    early: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
@@ -126,6 +128,6 @@ def run_from_json(data: Mapping[str, Any]) -> TestRun:
     fields["cases"] = tuple(TestCase(**case) for case in fields["cases"])
     for name in ("broken", "skipped_files", "loaded"):
         fields[name] = tuple((str(one), str(two)) for one, two in fields[name])
-    for name in ("collected", "running", "deselected", "frozen", "roots", "changed", "written"):
+    for name in ("collected", "running", "deselected", "frozen", "early", "roots", "changed", "written"):
         fields[name] = tuple(str(value) for value in fields[name])
     return TestRun(**fields)

@@ -11,15 +11,16 @@ a folder of tests makes no product by itself. An import root itself is never pro
 ran. Doctests live in the product that they test, and are believed.
 
 *Choice.* Changed and removed files of the product; new files below its packages; a new module or package in an import
-root whose name nothing else has; what `may_change` lists. Never what is compiled, a new link or submodule, or a new
+root whose name nothing else has (with Node: beside a module of the product, if the run loads it); what `may_change`
+lists. Never what is compiled, a new link or submodule, or a new
 file that would be loaded in the place of a frozen one beside it. Other new files of the scope come in a second run: new
 tests, and what they bring with them.
 """
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -29,8 +30,8 @@ from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.store import FILE, PROGRAM, Entry
 
 _COMPILED: Final = (".pyc", ".pyo")
-_UNASKED: Final = frozenset({"sitecustomize", "usercustomize"})
-"""Modules that Python imports by itself when it starts: the one list of names here."""
+_UNASKED: Final = frozenset({"sitecustomize", "usercustomize", "apport_python_hook"})
+"""Modules that Python imports by itself when it starts, the last one as Debian has it: the one list of names here."""
 
 Held = Mapping[str, str]
 """Path of a file of the work that is not taken, to why."""
@@ -46,7 +47,8 @@ class Product:
         frozen: Files that keep their base content.
         test_folders: Folders of test files, of which nothing is product.
         roots: Import roots; empty for the root itself.
-        names: Names of modules, in small letters, that a new module in an import root may not have.
+        names: Names of modules, in small letters, that a new module in an import root may not have: of everything
+            but the product, of which a module may become a package.
         globs: Patterns of the key `product`; empty where the product was derived.
         tests: Patterns of files that are tests, new ones too.
     """
@@ -74,6 +76,14 @@ class Product:
         if self.globs:
             return self._is_named(path)
         return is_below(path, self.packages) and not is_below(path, self.test_folders)
+
+    def is_beside(self, path: str) -> bool:
+        """Whether a file lies beside a single module of the product and has its ending.
+
+        Where there are no import roots, as with Node, a new one counts if the run loaded it.
+        """
+        folder, ending = os.path.dirname(path), os.path.splitext(path)[1]
+        return any(os.path.dirname(each) == folder and each.endswith(ending) for each in self.modules if ending)
 
     def keeps(self, path: str) -> bool:
         """Whether a file is frozen."""
@@ -125,7 +135,10 @@ def derive(
     loaded = {path for _, each in run.loaded if (path := _inside(each, root)) in files and path not in frozen}
     collected = {case.file for case in run.cases} | {each.partition("::")[0] for each in run.collected}
     folders = sorted({os.path.dirname(path) for path in (collected & files) - inline}, key=lambda each: each.count("/"))
-    # In a flat layout product and tests share a folder: the outermost folders are no folders of tests then.
+    # In a flat layout product and tests share a folder. What was loaded before the runner shows it, as applications of
+    # Django are; else, where nothing is left, the outermost folders are none of tests.
+    early = {os.path.dirname(path) for each in run.early if (path := _inside(each, root)) in loaded}
+    folders = [folder for folder in folders if folder not in early]
     chosen = _outside(loaded, folders)
     while not chosen and folders:
         folders = folders[1:]
@@ -137,15 +150,18 @@ def derive(
             modules.add(path)
         else:
             packages.add(top)
-    return Product(
+    product = Product(
         packages=tuple(sorted(packages)),
         modules=tuple(sorted(each for each in modules if not is_below(each, packages))),
         frozen=tuple(sorted(frozen)),
         test_folders=tuple(folders),
         roots=tuple(sorted(roots)),
-        names=tuple(sorted(_names(run, files, roots, installed))),
         tests=tuple(tests),
     )
+    own = {path for path in files if product.holds(path)}
+    names = {*sys.stdlib_module_names, *installed, *_UNASKED, *_top_names(files - own, roots)}
+    names |= {name.partition(".")[0] for name, each in run.loaded if _inside(each, root) not in own}
+    return replace(product, names=tuple(sorted({name.lower() for name in names})))
 
 
 def inline_tests(run: TestRun, root: str) -> frozenset[str]:
@@ -267,6 +283,8 @@ def _never_taken(path: str, entry: Entry | None, before: Entry | None, ignored: 
 def _is_new_product(path: str, product: Product, work: set[str], base: Mapping[str, Entry], *, observed: bool) -> bool:
     if product.globs or product.holds(path):
         return product.holds(path)
+    if observed and not product.roots:
+        return product.is_beside(path)
     root = next((each for each in sorted(product.roots, key=len, reverse=True) if _lies_in(path, each)), None)
     if root is None or not observed:
         return False
@@ -316,15 +334,13 @@ def _top_level(path: str, roots: set[str]) -> str:
     return "/".join(path.split("/")[: len(root.split("/")) + 1 if root else 1])
 
 
-def _names(run: TestRun, files: frozenset[str], roots: set[str], installed: Iterable[str]) -> set[str]:
-    """Return the names that are taken: of the base's import roots, of what is installed, of the standard library."""
-    names = {*sys.stdlib_module_names, *(name.partition(".")[0] for name, _ in run.loaded), *installed, *_UNASKED}
+def _top_names(files: Iterable[str], roots: set[str]) -> Iterator[str]:
+    """Yield the names by which files can be imported from import roots."""
     for path in files:
         for root in roots:
             if _lies_in(path, root):
                 rest = path[len(root) + 1 if root else 0 :]
-                names.add(rest.partition("/")[0].partition(".")[0])
-    return {name.lower() for name in names}
+                yield rest.partition("/")[0].partition(".")[0]
 
 
 def _never(_path: str) -> bool:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from interlock.gates.sealed.errors import SealError
+from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.store import write
 
 SCRATCH: Final = (".cache", ".vite", ".vite-temp", ".vitest")
@@ -53,7 +54,7 @@ def unchanged(folder: Path, place: str, hidden: Sequence[str]) -> str:
     This is what nearly every gate needs, and it reads no file of the place.
     """
     try:
-        known, _, contents = _path(folder, place).with_suffix(".stamps").read_text("ascii").partition(" ")
+        known, _, contents = _path(folder, place, hidden).with_suffix(".stamps").read_text("ascii").partition(" ")
     except OSError:
         return ""
     return contents if known == _stamps(_walk(place, hidden)) else ""
@@ -80,18 +81,21 @@ def differing(before: Record, now: Record) -> list[str]:
     return sorted(name for name in names if _content(before.files.get(name)) != _content(now.files.get(name)))
 
 
-def accepted(folder: Path, place: str) -> Record | None:
-    """Return the record of a place that was accepted last; None where there is none that can be read."""
+def accepted(folder: Path, place: str, hidden: Sequence[str] = ()) -> Record | None:
+    """Return the record of a place that was accepted last; None where there is none that can be read.
+
+    A place of which something is `hidden` has another one than the same place as a whole.
+    """
     try:
-        read = json.loads(_path(folder, place).read_bytes())
+        read = json.loads(_path(folder, place, hidden).read_bytes())
         return Record(read["place"], {name: tuple(row) for name, row in read["files"].items()})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def accept(folder: Path, record: Record) -> None:
+def accept(folder: Path, record: Record, hidden: Sequence[str] = ()) -> None:
     """Store a record as the accepted one."""
-    path = _path(folder, record.place)
+    path = _path(folder, record.place, hidden)
     write(path, json.dumps({"place": record.place, "files": record.files}, separators=(",", ":")).encode("ascii"))
     rows = hashed(f"{name}\0{' '.join(map(str, row[:5]))}" for name, row in record.files.items())
     write(path.with_suffix(".stamps"), f"{rows} {record.contents}".encode("ascii"))
@@ -110,8 +114,13 @@ def question(place: str, names: Sequence[str] = ()) -> SealError:
     )  # fmt: skip
 
 
-def _path(folder: Path, place: str) -> Path:
-    return folder / "kept" / f"{sha256(os.fsencode(place)).hexdigest()[:32]}.json"
+def name_of(place: str, hidden: Sequence[str]) -> str:
+    """Return the name of a record."""
+    return "\n".join((place, *sorted(each for each in hidden if is_below(each, (place,)))))
+
+
+def _path(folder: Path, place: str, hidden: Sequence[str]) -> Path:
+    return folder / "kept" / f"{sha256(os.fsencode(name_of(place, hidden))).hexdigest()[:32]}.json"
 
 
 def _content(row: Row | None) -> tuple[int, str] | None:

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -228,6 +229,11 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         message = f"`product` matches no file of the base: {', '.join(check.product.globs)}."
         fix = "Correct it, relative to the project's root, or nothing if the work is to make them."
         yield Finding("SEAL413", "warning", "product", message, fix=fix)
+    product = check.product
+    if among := _among_tests(case, check):
+        message = f"{few(among, _MAX_NAMED)} lie among tests, so that they keep their base content."
+        fix = f"If they are product, write it: product = {json.dumps([f'{path}' for path in among[:_MAX_NAMED]])}."
+        yield Finding("SEAL416", "warning", "product", message, fix=fix)
     if check.level == "none":
         message = "This machine has no namespaces, so the sealed command is not isolated."
         if case.seal.heldout:
@@ -293,6 +299,20 @@ def _committed(base: Base) -> str | None:
         with suppress(SealError):
             return base.store.commit("HEAD").tree
     return None
+
+
+def _among_tests(case: GateCase, check: BaseCheck) -> list[str]:
+    """Return the modules that the base's run loaded beside tests, where they are as many as the files of tests."""
+    product = check.product
+    tests = Counter(Path(file).parent for file in {each.file for each in check.tests.run.cases})
+    loaded = {os.path.relpath(path, case.root) for _, path in check.tests.run.loaded}
+    beside = [
+        path for path in map(Path, sorted(loaded & case.files.keys()))
+        if path.parent in tests and path.stem != "__init__"
+        and not product.keeps(str(path)) and not product.holds(str(path))
+    ]  # fmt: skip
+    number = Counter(path.parent for path in beside)
+    return [str(path) for path in beside if number[path.parent] >= tests[path.parent]]
 
 
 def _around(test: str) -> tuple[str, str]:

@@ -272,13 +272,14 @@ def _show(gate: GateSpec, done: SealedRun, said: dict[str, Any]) -> None:
     click.echo(f"  judged: {count(said['taken'], 'file')} of the product that {_differ(said['taken'])} from the base")
     titles = (
         ("kept as in the base", said["held_back"]), ("new tests", said["new"]), ("skipped", said["skipped"]),
+        ("new files, no product", said["added"] if done.faults else ()),
         ("silences a checker", said["suppressions"]),
     )  # fmt: skip
     for title, paths in titles:
         if paths:
             click.echo(f"  {title}: {', '.join(paths[:_SHOWN])}{' …' if len(paths) > _SHOWN else ''}")
     if said["held_back"] and done.faults:
-        click.echo(f'  to let the work change one: may_change = ["{said["held_back"][0]}"] in the task file')
+        click.echo(f'  to let the work change one: commit may_change = ["{said["held_back"][0]}"] in the task file')
     if done.heldout is not None:
         click.echo(f"  held out: {done.heldout['passed']} of {done.heldout['total']} passed")
     click.echo(f"  log: {said['log']}")

@@ -2,7 +2,6 @@
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -110,13 +109,13 @@ def trust_command(root: Path | None, as_json: bool) -> None:
     config = load_config(folder)
     protocol = build_protocol(config)
     sealed = seals(config, protocol, in_git=True)
-    gates = [(protocol.gate(name), replace(seal, heldout="")) for name, seal in sealed.items()]
+    gates = [(protocol.gate(name), seal) for name, seal in sealed.items()]
     if not gates:
         raise InterlockError("no gate of this project is sealed", "Nothing: there is nothing to accept.")
     console = talk()
     with console.status("recording dependencies") as status:
         frozen = freeze(folder, gates, trust=True, note=status.update)
-    places = sorted(frozen.records)
+    places = sorted({name.partition("\n")[0] for name in frozen.records})
     if as_json:
         print_json({"schema": "interlock.trust/1", "accepted": places})
         return

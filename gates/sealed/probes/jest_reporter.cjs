@@ -36,7 +36,7 @@ class Reporter {
     await gate.finish({
       status: numFailedTests || numRuntimeErrorTestSuites || snapshot.failure ? settings.global.testFailureExitCode : 0,
       loaded: [...contexts].flatMap(each => dependencies(each, gate.tests)),
-      frozen: [...named, ...configs.flatMap(configFiles), settings.file]
+      frozen: [...named, ...configs.flatMap(configFiles), ...[...contexts].flatMap(mocks), settings.file]
     })
   }
 }
@@ -59,6 +59,13 @@ function dependencies ({ config, hasteFS, resolver }, files) {
     for (const file of found) requires.resolve(file).forEach(each => found.add(each))
   } catch {}
   return [...found]
+}
+
+// The files in folders `__mocks__`, which jest puts in the place of what tests load.
+function mocks ({ config, moduleMap }) {
+  try {
+    return [...moduleMap.getRawModuleMap().mocks.values()].map(each => path.resolve(config.rootDir, String(each)))
+  } catch { return [] }
 }
 
 function configFiles ({ rootDir }) {

@@ -97,6 +97,7 @@ function sender (socket, { key, root }) {
         status: Number(status),
         loaded: files(files(loaded).map(each => realpathSync(each))).filter(isInside).map(each => [relative(each), each]),
         frozen: files([...frozen, ...tests, path.join(root, 'package.json'), path.resolve('package.json')]).filter(isInside),
+        early: [],
         roots: [],
         changed: [...new Set(changed)]
       }

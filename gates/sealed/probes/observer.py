@@ -132,9 +132,11 @@ class Project:
     def session(self, status, changed):
         """Return the last event."""
         self.keep_folders()
+        # What started the runner decides as the runner does: a script that calls it, `manage.py`.
+        self.freeze([file_of("__main__")])
         frozen = sorted(os.path.join(self.root, each) for each in self.frozen)
         event = {"e": "session", "status": int(status), "loaded": loaded(), "frozen": frozen}
-        return dict(event, roots=sorted(self.folders), changed=sorted(changed))
+        return dict(event, early=_early, roots=sorted(self.folders), changed=sorted(changed))
 
     def say(self, frames, text, test=""):
         """Return words for people, behind the deepest `(file, line)` of the product, else of the project.
@@ -184,6 +186,10 @@ def loaded():
             if not real.startswith(library) or "-packages" in real:
                 found.append([str(name), real])
     return sorted(found)
+
+
+_early = [path for _, path in loaded()]
+"""What was loaded before the runner."""
 
 
 class Proof:
@@ -424,10 +430,14 @@ class Comparisons:
             if kind:
                 return kind
         for value, against, is_left in ((left, right, True), (right, left, False)):
-            for others in _others(name, against) if self._is_asked(type(value)) else ():
+            if not self._is_asked(type(value)):
+                continue
+            for others in _others(name, against):
                 rows = [(value, each) if is_left else (each, value) for each in others]
                 if _hold(_OPERATORS[name], rows, left, right):
                     return type(value)
+            # An object that remembers what it was compared with remembers the test's own comparison again.
+            _OPERATORS[name](left, right)
         return None
 
     def _is_asked(self, kind):

@@ -75,7 +75,6 @@ def test_a_fix_passes_and_new_tests_are_listed() -> None:
         (replace(FIXED, exit_status=1), ["exit_status"]),
         (replace(BASE, judge="a forged line"), ["judge"]),
         (replace(FIXED, changed=("pytest.x",)), ["judge"]),
-        (replace(FIXED, sessions=2), ["judge"]),
         (replace(FIXED, sessions=0), ["incomplete"]),
         (TestRun("exit", exit_status=0), ["incomplete"]),
         (TestRun("junit", problem="missing"), ["unread"]),

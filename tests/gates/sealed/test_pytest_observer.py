@@ -89,7 +89,9 @@ class Everything:
 
 class Honest:
     def __init__(self, value): self.value = value
-    def __eq__(self, other): return isinstance(other, Honest) and other.value == self.value
+    def __eq__(self, other):
+        self.last = other
+        return isinstance(other, Honest) and other.value == self.value
 
 def boom():
     raise ValueError("boom")
@@ -121,7 +123,7 @@ CASES = {
     "test_unexpected": ("xpassed", "ended", ""),
     "test_setup": ("error", "", "test_all.py:22 ValueError: no database"),
     "test_unknown": ("error", "", "fixture 'nothing' not found"),
-    "test_product": ("failed", "begun", "product.py:12 ValueError: boom"),
+    "test_product": ("failed", "begun", "product.py:14 ValueError: boom"),
     "test_swapped": ("passed", "", ""),
     "test_replaced": ("passed", "", ""),
     "test_decorated": ("passed", "ended", ""),
@@ -181,7 +183,10 @@ import pytest
 from unittest import TestCase, mock
 from product import Everything, Honest
 
-def test_honest(): assert [Honest(1)] == [Honest(1)]
+def test_honest():
+    one, same = Honest(1), Honest(1)
+    assert [one] == [same]
+    assert one.last is same
 def test_any(): assert Everything() == mock.ANY
 def test_equal(): assert Everything() == 3
 def test_nested(): assert {"rows": [(Everything(), 1)]} == {"rows": [(3, 1)]}
@@ -199,7 +204,7 @@ def test_a_value_that_equals_everything_is_named(tmp_path: Path) -> None:
     observed = run(tmp_path / "p", {"test_equal.py": EQUAL, "product.py": PRODUCT})
     found = {name: case.equals for name, case in observed.cases.items()}
     assert (found.pop("test_honest"), found.pop("test_any")) == ("", "")
-    assert found["test_equal"] == "line 8: an object of the class product.Everything is equal to everything"
+    assert found["test_equal"] == "line 11: an object of the class product.Everything is equal to everything"
     assert [name for name, words in found.items() if "product.Everything" not in words] == []
     assert set(observed.outcomes.values()) == {"passed"}
 
