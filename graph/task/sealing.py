@@ -231,8 +231,8 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         yield Finding("SEAL413", "warning", "product", message, fix=fix)
     product = check.product
     if among := _among_tests(case, check):
-        message = f"{few(among, _MAX_NAMED)} lie among tests, so that they keep their base content."
-        fix = f"If they are product, write it: product = {json.dumps([f'{path}' for path in among[:_MAX_NAMED]])}."
+        message = f"Modules lie among tests, and keep their base content for that: {few(among, _MAX_NAMED)}."
+        fix = f"If they are product, write product = {json.dumps([*product.patterns, *among[:_MAX_NAMED]])}."
         yield Finding("SEAL416", "warning", "product", message, fix=fix)
     if check.level == "none":
         message = "This machine has no namespaces, so the sealed command is not isolated."
