@@ -307,13 +307,11 @@ class _Judging:
         before, taken = {*self.check.tests.run.written}, {self.case.inside(path) for path in choice.taken}
         found = sorted({*tests.written} - before - taken)
         faults = [fault_of("rewritten", path, "another content after the run") for path in found]
-        return [
-            *faults,
-            *(fault_of("rewritten", path, "made and loaded by the run") for path in self._made(tests, choice)),
-        ]
+        faults += [fault_of("rewritten", path, "made and loaded by the run") for path in self._made(tests, choice)]
+        return faults
 
     def _made(self, tests: TestRun, choice: Choice) -> list[str]:
-        """Return the files that were loaded, although they are in no tree and the base's run did not load them."""
+        """Return the files beside the product that were loaded, though no tree has them and the base loaded none."""
         case, base = self.case, self.check.tests.run
         known = {*base.frozen, *(path for _, path in base.loaded)}
         there = {*case.files, *choice.taken, *choice.added}
@@ -322,7 +320,7 @@ class _Judging:
             inside = os.path.relpath(path, case.root)
             if is_below(path, [os.fspath(case.root)]) and not is_below(path, case.environment.kept):
                 found |= {inside} - there
-        return sorted(found)
+        return sorted(path for path in found if not self.check.product.holds(path))
 
     def _suppressions(self, choice: Choice) -> tuple[str, ...]:
         found: list[str] = []

@@ -135,7 +135,7 @@ def test_what_is_a_fault_of_the_set_up_is_none_of_the_work(
 
 @pytest.mark.parametrize(
     ("command", "code"),
-    [("no-such-program", "COL202"), ("/no/such", "COL202"), (".venv/bin/no", "SEAL107"), ("bin/x", "SEAL107")],
+    [("no-such-program", "COL202"), ("/no/such", "COL202"), (".venv/bin/no", "COL202"), ("bin/x", "SEAL107")],
 )
 def test_a_program_that_is_missing_is_no_fault_of_the_work(tmp_path: Path, command: str, code: str) -> None:
     made = shell(tmp_path / "p", None, command)
