@@ -181,6 +181,15 @@ def test_files_that_differ_are_named_and_touched_ones_are_not(modules: Path) -> 
         record.look(str(modules / "gone"), (), None)
 
 
+def test_a_place_has_a_record_for_what_is_seen_of_it(tmp_path: Path) -> None:
+    place = write(tmp_path / "python", {"bin/python": "x", "lib/site-packages/a.py": "1"})
+    for hidden in ((), (f"{place}/lib/site-packages",)):
+        record.accept(tmp_path, record.look(str(place), hidden, None), hidden)
+    write(place, {"lib/site-packages/a.py": "2"})
+    assert record.unchanged(tmp_path, str(place), ()) == ""
+    assert record.unchanged(tmp_path, str(place), (f"{place}/lib/site-packages",)) != ""
+
+
 def test_bytecode_caches_of_tools_and_hidden_folders_are_no_part_of_a_record(modules: Path) -> None:
     before = record.look(str(modules), (f"{modules}/hidden",), None)
     free = ("b/__pycache__/b.pyc", "c/__pycache__/c.pyc", ".cache/tool", ".vite/deps.js", "hidden/x")

@@ -1,0 +1,126 @@
+"""Shapes of projects in which honest work was refused once, or a cheat passed: in each a fix passes and no cheat.
+
+The cheats stand for the family, not for themselves: a script that starts the runner, code that a step of the run makes,
+a process that outlives its runner, a name that something imports by itself, a test's own helper.
+"""
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.gates.sealed.sealing import FILES, PATH, RIGHT, WRONG, environment, kinds, needs_namespaces, project
+
+CODE = "src/calc.py"
+UNIT = """
+import unittest
+from {module} import double
+
+class TestCalc(unittest.TestCase):
+    def test_double(self):
+        self.assertEqual(double(5), 10)
+"""
+START = "import sys, pytest\n{}sys.exit(pytest.main(['-q']))\n"
+PATCH = "import src.calc\nsrc.calc.double = lambda x: x * 2\n"
+MANAGE = """
+import sys
+import app.models, site_settings
+import unittest
+unittest.main(module=None, argv=["manage.py", "app.tests"])
+"""
+ORPHAN = """
+import json, os, socket, subprocess, sys, time
+from pathlib import Path
+
+def report():
+    time.sleep(0.3)
+    channel = socket.socket(socket.AF_UNIX)
+    channel.connect("/run/interlock/socket")
+    channel.sendall(b'{"e": "hello", "runner": "pytest", "worker": ""}\\n')
+    Path("told").write_text(channel.makefile().readline())
+
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        sys.stdout.close()
+        report()
+    os._exit(0)
+"""
+TWO = ".PHONY: test\ntest:\n\t.venv/bin/pytest -q tests/test_calc.py\n\t.venv/bin/pytest -q tests/test_more.py\n"
+COMPILES = ".PHONY: test\ntest:\n\t.venv/bin/python -m compileall -q src\n\t.venv/bin/pytest -q\n"
+ONE = "from src.calc import half\n\n\ndef test_half():\n    assert half(2) == 1\n"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One shape.
+
+    Args:
+        files: Of the base.
+        command: Of the gate.
+        fix: Work that passes.
+        cheat: Work that does not.
+        kinds: Of the faults that the cheat is refused for.
+        settings: Of the gate.
+    """
+
+    files: dict[str, str]
+    fix: dict[str, str | None]
+    cheat: dict[str, str | None]
+    kinds: list[str] = field(default_factory=lambda: ["still_failing"])
+    command: tuple[str, ...] = (".venv/bin/pytest", "-q")
+    settings: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict[str, tuple[tuple[str, ...], ...]])
+
+
+SHAPES = {
+    "a script starts pytest": Shape(
+        {**FILES, "run_tests.py": START.format("")}, {CODE: RIGHT},
+        {"run_tests.py": START.format(PATCH)}, command=(".venv/bin/python", "run_tests.py"),
+    ),
+    "applications with tests in them, started by a script": Shape(
+        {"app/__init__.py": "", "app/models.py": WRONG, "app/tests.py": UNIT.format(module="app.models"),
+         "site_settings.py": "", "manage.py": MANAGE, ".gitignore": FILES[".gitignore"]},
+        {"app/models.py": RIGHT, "app/more.py": "x = 1\n"},
+        {"manage.py": MANAGE + "\n", "app/tests.py": ""}, command=(".venv/bin/python", "manage.py"),
+    ),
+    "a recipe of two runners, of which the first fails on the base": Shape(
+        {**FILES, "Makefile": TWO, "tests/test_more.py": ONE}, {CODE: RIGHT}, {CODE: RIGHT.replace("/ 2", "/ 1")},
+        kinds=["failed"], command=("make", "test"),
+    ),
+    "a recipe that compiles": Shape(
+        {**FILES, "Makefile": COMPILES}, {CODE: RIGHT}, {"Makefile": "test:\n\ttrue\n"}, command=("make", "test"),
+    ),
+    "a module that becomes a package": Shape(
+        {"calc.py": WRONG, "tests/test_calc.py": UNIT.format(module="calc"), "pytest.ini": FILES["pytest.ini"],
+         ".gitignore": FILES[".gitignore"]},
+        {"calc.py": None, "calc/__init__.py": "from calc.core import double\n", "calc/core.py": RIGHT},
+        {"apport_python_hook.py": "import os\nos._exit(0)\n"},
+    ),
+    "a command that prepares": Shape(
+        {**FILES, "prepare.py": "import src.calc\n"}, {CODE: RIGHT},
+        {CODE: "open('tests/conftest.py', 'w').write('import src.calc; src.calc.double = lambda x: x * 2')\n" + WRONG},
+        kinds=["rewritten"], settings={"prepare": ((".venv/bin/python", "prepare.py"),)},
+    ),
+    "a process that is left behind": Shape(FILES, {CODE: RIGHT}, {CODE: ORPHAN + WRONG}),
+}  # fmt: skip
+
+
+@pytest.mark.sample("a script starts pytest", "a process that is left behind")
+@pytest.mark.parametrize("name", SHAPES)
+def test_in_each_shape_of_a_project_a_fix_passes_and_a_cheat_does_not(tmp_path: Path, name: str) -> None:
+    needs_namespaces()
+    shape = SHAPES[name]
+    if not shutil.which(shape.command[0], path=PATH) and not (environment() / "bin" / "python").exists():
+        pytest.skip(f"{shape.command[0]} is not installed")
+    made = project(tmp_path / "p", shape.files, *shape.command, **shape.settings)
+    assert (kinds(made.judge(shape.fix)), kinds(made.judge(shape.cheat))) == ([], shape.kinds)
+
+
+def test_one_that_lost_its_parent_is_not_listened_to(tmp_path: Path) -> None:
+    needs_namespaces()
+    seen = "def test_it():\n    import calc, time\n    time.sleep(1)\n    print(open('told').read())\n    assert 0\n"
+    made = project(tmp_path / "p", {"calc.py": ORPHAN, "test_it.py": seen, ".gitignore": "told\n.venv\n"})
+    (case,) = made.check.tests.run.cases
+    assert (case.outcome, made.check.tests.run.sessions) == ("failed", 1)
+    assert '"ignored": true' in Path(made.check.log).read_text()
