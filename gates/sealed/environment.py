@@ -260,8 +260,16 @@ class _Finder:
         return at or "/"
 
     def _asked(self, shim: str) -> str:
-        kind = next((kind for kind in _ASK if os.path.basename(shim).startswith(kind)), "")
-        return self._answer(shim, "-c" if kind == "python" else "-e", _ASK[kind]) if kind else ""
+        """Return what a script of a version manager starts: an interpreter says it, other programs lie beside one."""
+        folder, name = os.path.split(shim)
+        kinds = [kind for kind in _ASK if name.startswith(kind)] or [*_ASK]
+        for kind in kinds:
+            asked = shim if name.startswith(kind) else f"{folder}/{kind}"
+            real = self._answer(asked, "-c" if kind == "python" else "-e", _ASK[kind])
+            place = real if asked == shim else os.path.join(os.path.dirname(real), name)
+            if real and os.access(place, os.X_OK):
+                return place
+        return ""
 
     def _answer(self, program: str, *words: str) -> str:
         with suppress(OSError, subprocess.SubprocessError):

@@ -50,7 +50,7 @@ _MAX_LISTED: Final = 200
 _FAULT_KEYS: Final = ("message", "found", "expected", "fix")
 _AGAIN: Final = frozenset({"failed", "still_failing", "flaky"})
 """Faults that another try of a flaky test can take away."""
-_DOUBTFUL: Final = frozenset({"failed", "still_failing", "missing", "skipped", "exit_status", "not_collected"})
+_DOUBTFUL: Final = frozenset({"failed", "missing", "skipped", "exit_status", "not_collected"})
 """Faults that a base whose tests are not stable can explain."""
 
 

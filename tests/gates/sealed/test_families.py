@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gates.sealed.sealing import FILES, PATH, RIGHT, WRONG, environment, kinds, needs_namespaces, project
+from tests.gates.sealed.sealing import FILES, PATH, RIGHT, WRONG, kinds, needs_namespaces, project
 
 CODE = "src/calc.py"
 UNIT = """
@@ -49,6 +49,10 @@ if os.fork() == 0:
 """
 TWO = ".PHONY: test\ntest:\n\t.venv/bin/pytest -q tests/test_calc.py\n\t.venv/bin/pytest -q tests/test_more.py\n"
 COMPILES = ".PHONY: test\ntest:\n\t.venv/bin/python -m compileall -q src\n\t.venv/bin/pytest -q\n"
+NODE = """
+const { test } = require('node:test')
+test('doubles', () => require('node:assert').strictEqual(require('../index.js').double(5), 10))
+"""
 ONE = "from src.calc import half\n\n\ndef test_half():\n    assert half(2) == 1\n"
 
 
@@ -102,6 +106,12 @@ SHAPES = {
         {CODE: "open('tests/conftest.py', 'w').write('import src.calc; src.calc.double = lambda x: x * 2')\n" + WRONG},
         kinds=["rewritten"], settings={"prepare": ((".venv/bin/python", "prepare.py"),)},
     ),
+    "a module of Node beside others": Shape(
+        {"index.js": "exports.double = x => x + 2\n", "test/index.test.js": NODE, "package.json": "{}",
+         ".gitignore": FILES[".gitignore"]},
+        {"index.js": "exports.double = require('./times.js')(2)\n", "times.js": "module.exports = n => x => x * n\n"},
+        {"preload.js": "process.exit(0)\n", ".noderc.js": "process.exit(0)\n"}, command=("node", "--test"),
+    ),
     "a process that is left behind": Shape(FILES, {CODE: RIGHT}, {CODE: ORPHAN + WRONG}),
 }  # fmt: skip
 
@@ -111,7 +121,7 @@ SHAPES = {
 def test_in_each_shape_of_a_project_a_fix_passes_and_a_cheat_does_not(tmp_path: Path, name: str) -> None:
     needs_namespaces()
     shape = SHAPES[name]
-    if not shutil.which(shape.command[0], path=PATH) and not (environment() / "bin" / "python").exists():
+    if not shape.command[0].startswith(".venv/") and shutil.which(shape.command[0], path=PATH) is None:
         pytest.skip(f"{shape.command[0]} is not installed")
     made = project(tmp_path / "p", shape.files, *shape.command, **shape.settings)
     assert (kinds(made.judge(shape.fix)), kinds(made.judge(shape.cheat))) == ([], shape.kinds)
