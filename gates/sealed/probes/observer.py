@@ -432,12 +432,14 @@ class Comparisons:
         for value, against, is_left in ((left, right, True), (right, left, False)):
             if not self._is_asked(type(value)):
                 continue
-            for others in _others(name, against):
-                rows = [(value, each) if is_left else (each, value) for each in others]
-                if _hold(_OPERATORS[name], rows, left, right):
-                    return type(value)
+            lists = [
+                [(value, each) if is_left else (each, value) for each in others] for others in _others(name, against)
+            ]
+            holds = any(_hold(_OPERATORS[name], rows, left, right) for rows in lists)
             # An object that remembers what it was compared with remembers the test's own comparison again.
             _OPERATORS[name](left, right)
+            if holds:
+                return type(value)
         return None
 
     def _is_asked(self, kind):

@@ -83,7 +83,9 @@ class TestAwaited(unittest.IsolatedAsyncioTestCase):
 """
 PRODUCT = """
 class Everything:
-    def __eq__(self, other): return True
+    def __eq__(self, other):
+        self.last = other
+        return True
     __lt__ = __le__ = __gt__ = __ge__ = __ne__ = __contains__ = __eq__
     def __sub__(self, other): return 0
 
@@ -123,7 +125,7 @@ CASES = {
     "test_unexpected": ("xpassed", "ended", ""),
     "test_setup": ("error", "", "test_all.py:22 ValueError: no database"),
     "test_unknown": ("error", "", "fixture 'nothing' not found"),
-    "test_product": ("failed", "begun", "product.py:14 ValueError: boom"),
+    "test_product": ("failed", "begun", "product.py:16 ValueError: boom"),
     "test_swapped": ("passed", "", ""),
     "test_replaced": ("passed", "", ""),
     "test_decorated": ("passed", "ended", ""),
@@ -188,7 +190,10 @@ def test_honest():
     assert [one] == [same]
     assert one.last is same
 def test_any(): assert Everything() == mock.ANY
-def test_equal(): assert Everything() == 3
+def test_equal():
+    any = Everything()
+    assert 3 == any
+    assert any.last == 3
 def test_nested(): assert {"rows": [(Everything(), 1)]} == {"rows": [(3, 1)]}
 def test_approx(): assert Everything() == pytest.approx(3)
 def test_less(): assert Everything() < 3
@@ -204,7 +209,7 @@ def test_a_value_that_equals_everything_is_named(tmp_path: Path) -> None:
     observed = run(tmp_path / "p", {"test_equal.py": EQUAL, "product.py": PRODUCT})
     found = {name: case.equals for name, case in observed.cases.items()}
     assert (found.pop("test_honest"), found.pop("test_any")) == ("", "")
-    assert found["test_equal"] == "line 11: an object of the class product.Everything is equal to everything"
+    assert found["test_equal"] == "line 13: an object of the class product.Everything is equal to everything"
     assert [name for name, words in found.items() if "product.Everything" not in words] == []
     assert set(observed.outcomes.values()) == {"passed"}
 
