@@ -261,7 +261,7 @@ RULES: Final[tuple[Rule, ...]] = (
          "Do the work inside the scope; a file outside it has no say in a sealed gate.",
          "src/cart.py", "conftest.py beside a scope of src/**"),
     Rule("EVD592", "note", "A sealed command is recognised as a test runner", _UNJUDGED,
-         "Give the gate the plain command of the test runner, or `tests = \"junit\"` and the path of its report.",
+         "Give the gate the plain command of the test runner, or `junit` with the path of its report.",
          "command = [\"pytest\", \"-q\"]", "command = [\"make\", \"test\"]"),
     Rule("EVD593", "note", "Tests are in files of their own", _UNJUDGED,
          "Read what changed in the tests of these files; they cannot be kept apart from the code they test.",
@@ -273,7 +273,8 @@ RULES: Final[tuple[Rule, ...]] = (
          "Correct what the checker reports in place of silencing it; the gate has forbid_new = [\"suppressions\"].",
          "x: int = read(y)", "x = read(y)  # type: ignore"),
     Rule("EVD597", "error", "Finished work changes the product", _SEALED,
-         "Change the product, or say what it is: `product` in the gate's table; what else changed has no effect.",
+         "Change the product, or say what it is: `product` in the gate's table; what else changed has no effect. "
+         "If the work is committed already, name the commit before it: --base REV.",
          "src/cart.py changed", "only tests changed"),
     Rule("EVD598", "note", "New comments that silence a checker are named", _UNJUDGED,
          "Read them; forbid_new = [\"suppressions\"] in the gate's table refuses them.",

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     )
     from interlock.graph.task.scope_leases import blocker_text, give_up
     from interlock.graph.task.changes import left_changed
-    from interlock.graph.task.put_back import put_back_of
+    from interlock.graph.task.put_back import keeping_base, put_back_of
     from interlock.graph.task.sealing import (
-        base_faults, base_of, case_of, checked_base, frozen_of, in_git, sealing_error,
+        base_faults, base_of, case_of, checked_base, frozen_of, in_git, products_of, sealing_error,
     )
     from interlock.graph.task.state import Answered, CollectedEvidence, Event
     from interlock.graph.task.store import RunStore, no_task_run
@@ -79,23 +79,23 @@ if TYPE_CHECKING:
 __all__ = [
     "COMPLETE", "MINIMAL_FIELDS", "PLACEHOLDER", "POC", "QUESTION_RULES", "RUN_RULES", "SPECS", "TICKET",
     "TICKET_RULES", "UNANSWERED", "WAYS", "AgentOutcome", "AgentSetting", "AnswerError", "AnswerKind", "Answered",
-    "ByModel", "CollectedEvidence", "Comment", "CommentError", "Drives", "End", "Event", "EvidenceCheck",
-    "GraphError", "HandOver", "LeftOut", "Look", "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile",
-    "PersonsAnswer", "PipelineSpec", "Policy", "Question", "QuestionError", "RecordingRunner", "ReplayRunner",
-    "RunBusyError", "RunDamagedError", "RunPhase", "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner",
-    "Task", "TaskError", "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError",
-    "Verification", "Wait", "Watch", "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question",
-    "base_faults", "base_of", "blocker_text", "busy_answer", "case_of", "check_evidence", "checked_base", "comment",
-    "comments", "comments_go_to", "drive", "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text",
-    "failed_gates", "find_or_begin", "find_run", "find_ticket_run", "frozen_of", "give_up", "hand_overs", "in_git",
-    "journal_path", "journal_run", "judge", "keep_files", "kept_answer", "kept_file", "key_variables", "left_before",
+    "ByModel", "CollectedEvidence", "Comment", "CommentError", "Drives", "End", "Event", "EvidenceCheck", "GraphError",
+    "HandOver", "LeftOut", "Look", "MinimalResponse", "MinimalTicket", "Outcome", "OutsideFile", "PersonsAnswer",
+    "PipelineSpec", "Policy", "Question", "QuestionError", "RecordingRunner", "ReplayRunner", "RunBusyError",
+    "RunDamagedError", "RunPhase", "RunStatus", "RunStore", "RunView", "SentTicket", "StageRunner", "Task", "TaskError",
+    "TicketAgent", "TicketFile", "TicketResponse", "TicketStore", "Tickets", "UnknownRunError", "Verification", "Wait",
+    "Watch", "abandon", "abandon_ticket", "agent_roles", "all_summaries", "answer_question", "base_faults", "base_of",
+    "blocker_text", "busy_answer", "case_of", "check_evidence", "checked_base", "comment", "comments", "comments_go_to",
+    "drive", "earlier", "ended_runs", "explain_run", "explain_ticket", "explanation_text", "failed_gates",
+    "find_or_begin", "find_run", "find_ticket_run", "frozen_of", "give_up", "hand_overs", "in_git", "journal_path",
+    "journal_run", "judge", "keep_files", "keeping_base", "kept_answer", "kept_file", "key_variables", "left_before",
     "left_changed", "list_runs", "load_task", "make_policy", "negotiate", "newest_run", "no_task_run", "outcome_of",
     "parse_head", "pipeline_graph", "pipeline_mermaid", "policy_changes", "preflight", "prepare", "present_path",
-    "progress_since", "put_back_of", "read_ticket", "rebuild", "remove", "route", "run_summary", "runs_of",
-    "runs_without_state", "sealing_error", "snapshots_path", "staffed", "start_run", "state_dir", "status_mermaid",
-    "status_text", "summary_text", "task_from_mapping", "task_graph", "ticket_agent", "ticket_explanation_text",
-    "ticket_summary", "transition_table", "tree_after", "unapproved_bases", "vacant_roles", "verify_journal",
-    "view_run", "weighed",
+    "products_of", "progress_since", "put_back_of", "read_ticket", "rebuild", "remove", "route", "run_summary",
+    "runs_of", "runs_without_state", "sealing_error", "snapshots_path", "staffed", "start_run", "state_dir",
+    "status_mermaid", "status_text", "summary_text", "task_from_mapping", "task_graph", "ticket_agent",
+    "ticket_explanation_text", "ticket_summary", "transition_table", "tree_after", "unapproved_bases", "vacant_roles",
+    "verify_journal", "view_run", "weighed",
 ]
 # fmt: on
 

@@ -8,6 +8,7 @@ observer breaks is found as well. pytest writes a JUnit report for this; of othe
 import json
 import os
 import re
+import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -71,6 +72,7 @@ def _run(case: GateCase) -> tuple[int | None, set[tuple[str, str]] | None]:
         options = f"{os.environ.get('PYTEST_ADDOPTS', '')} --junitxml={report} -o junit_family=xunit1".strip()
         env = {**os.environ, **case.seal.env, "PYTEST_ADDOPTS": options}
         env["PYTHONPYCACHEPREFIX"] = f"{here.folder}/bytecode"
+        env["PATH"] = f"{here.seen(case.programs_folder)}:{env.get('PATH', os.defpath)}".lstrip(":")
         binds = [Bind(os.fspath(here.export), case.frozen.top), *_ignored(case, here)]
         if not here.closed:
             env["PYTHONPATH"] = here.environment()["PYTHONPATH"]
@@ -100,10 +102,18 @@ def _ignored(case: GateCase, here: Workspace) -> Iterator[Bind]:
                 place.symlink_to(os.readlink(source) if os.path.islink(source) else source)
         else:
             place.mkdir(exist_ok=True) if os.path.isdir(source) else place.touch()
-            yield Bind(source, source)
+            yield Bind(_copied(here, source) if os.path.basename(source) == "node_modules" else source, source)
     for target, source in case.environment.kept.items():
         if target != source and here.closed:
             yield Bind(source, target)
+
+
+def _copied(here: Workspace, source: str) -> str:
+    """Return a copy of a folder in which tools write: what this run left there would be a question to a person."""
+    copy = f"{here.folder}/copies{source}"
+    os.makedirs(os.path.dirname(copy))
+    subprocess.run(["cp", "-a", source, copy], check=True, capture_output=True)
+    return copy
 
 
 def _passed(report: Path) -> set[tuple[str, str]] | None:

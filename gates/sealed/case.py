@@ -182,6 +182,12 @@ class GateCase:
         """Where its commands run, absolute, as seen in a sandbox."""
         return os.path.normpath(f"{self.root}/{self.seal.cwd}")
 
+    @property
+    def programs_folder(self) -> str:
+        """The folder of the gate's program where it is named by a path: other programs of its environment lie there."""
+        program = self.gate.command[0]
+        return os.path.dirname(os.path.normpath(f"{self.cwd}/{program}")) if "/" in program else ""
+
     def inside(self, path: str) -> str:
         """Return a path relative to the top for one that is relative to the project's root."""
         return f"{self.frozen.root}/{path}" if self.frozen.root else path

@@ -99,10 +99,18 @@ def compare(
     return comparing.result()
 
 
-def compare_added(base: BaseTests, now: TestRun, *, allow_failing: Sequence[str] = ()) -> Comparison:
+def compare_added(
+    base: BaseTests,
+    now: TestRun,
+    *,
+    first: TestRun,
+    moved: Callable[[str], bool] = lambda _path: False,
+    allow_failing: Sequence[str] = (),
+) -> Comparison:
     """Judge a run in which new tests and what they bring with them are added, where the base's passed without them.
 
-    Nothing may fail. That a test of the base is missing or skipped says nothing here.
+    Nothing may fail, and what ran in the `first` run runs here, too: a new `conftest.py` takes no test away. `moved`
+    returns whether the work removed a file of tests.
     """
     if (unusable := _unusable(base.run, now)) is not None:
         return unusable
@@ -111,6 +119,13 @@ def compare_added(base: BaseTests, now: TestRun, *, allow_failing: Sequence[str]
     bad = (case for case in now.cases if case.outcome in BAD and not _allowed(case, allow))
     faults += [fault_of("failed", case.id, case.message or case.outcome) for case in bad if case.id not in base.flaky]
     faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in allow]
+    present, why = {case.id: case for case in now.cases}, "it ran without the new files"
+    gone = [case.id for case in first.cases if case.outcome in GOOD and not moved(case.file or file_of(case.id))]
+    for identity in gone if now.complete and not now.broken and not base.unstable else ():
+        if identity not in present:
+            faults.append(fault_of("missing", identity, why))
+        elif present[identity].outcome in SKIPPED:
+            faults.append(fault_of("skipped", identity, why))
     new = [case for case in now.cases if case.id not in known]
     faults += [fault_of("equals", case.id, case.equals) for case in new if case.equals and case.outcome in GOOD]
     if not faults and now.exit_status != 0 and not _explained(now):

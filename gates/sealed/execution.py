@@ -128,8 +128,9 @@ class Workspace:
             )  # fmt: skip
         home = _HOME if self.closed else f"{self.folder}/home"
         run = _INSIDE if self.closed else f"{self.folder}/run"
+        path = f"{self.seen(case.programs_folder)}:{inside.path}"
         found = {
-            "PATH": inside.path, "HOME": home, "TMPDIR": "/tmp" if self.closed else f"{self.folder}/tmp",  # noqa: S108
+            "PATH": path.lstrip(":"), "HOME": home, "TMPDIR": "/tmp" if self.closed else f"{self.folder}/tmp",  # noqa: S108
             "LANG": "C.UTF-8", "USER": "interlock", "LOGNAME": "interlock", "PYTHONNOUSERSITE": "1", "GOENV": "off",
             "PYTHONPYCACHEPREFIX": f"{run}/bytecode", "GOCACHE": f"{home}/.cache/go-build", **inside.variables,
         }  # fmt: skip

@@ -9,7 +9,8 @@ Theory of operation. Answers T1 and T2.
    decides the run, or that the run rewrites though it did not on the base, refuses it. Where a file of the product
    turns out to hold tests, or to be a conftest file or a plugin, it is taken out, and the command runs again.
 4. If that passes, the command runs on the candidate with the other new files of the scope: new tests, and what they
-   bring. Test files that the work removed are not there (a moved test would collide with itself). Nothing may fail.
+   bring. Test files that the work removed are not there (a moved test would collide with itself). Nothing may fail, and
+   nothing that ran before may be gone.
 5. Then held-out checks, on an export of the candidate.
 
 What must never happen: a file of the work other than these has a say in steps 3 and 5; a verdict speaks of another tree
@@ -20,6 +21,7 @@ A test that fails though it passed on the base may be flaky: before it is called
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,6 +48,9 @@ from interlock.gates.sealed.store import Entry
 from interlock.gates.suppressions import added_suppressions
 
 MAX_FAULTS: Final = 50
+_TAIL_BYTES: Final = 4000
+_MAX_WORDS: Final = 300
+_READ_ONLY: Final = re.compile(r"Read-only file system|read-only file system|EROFS")
 _MAX_LISTED: Final = 200
 _FAULT_KEYS: Final = ("message", "found", "expected", "fix")
 _AGAIN: Final = frozenset({"failed", "still_failing", "flaky"})
@@ -201,6 +206,7 @@ class _Judging:
             self.check = confirm_base(self.case, self.check, self.progress)
             comparison = self._compare(execution.tests)
         self._refuse_foreign(execution)
+        self._refuse_read_only(execution, comparison)
         faults = (*comparison.faults, *self._rewritten(execution.tests, choice))
         return SealedRun(
             candidate, tree, choice, execution.tests, comparison, execution, faults, tries, suppressions
@@ -217,7 +223,10 @@ class _Judging:
                 return replace(done, faults=(fault_of("prepare", "", failed),))
 
             def judge_added(tests: TestRun) -> Comparison:
-                return compare_added(self.check.tests, tests, allow_failing=case.seal.allow_failing)
+                return compare_added(
+                    self.check.tests, tests, first=done.tests, moved=lambda path: path in choice.removed,
+                    allow_failing=case.seal.allow_failing,
+                )  # fmt: skip
 
             execution, comparison, tries = self._tried(here, judge_added)
         new = frozenset(comparison.new)
@@ -301,6 +310,16 @@ class _Judging:
             return
         if (found := foreign_code(self.case, tests, execution.root, tuple(names))) is not None:
             raise SealError(found.code, f"{self.case.gate.id}: {found.message}", found.fix)
+
+    def _refuse_read_only(self, execution: Execution, comparison: Comparison) -> None:
+        """Refuse to call it a fault of the work that a step of the command writes where nothing can be written."""
+        tail = execution.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
+        found = [line.strip() for line in tail.splitlines() if _READ_ONLY.search(line)]
+        if found and {row.code for row in comparison.faults} == {"exit_status"}:
+            message = (
+                f"{self.case.gate.id} cannot be sealed as it is: a step of its command writes where dependencies lie"
+            )
+            raise SealError("SEAL401", f"{message}: {found[-1][:_MAX_WORDS]}", "Let the command write elsewhere.")
 
     def _rewritten(self, tests: TestRun, choice: Choice) -> list[Finding]:
         """Return the files that keep their base content, and that the run wrote although that of the base did not."""

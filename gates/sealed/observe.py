@@ -28,6 +28,8 @@ from typing import Any, Final, cast
 from interlock.gates.sealed.outcomes import BAD, GOOD, TestCase, TestRun, bounded
 
 SOCKET: Final = "socket"
+_LOADED: Final = ("loaded", "session")
+"""Events that say what was loaded: before the first test, for runs that are cut off, and at the end."""
 _MAX_BYTES: Final = 256 * 1024 * 1024
 _WAIT_SECONDS: Final = 5.0
 _CREDENTIALS: Final = struct.Struct("3i")
@@ -65,8 +67,8 @@ class _Session:
     def finished(self) -> bool:
         return any(event["e"] == "session" for event in self.events)
 
-    def of(self, kind: str) -> Iterator[Mapping[str, Any]]:
-        return (event for event in self.events if event["e"] == kind)
+    def of(self, *kinds: str) -> Iterator[Mapping[str, Any]]:
+        return (event for event in self.events if event["e"] in kinds)
 
 
 class Observation:
@@ -197,23 +199,23 @@ def _run_of(sessions: Sequence[_Session], exit_status: int | None) -> TestRun:
     return TestRun(
         runner=controllers[0].runner,
         cases=tuple(cases.values()),
-        collected=_texts(sessions, "collected", "ids"),
+        collected=_texts(sessions, "ids", "collected"),
         running=tuple(dict.fromkeys(each for each in started if each not in cases)),
         broken=_pairs(sessions, "broken"),
         skipped_files=_pairs(sessions, "skipped_file"),
-        deselected=_texts(sessions, "deselected", "ids"),
+        deselected=_texts(sessions, "ids", "deselected"),
         complete=exit_status is not None and all(each.finished for each in sessions),
         exit_status=exit_status,
         sessions=len(controllers),
         judge=judge,
         loaded=tuple(
-            sorted({(str(one), str(two)) for each in sessions for event in each.of("session")
+            sorted({(str(one), str(two)) for each in sessions for event in each.of(*_LOADED)
                     for one, two in event["loaded"]})
         ),
-        frozen=tuple(sorted(_texts(sessions, "session", "frozen"))),
-        early=tuple(sorted(_texts(sessions, "session", "early"))),
-        roots=tuple(sorted(_texts(sessions, "session", "roots"))),
-        changed=tuple(sorted(_texts(sessions, "session", "changed"))),
+        frozen=tuple(sorted(_texts(sessions, "frozen", *_LOADED))),
+        early=tuple(sorted(_texts(sessions, "early", *_LOADED))),
+        roots=tuple(sorted(_texts(sessions, "roots", *_LOADED))),
+        changed=tuple(sorted(_texts(sessions, "changed", *_LOADED))),
     )  # fmt: skip
 
 
@@ -230,8 +232,8 @@ def _rank(case: TestCase) -> int:
     return 0 if case.outcome in GOOD else 2 if case.outcome in BAD else 1
 
 
-def _texts(sessions: Sequence[_Session], kind: str, name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(text) for each in sessions for event in each.of(kind) for text in event[name]))
+def _texts(sessions: Sequence[_Session], name: str, *kinds: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(text) for each in sessions for event in each.of(*kinds) for text in event[name]))
 
 
 def _pairs(sessions: Sequence[_Session], kind: str) -> tuple[tuple[str, str], ...]:

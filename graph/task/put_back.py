@@ -60,7 +60,7 @@ def put_back(
         if found is None:
             keep = [name for gate in sealed_gates(task, policy) for name in policy.seals[gate.id].keep]
             work = base.store.snapshot(base.root, keep)
-            inside, outside = _kept(base, work, task, products)
+            inside, outside = keeping_base(base, work, task, products)
             others = held(outside)
             paths = sorted({*inside, *(path for path in outside if path not in others)})
             if not paths:
@@ -73,7 +73,7 @@ def put_back(
     return None
 
 
-def _kept(base: Base, work: str, task: Task, products: Mapping[str, Product]) -> tuple[list[str], list[str]]:
+def keeping_base(base: Base, work: str, task: Task, products: Mapping[str, Product]) -> tuple[list[str], list[str]]:
     """Return the changed files that no gate takes from the work, those of the scope and those outside of it."""
     changes: dict[str, Entry | None] = {}
     for name, entry in base.store.differing(base.tree, work).items():

@@ -89,7 +89,8 @@ VACANT: Final = error_rule(
     code="RUN620",
     title="Every role that a task needs has a runner.",
     source=_KNOWN,
-    remedy="Write `runner = …` into [agents.ROLE], or name a model: interlock run TASK.toml --model SPEC.",
+    remedy="Write `runner = …` into [agents.ROLE] (`remote` is a client over MCP or a person, `python:MODULE:NAME` a "
+    "function), or name a model: interlock run TASK.toml --model SPEC.",
     good="interlock run task.toml --model command:claude",
     bad="interlock run task.toml, with nobody under [agents]",
 )

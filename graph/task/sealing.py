@@ -197,9 +197,12 @@ def _unjudged(task: Task, base: Base, products: Sequence[Product]) -> Iterator[F
 
 
 def _faults(check: BaseCheck) -> Iterator[Finding]:
-    for row in check.faults:
+    same = Counter((row.code, row.fix) for row in check.faults)
+    for row in {(row.code, row.fix): row for row in reversed(check.faults)}.values():
         fix = f"Write {row.fix}; the" if row.code == "SEAL401" else f"{row.fix} The"
-        yield row._replace(fix=f"{fix} log is {check.log}.")
+        more = same[row.code, row.fix] - 1
+        message = f"{row.message} {more} more like this." if more else row.message
+        yield row._replace(message=message, fix=f"{fix} log is {check.log}.")
     if not check.faults and (why := check.tests.run.judge or check.tests.run.problem):
         message = f"The tests of the base cannot be watched: {why}."
         yield Finding("SEAL403", "error", "command", message, fix=f"Remove what causes it; the log is {check.log}.")
@@ -221,6 +224,10 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         allow = check.tests.allow_line
         fix = f"If the task is to fix these, do nothing. Otherwise allow those that it leaves alone: {allow}"
         yield Finding("SEAL405", "warning", "allow_failing", message, fix=fix)
+    if tests.runner == "exit" and tests.exit_status:
+        message = f"The command fails on the base, with status {tests.exit_status}, and has to succeed in the end."
+        fix = f"Nothing, if the work is to make it succeed; the log is {check.log}."
+        yield Finding("SEAL405", "warning", "command", message, fix=fix)
     if tests.count("skipped"):
         names = [row.id for row in tests.cases if row.outcome == "skipped"]
         message = f"{len(names)} of the base's tests are skipped, here as in the checkout: {few(names, _MAX_NAMED)}."

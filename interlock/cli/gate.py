@@ -70,6 +70,8 @@ from interlock.graph import (
 )
 
 _SHOWN = 10
+_VACANT = "RUN620"
+"""Nobody runs a role: its gates can be checked all the same."""
 _USUAL = ("task.toml", "*.task.toml", "tasks/*.toml")
 """Where task files are, from the root."""
 
@@ -190,10 +192,13 @@ def _task_in(place: Path, folder: Path, task_file: Path | None) -> Path:
 def _sealed(
     gate: GateSpec, folder: Path, task: Task, policy: Policy, base: Base, console: Console
 ) -> tuple[SealedRun, dict[str, Any]]:
+    seldom = Sparse(lambda line: console.print(line, style="dim", markup=False))
     with console.status(f"{gate.id}: freezing the tree") as status:
 
         def said(line: str) -> None:
             status.update(f"{gate.id}: {line}")
+            if not console.is_terminal:
+                seldom(f"{gate.id}: {line}")
 
         frozen = freeze(folder, [(gate, policy.seals[gate.id])], base=base.tree, note=said)
         case = case_of(folder, gate, policy, frozen)
@@ -272,7 +277,7 @@ def _show(gate: GateSpec, done: SealedRun, said: dict[str, Any]) -> None:
     click.echo(f"  judged: {count(said['taken'], 'file')} of the product that {_differ(said['taken'])} from the base")
     titles = (
         ("kept as in the base", said["held_back"]), ("new tests", said["new"]), ("skipped", said["skipped"]),
-        ("new files, no product", said["added"] if done.faults else ()),
+        ("new files, no product", said["added"]),
         ("silences a checker", said["suppressions"]),
     )  # fmt: skip
     for title, paths in titles:
@@ -333,7 +338,7 @@ def check_command(
         # LangGraph takes half a second to import, and most tasks have no run yet.
         return graph.view_run(run_id, root=folder)
 
-    if not any(fault.level == "error" for fault in faults):
+    if not any(fault.level == "error" and fault.code != _VACANT for fault in faults):
         console = talk()
         faults += base_faults(
             folder,

@@ -14,7 +14,17 @@ from interlock.core.text import count
 from interlock.gates.config import load_config
 from interlock.gates.registry import build_protocol
 from interlock.gates.sealed import Base, freeze, seals
-from interlock.graph import RunStore, UnknownRunError, base_of, find_run, left_changed, put_back_of, view_run
+from interlock.graph import (
+    RunStore,
+    UnknownRunError,
+    base_of,
+    find_run,
+    keeping_base,
+    left_changed,
+    products_of,
+    put_back_of,
+    view_run,
+)
 
 
 @click.command("restore")
@@ -48,12 +58,16 @@ def restore_command(
     done = list(put_back_of(RunStore(folder, view.run_id)))
     known = dict.fromkeys(path for each in done for path in each.paths)
     known |= dict.fromkeys(left_changed(folder, view.values, view.policy.sealing))
+    now = base.store.snapshot(base.root)
+    if not paths:
+        # Where a run ended without a hand-over, nothing was put back yet.
+        inside, outside = keeping_base(base, now, view.task, products_of(view.policy.sealing))
+        known |= dict.fromkeys((*inside, *outside))
     wanted = [*(paths or known)]
     left = next((each.work for each in reversed(done)), "")
     source = tree or (left if as_left else base.tree)
     if as_left and not left:
         raise click.UsageError(f"nothing was put back in run {view.run_id}")
-    now = base.store.snapshot(base.root)
     if show:
         rows = [row for path in wanted for row in _shown(base, path, now, source, left)]
         if as_json:
@@ -67,7 +81,7 @@ def restore_command(
         print_json({"schema": "interlock.restore/1", "run": view.run_id, "restored": names, "before": now})
         return
     for name in names:
-        click.echo(f"restored {name}")
+        click.echo(f"{'restored' if base.store.files(source).get(base.inside(name)) else 'removed'} {name}")
     if names:
         talk().print(f"what {count(names, 'file')} held before: interlock restore {view.run_id} {' '.join(names[:3])} "
                      f"--tree {now}", style="dim", markup=False)  # fmt: skip

@@ -129,6 +129,10 @@ class Project:
         folders = {_realpath(path) for path in list(_path) if isinstance(path, str)}
         self.folders |= {each for each in folders if (each + os.sep).startswith(self.root + os.sep)}
 
+    def begun(self):
+        """Return an event with what was loaded before the first test runs, since a run may be cut off."""
+        return dict(self.session(0, ()), e="loaded")
+
     def session(self, status, changed):
         """Return the last event."""
         self.keep_folders()

@@ -147,7 +147,7 @@ class _Observer:
             _shared.file_of(each.__name__) or vars(each).get("__file__") for each in named if each not in installed
         ]
         self.project.freeze([*files, str(session.config.inipath or "")])
-        self.project.keep_folders()
+        self.emit(self.project.begun())
 
     def pytest_plugin_registered(self, plugin):
         """Keep the name of a plugin that is new since everything was collected."""

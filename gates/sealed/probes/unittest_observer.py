@@ -76,7 +76,7 @@ class _Session:
         self.ids = []
         self.find(suite)
         self.emit({"e": "collected", "ids": self.ids})
-        self.project.keep_folders()
+        self.emit(self.project.begun())
         if result is not self.result:
             self.result = result
             self.hear(result, "startTest", self.start)

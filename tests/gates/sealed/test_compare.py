@@ -158,20 +158,22 @@ def test_a_test_that_failed_in_one_of_two_runs_of_the_base_is_flaky_and_named() 
     assert kinds(against(run(case("ok", "failed"), case("odd"), status=1), first, again)) == ["failed"]
 
 
-def test_where_new_tests_run_with_the_others_nothing_fails_and_the_base_says_nothing_else() -> None:
+def test_where_new_tests_run_with_the_others_nothing_fails_and_nothing_that_ran_is_gone() -> None:
     base = BaseTests(BASE)
-    found = compare_added(base, run(case("ok", "skipped"), case("new")))
+    found = compare_added(base, other(FIXED, case("new")), first=FIXED)
     assert (kinds(found), found.new) == ([], (f"{FILE}::new",))
     rows: list[tuple[TestRun, list[str]]] = [
+        (run(case("new")), ["missing", "missing"]), (other(FIXED, case("ok", "skipped"), case("new")), ["skipped"]),
         (other(FIXED, case("ok", "failed"), case("new")), ["failed"]), (other(FIXED, case("new", "error")), ["failed"]),
         (other(FIXED, case("new", equals="line 3")), ["equals"]), (replace(FIXED, exit_status=3), ["exit_status"]),
         (replace(FIXED, broken=(("tests/test_new.py", "x"),), exit_status=1), ["not_collected"]),
         (replace(FIXED, complete=False), ["incomplete"]), (replace(FIXED, judge="forged"), ["judge"]),
     ]  # fmt: skip
     for now, expected in rows:
-        assert kinds(compare_added(base, now)) == expected
-    assert kinds(compare_added(base, BASE, allow_failing=(f"{FILE}::bug",))) == []
-    assert kinds(compare_added(BaseTests(FIXED, BASE), BASE)) == [], "flaky"
+        assert kinds(compare_added(base, now, first=FIXED)) == expected
+    assert kinds(compare_added(base, run(case("new")), first=FIXED, moved=lambda path: path == FILE)) == []
+    assert kinds(compare_added(base, BASE, first=BASE, allow_failing=(f"{FILE}::bug",))) == []
+    assert kinds(compare_added(BaseTests(FIXED, BASE), BASE, first=FIXED)) == [], "flaky"
 
 
 def test_tests_that_nobody_reads_are_judged_by_the_exit_status() -> None:
