@@ -107,7 +107,7 @@ def project(folder: Path, files: int, command: Sequence[str], keys: str = "") ->
     for path, text in {
         "src/greeting/__init__.py": "TEXT = 'good day'\n",
         "tests/test_greeting.py": TEST,
-        "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["src"]\n',
+        "pytest.ini": "[pytest]\npythonpath = src\n",
         "interlock.toml": CONFIG.format(command=json.dumps(list(command)), keys=keys),
         "task.toml": TASK,
         "agent.py": AGENT,

@@ -164,6 +164,7 @@ class Store:
         key = sha256(os.fsencode(self.top)).hexdigest()[:16]
         self.folder = state_folder() / f"{key}-{self.top.name or 'root'}"
         self._repository: Path | None = None
+        self._inside: dict[str, list[str]] = {}
 
     # -- trees in -----------------------------------------------------------------------------------------------------
 
@@ -209,8 +210,11 @@ class Store:
         return self._with_repositories(tree, inside, nested)
 
     def _repositories(self, tree: str) -> list[str]:
-        rows = self._do("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")
-        return [os.fsdecode(row.partition(b"\t")[2]) for row in rows if row.startswith(SUBMODULE.encode())]
+        if tree not in self._inside:
+            rows = self._do("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")
+            found = [os.fsdecode(row.partition(b"\t")[2]) for row in rows if row.startswith(SUBMODULE.encode())]
+            self._inside[tree] = found
+        return self._inside[tree]
 
     def _forget(self, top: Path, paths: list[str], names: Mapping[str, str]) -> None:
         """Take repositories inside out of the index: git would ask for their status, by their own configuration."""
@@ -384,10 +388,12 @@ class Store:
         """Return the files of an export that were written or removed; other ones than `frozen` may be put back."""
         names = {"GIT_INDEX_FILE": os.fspath(index)}
         words = ("diff-files", "--name-only", "-z")
-        touched = self._do(*words, work=folder, also=names).split(b"\0")
+        touched = self._do(*words, work=folder, also=names).split(b"\0")[:-1]
+        if not touched:
+            return []
         self._git("update-index", "-q", "--refresh", work=folder, also=names)
         found = {*self._do(*words, work=folder, also=names).split(b"\0")}
-        return [name for path in touched if (name := os.fsdecode(path)) and (path in found or name in frozen)]
+        return [name for path in touched if (name := os.fsdecode(path)) in frozen or path in found]
 
     def untracked(self, folder: Path, index: Path) -> list[str]:
         """Return the outermost files and folders of an export that are no part of its tree."""
