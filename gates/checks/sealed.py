@@ -1,5 +1,6 @@
 """What the header of a sealed gate's log says: one finding for each fault, and what a reviewer has to know."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -83,6 +84,13 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
             "EVD598", gate, f"the work adds comments that silence a checker: {_named(suppressions)}.",
             found="; ".join(suppressions[:_PATHS]), expected="no new suppressing comment",
             fix='Read them; forbid_new = ["suppressions"] in the gate\'s table refuses them.',
+        )  # fmt: skip
+    tests = {re.split("::| > ", str(name))[0] for name in sealed.get("new", ())}
+    if beside := [] if rows else [path for path in map(str, sealed.get("added", ())) if path not in tests]:
+        yield subject.finding(
+            "EVD599", gate, f"new files beside the product stay in the checkout: {_named(beside)}.",
+            found=", ".join(beside[:_PATHS]), expected="new tests, and what they need",
+            fix="Read them: tests that are run there later see them, too.",
         )  # fmt: skip
     if inline:
         yield subject.finding(

@@ -55,6 +55,7 @@ def test_what_was_not_judged_explains_a_fault_and_is_no_finding_without_one(key:
         ({"observed": False, "runner": "go"}, "EVD592"),
         ({"inline": ["src/lib.rs"]}, "EVD593"),
         ({"suppressions": ["src/cart.py:3 # noqa"]}, "EVD598"),
+        ({"added": ["tests/conftest.py", "tests/test_new.py"], "new": ["tests/test_new.py::test_it"]}, "EVD599"),
     ],
 )
 def test_what_could_not_be_sealed_is_a_note(sealed: dict[str, Any], code: str) -> None:
