@@ -184,9 +184,10 @@ class GateCase:
 
     @property
     def programs_folder(self) -> str:
-        """The folder of the gate's program where it is named by a path: other programs of its environment lie there."""
+        """The folder of the program in a kept environment, whose other programs are found first; else nothing."""
         program = self.gate.command[0]
-        return os.path.dirname(os.path.normpath(f"{self.cwd}/{program}")) if "/" in program else ""
+        folder = os.path.dirname(os.path.normpath(os.path.join(self.cwd, program))) if "/" in program else ""
+        return folder if is_below(folder, (*self.environment.kept, *self.environment.links)) else ""
 
     def inside(self, path: str) -> str:
         """Return a path relative to the top for one that is relative to the project's root."""
