@@ -100,11 +100,11 @@ def check_bases(
 def checked_base(case: GateCase, task: Task, progress: Progress = lambda _line: None) -> BaseCheck:
     """Run the tests of the base of one gate, as far as they are not known; a `product` without a file is a fault.
 
-    It is none where the scope of the task has no file yet either: the work is to make them.
+    It is none where the scope of the task has no file but tests either: the work is to make them.
     """
     check = check_base(case, progress=progress)
-    product = check.product
-    if product.globs and not product and any(map(compile_scope(task.scope).matches, case.files)):
+    product, in_scope = check.product, compile_scope(task.scope).matches
+    if product.globs and not product and any(in_scope(path) and not product.keeps(path) for path in case.files):
         message = f"`product` matches no file of the base: {', '.join(product.globs)}; the scope of the task does."
         fix = f"Write patterns of the files that the work may change, such as product = {json.dumps([*task.scope])}."
         fault = Finding("SEAL413", "error", "product", message, fix=fix)
