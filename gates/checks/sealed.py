@@ -88,10 +88,13 @@ def check_sealed(gate: str, subject: Subject, sealed: Mapping[str, Any]) -> Iter
     tests = {re.split("::| > ", str(name))[0] for name in sealed.get("new", ())}
     if beside := [] if rows else [path for path in map(str, sealed.get("added", ())) if path not in tests]:
         yield subject.finding(
-            "EVD599", gate, f"new files beside the product stay in the checkout: {_named(beside)}.",
-            found=", ".join(beside[:_PATHS]), expected="new tests, and what they need",
+            "EVD599",
+            gate,
+            f"new files beside the product stay in the checkout: {_named(beside)}.",
+            found=", ".join(beside[:_PATHS]),
+            expected="new tests, and what they need",
             fix="Read them: tests that are run there later see them, too.",
-        )  # fmt: skip
+        )
     if inline:
         yield subject.finding(
             "EVD593", gate, f"tests inside the files that they test cannot be sealed: {_named(inline)}.",

@@ -28,9 +28,10 @@ _MAX_FAULTS: Final = 20
 _MAX_WORDS: Final = 300
 _PARAMETERS: Final = re.compile(r"\[.*\]$", re.DOTALL)
 _COMMITTED: Final = (
-    ("git", "init", "-q"), ("git", "add", "-A"),
+    ("git", "init", "-q"),
+    ("git", "add", "-A"),
     ("git", "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "-m", "base"),
-)  # fmt: skip
+)
 _HINTS: Final = (
     (re.compile(r"setuptools.scm|unable to detect version"),
      'env = { SETUPTOOLS_SCM_PRETEND_VERSION = "0" }: the .git of an export is empty'),

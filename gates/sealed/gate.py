@@ -224,9 +224,12 @@ class _Judging:
 
             def judge_added(tests: TestRun) -> Comparison:
                 return compare_added(
-                    self.check.tests, tests, first=done.tests, moved=lambda path: path in choice.removed,
+                    self.check.tests,
+                    tests,
+                    first=done.tests,
+                    moved=lambda path: path in choice.removed,
                     allow_failing=case.seal.allow_failing,
-                )  # fmt: skip
+                )
 
             execution, comparison, tries = self._tried(here, judge_added)
         new = frozenset(comparison.new)

@@ -314,10 +314,13 @@ def _among_tests(case: GateCase, check: BaseCheck) -> list[str]:
     tests = Counter(Path(file).parent for file in {each.file for each in check.tests.run.cases})
     loaded = {os.path.relpath(path, case.root) for _, path in check.tests.run.loaded}
     beside = [
-        path for path in map(Path, sorted(loaded & case.files.keys()))
-        if path.parent in tests and path.stem != "__init__"
-        and not product.keeps(str(path)) and not product.holds(str(path))
-    ]  # fmt: skip
+        path
+        for path in map(Path, sorted(loaded & case.files.keys()))
+        if path.parent in tests
+        and path.stem != "__init__"
+        and not product.keeps(str(path))
+        and not product.holds(str(path))
+    ]
     number = Counter(path.parent for path in beside)
     return [str(path) for path in beside if number[path.parent] >= tests[path.parent]]
 

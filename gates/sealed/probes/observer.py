@@ -45,9 +45,14 @@ _Code, _Function = types.CodeType, types.FunctionType
 _SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _OPERATORS = {
-    "Eq": operator.eq, "Sub": operator.sub, "In": lambda one, other: one in other,
-    "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
-}  # fmt: skip
+    "Eq": operator.eq,
+    "Sub": operator.sub,
+    "In": lambda one, other: one in other,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+}
 _METHODS = ("__eq__", "__lt__", "__contains__", "__sub__")
 _ASSERTIONS = {
     "assertEqual": ("Eq",), "assertAlmostEqual": ("Eq", "Sub"), "assertIn": ("In",), "assertLess": ("Lt",),

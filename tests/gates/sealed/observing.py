@@ -71,9 +71,15 @@ class Observed:
 def command(root: Path, argv: Sequence[str], env: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
     """Run a command in a project."""
     return subprocess.run(
-        argv, cwd=root, env=dict(env), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS,
+        argv,
+        cwd=root,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
         check=False,
-    )  # fmt: skip
+    )
 
 
 def watch(

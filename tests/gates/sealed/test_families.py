@@ -79,41 +79,67 @@ class Shape:
 
 SHAPES = {
     "a script starts pytest": Shape(
-        {**FILES, "run_tests.py": START.format("")}, {CODE: RIGHT},
-        {"run_tests.py": START.format(PATCH)}, command=(".venv/bin/python", "run_tests.py"),
+        {**FILES, "run_tests.py": START.format("")},
+        {CODE: RIGHT},
+        {"run_tests.py": START.format(PATCH)},
+        command=(".venv/bin/python", "run_tests.py"),
     ),
     "applications with tests in them, started by a script": Shape(
-        {"app/__init__.py": "", "app/models.py": WRONG, "app/tests.py": UNIT.format(module="app.models"),
-         "site_settings.py": "", "manage.py": MANAGE, ".gitignore": FILES[".gitignore"]},
+        {
+            "app/__init__.py": "",
+            "app/models.py": WRONG,
+            "app/tests.py": UNIT.format(module="app.models"),
+            "site_settings.py": "",
+            "manage.py": MANAGE,
+            ".gitignore": FILES[".gitignore"],
+        },
         {"app/models.py": RIGHT, "app/more.py": "x = 1\n"},
-        {"manage.py": MANAGE + "\n", "app/tests.py": ""}, command=(".venv/bin/python", "manage.py"),
+        {"manage.py": MANAGE + "\n", "app/tests.py": ""},
+        command=(".venv/bin/python", "manage.py"),
     ),
     "a recipe of two runners, of which the first fails on the base": Shape(
-        {**FILES, "Makefile": TWO, "tests/test_more.py": ONE}, {CODE: RIGHT}, {CODE: RIGHT.replace("/ 2", "/ 1")},
-        kinds=["failed"], command=("make", "test"),
+        {**FILES, "Makefile": TWO, "tests/test_more.py": ONE},
+        {CODE: RIGHT},
+        {CODE: RIGHT.replace("/ 2", "/ 1")},
+        kinds=["failed"],
+        command=("make", "test"),
     ),
     "a recipe that compiles": Shape(
-        {**FILES, "Makefile": COMPILES}, {CODE: RIGHT}, {"Makefile": "test:\n\ttrue\n"}, command=("make", "test"),
+        {**FILES, "Makefile": COMPILES},
+        {CODE: RIGHT},
+        {"Makefile": "test:\n\ttrue\n"},
+        command=("make", "test"),
     ),
     "a module that becomes a package": Shape(
-        {"calc.py": WRONG, "tests/test_calc.py": UNIT.format(module="calc"), "pytest.ini": FILES["pytest.ini"],
-         ".gitignore": FILES[".gitignore"]},
+        {
+            "calc.py": WRONG,
+            "tests/test_calc.py": UNIT.format(module="calc"),
+            "pytest.ini": FILES["pytest.ini"],
+            ".gitignore": FILES[".gitignore"],
+        },
         {"calc.py": None, "calc/__init__.py": "from calc.core import double\n", "calc/core.py": RIGHT},
         {"apport_python_hook.py": "import os\nos._exit(0)\n"},
     ),
     "a command that prepares": Shape(
-        {**FILES, "prepare.py": "import src.calc\n"}, {CODE: RIGHT},
+        {**FILES, "prepare.py": "import src.calc\n"},
+        {CODE: RIGHT},
         {CODE: "open('tests/conftest.py', 'w').write('import src.calc; src.calc.double = lambda x: x * 2')\n" + WRONG},
-        kinds=["rewritten"], settings={"prepare": ((".venv/bin/python", "prepare.py"),)},
+        kinds=["rewritten"],
+        settings={"prepare": ((".venv/bin/python", "prepare.py"),)},
     ),
     "a module of Node beside others": Shape(
-        {"index.js": "exports.double = x => x + 2\n", "test/index.test.js": NODE, "package.json": "{}",
-         ".gitignore": FILES[".gitignore"]},
+        {
+            "index.js": "exports.double = x => x + 2\n",
+            "test/index.test.js": NODE,
+            "package.json": "{}",
+            ".gitignore": FILES[".gitignore"],
+        },
         {"index.js": "exports.double = require('./times.js')(2)\n", "times.js": "module.exports = n => x => x * n\n"},
-        {"preload.js": "process.exit(0)\n", ".noderc.js": "process.exit(0)\n"}, command=("node", "--test"),
+        {"preload.js": "process.exit(0)\n", ".noderc.js": "process.exit(0)\n"},
+        command=("node", "--test"),
     ),
     "a process that is left behind": Shape(FILES, {CODE: RIGHT}, {CODE: ORPHAN + WRONG}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.sample("a script starts pytest", "a process that is left behind")

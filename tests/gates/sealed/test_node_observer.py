@@ -262,9 +262,13 @@ def test_other_programs_are_left_alone(tmp_path: Path) -> None:
 def test_a_signal_opens_no_debugger(tmp_path: Path) -> None:
     text = "process.on('SIGTERM', () => process.exit(3))\nsetInterval(() => {}, 1000)\nconsole.log('ready')\n"
     child = subprocess.Popen(
-        (NODE, "main.js"), cwd=write(tmp_path / "p", {"main.js": text}), env=environment(require(PROBES.parent)),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        (NODE, "main.js"),
+        cwd=write(tmp_path / "p", {"main.js": text}),
+        env=environment(require(PROBES.parent)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
     child.send_signal(signal.SIGUSR1)

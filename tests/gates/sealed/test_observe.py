@@ -37,8 +37,15 @@ def talk(hello, steps):
             channel.sendall(line + b" " + mac + b"\\n")
 talk(*json.loads(plan))
 """
-SESSION = {"e": "session", "status": 0, "loaded": [["calc", "/p/calc.py"]], "frozen": ["/p/test_a.py"],
-           "early": [], "roots": ["/p"], "changed": []}  # fmt: skip
+SESSION = {
+    "e": "session",
+    "status": 0,
+    "loaded": [["calc", "/p/calc.py"]],
+    "frozen": ["/p/test_a.py"],
+    "early": [],
+    "roots": ["/p"],
+    "changed": [],
+}
 
 
 def case(name: str, outcome: str = "passed", **more: Any) -> dict[str, Any]:
