@@ -218,9 +218,11 @@ def _without_product(case: GateCase, tests: TestRun, product: Product, tail: str
     rest = [f"{name}/**" for name in folders if name not in test][:6] or ["src/**"]
     lines = f"product = {json.dumps(rest)} and tests = {json.dumps([f'{name}/**' for name in test])}"
     why = "nobody observes the command" if not tests.sessions else "its run loaded no file of the project but tests"
-    why += f"; it ended with status {tests.exit_status}: {_cause(tail)}" if tests.exit_status else ""
-    message = f"What of the work is judged is not known: {why}."
-    fix = f"Say what the work may change and which files are tests, such as {lines}; the rest keeps its base content."
+    message, first = f"What of the work is judged is not known: {why}.", ""
+    if tests.exit_status:
+        message += f" It ended with status {tests.exit_status}: {_cause(tail)}."
+        first = "If tests should have run, correct that first. " if not tests.sessions else ""
+    fix = f"{first}Say what the work may change and what tests are, such as {lines}; the rest keeps its base content."
     return [Finding("SEAL412", "error", "product", message, fix=fix)]
 
 
