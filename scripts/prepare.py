@@ -24,7 +24,7 @@ CLIENTS_VENV: Final = ROOT / ".venv-clients"
 """An environment of its own: what the tests use as a client of yesterday needs older packages than this project."""
 CLIENTS_LOCK: Final = ROOT / "tests" / "clients" / "requirements.lock"
 PROGRAMS: Final = ROOT / ".npm-clients"
-"""The command-line agents that some tests drive, each in a folder of its own."""
+"""The command-line agents and test runners that some tests drive, each in a folder of its own."""
 PROGRAM_LOCKS: Final = ROOT / "tests" / "clients" / "npm"
 OWNER: Final = "interlock-root"
 """The file that names the checkout which an environment was made for: scripts in it hold absolute paths."""
@@ -50,9 +50,9 @@ except CollectorError as error:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Set up what the arguments name: one of the four steps, or a command-line agent."""
+    """Set up what the arguments name: one of the four steps, or a program of npm."""
     steps = {"packages": packages, "browser": browser, "clients": clients, "sandbox": sandbox}
-    steps |= {name: partial(program, name) for name in ("claude", "codex", "gemini")}
+    steps |= {name: partial(program, name) for name in ("claude", "codex", "gemini", "jest", "vitest")}
     if not arguments or any(name not in steps for name in arguments):
         _stop(f"say what to prepare: {', '.join(steps)}", f"run `sh scripts/prepare {' '.join(steps)}`")
     with _alone():
@@ -81,7 +81,7 @@ def clients() -> None:
 
 
 def program(name: str) -> None:
-    """Install one command-line agent for the tests inside it, unless that is done; without it they are skipped."""
+    """Install one program for the tests that run it, unless that is done; without it they are skipped."""
     folder = PROGRAMS / name
     sources = [PROGRAM_LOCKS / name / file for file in ("package.json", "package-lock.json")]
     stamp, wanted = folder / STAMP, _digest(sources)

@@ -315,7 +315,7 @@ def installed(root: Path, name: str, files: Mapping[str, str], **more: str) -> P
     """Make a project in which a runner is installed, with the observer mounted into its program."""
     modules = RUNNERS / name / "node_modules"
     if not (modules / name).is_dir():
-        pytest.skip(f"{name} is not installed: `npm install --prefix {RUNNERS / name} {name}` does that")
+        pytest.skip(f"{name} is not installed; `sh scripts/prepare {name}` does that")
     program = PROGRAMS[name]
     for place in {modules, *(modules / parent for parent in Path(program).parents[:-1])}:
         (made := root / "node_modules" / place.relative_to(modules)).mkdir(parents=True, exist_ok=True)
