@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from interlock.gates.sealed.errors import SealError
+from interlock.graph.task.sealing import _warnings  # pyright: ignore[reportPrivateUsage]
 from tests.gates.sealed.sealing import FILES, PATH, RIGHT, WRONG, kinds, needs_namespaces, project
+from tests.refusals import raises_code
 
 CODE = "src/calc.py"
 UNIT = """
@@ -46,6 +49,15 @@ if os.fork() == 0:
         sys.stdout.close()
         report()
     os._exit(0)
+"""
+WAITS = """
+def test_it():
+    import calc, os, time
+    until = time.monotonic() + 20
+    while not (os.path.exists("told") and os.path.getsize("told")) and time.monotonic() < until:
+        time.sleep(0.05)
+    print(open("told").read())
+    assert 0
 """
 TWO = ".PHONY: test\ntest:\n\t.venv/bin/pytest -q tests/test_calc.py\n\t.venv/bin/pytest -q tests/test_more.py\n"
 COMPILES = ".PHONY: test\ntest:\n\t.venv/bin/python -m compileall -q src\n\t.venv/bin/pytest -q\n"
@@ -155,8 +167,36 @@ def test_in_each_shape_of_a_project_a_fix_passes_and_a_cheat_does_not(tmp_path: 
 
 def test_one_that_lost_its_parent_is_not_listened_to(tmp_path: Path) -> None:
     needs_namespaces()
-    seen = "def test_it():\n    import calc, time\n    time.sleep(1)\n    print(open('told').read())\n    assert 0\n"
+    seen = WAITS
     made = project(tmp_path / "p", {"calc.py": ORPHAN, "test_it.py": seen, ".gitignore": "told\n.venv\n"})
     (case,) = made.check.tests.run.cases
     assert (case.outcome, made.check.tests.run.sessions) == ("failed", 1)
     assert '"ignored": true' in Path(made.check.log).read_text()
+
+
+def test_a_step_that_writes_where_dependencies_lie_is_a_fault_of_the_set_up(tmp_path: Path) -> None:
+    needs_namespaces()
+    recipe = ".PHONY: test\ntest:\n\t.venv/bin/pytest -q\n\ttouch .venv/stamp\n"
+    made = project(tmp_path / "p", {**FILES, "Makefile": recipe}, "make", "test")
+    with raises_code(SealError, "SEAL401", "Read-only file system"):
+        made.judge({CODE: RIGHT})
+    assert kinds(made.judge({})) == ["still_failing"]
+
+
+def test_programs_beside_that_of_the_gate_are_found_first(tmp_path: Path) -> None:
+    needs_namespaces()
+    test = "import shutil\n\ndef test_it():\n    assert shutil.which('coverage').endswith('.venv/bin/coverage')\n"
+    made = project(tmp_path / "p", {**FILES, "tests/test_path.py": test})
+    assert "tests/test_path.py::test_it" not in made.check.tests.failing()
+
+
+def test_modules_that_keep_their_content_among_tests_are_named(tmp_path: Path) -> None:
+    files = {
+        **FILES,
+        "shop/price.py": "x = 1\n",
+        "shop/test_price.py": "from shop.price import x\n\ndef test_x(): assert x\n",
+    }
+    made = project(tmp_path / "p", files)
+    assert [row.message for row in _warnings(made.case, made.check) if row.code == "SEAL416"] == [
+        "Modules lie among tests, and keep their base content for that: shop/price.py."
+    ]
