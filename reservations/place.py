@@ -36,7 +36,7 @@ def find(path: str) -> Place:
     root = find_root(_folder(os.path.realpath(path)))
     if os.environ.get(PROJECT):
         return at(root)
-    return next(iter(_upwards(root)), None) or _place(root, "")
+    return next(iter(upwards_of(root)), None) or _place(root, "")
 
 
 def at(root: str) -> Place:
@@ -54,6 +54,23 @@ def git_dir_of(root: str) -> str:
     return os.path.realpath(_git_folder(root) or os.path.join(root, ".git"))
 
 
+def head(root: str) -> str:
+    """Return what HEAD of the checkout at a root is: the full name of a branch, or a commit; empty outside of git."""
+    return _line(os.path.join(_git_folder(root), "HEAD")).removeprefix("ref:").strip() if _git_folder(root) else ""
+
+
+def commit_at(root: str) -> str:
+    """Return the commit of HEAD as git's files have it; empty before the first one, or where they are not plain."""
+    name, git = head(root), _git_folder(root)
+    if not name.startswith("refs/"):
+        return name
+    common = _shared(git)
+    if found := _line(os.path.join(git if name.startswith("refs/bisect") else common, name)):
+        return found
+    packed = _whole(os.path.join(common, "packed-refs"))
+    return next((line.split(" ")[0] for line in packed.splitlines() if line.endswith(f" {name}")), "")
+
+
 def around(path: str, here: Place) -> list[Place]:
     """Return the projects that may have leases on a file, the one that it belongs to first; empty for none.
 
@@ -62,7 +79,7 @@ def around(path: str, here: Place) -> list[Place]:
     `INTERLOCK_PROJECT` names goes before, for what is in it. The others follow, as far as they have a store or are
     where the agent works. The path is absolute, in a folder without symbolic links, and may not exist yet.
     """
-    rows = _upwards(_folder(os.path.realpath(os.path.dirname(path))))
+    rows = upwards_of(_folder(os.path.realpath(os.path.dirname(path))))
     is_here = inside(here.root, path)
     if is_here and os.environ.get(PROJECT):
         # In a worktree below the checkout that is named, a file counts from the worktree's root, as everywhere.
@@ -102,7 +119,7 @@ def _counted(path: str, here: Place) -> str:
         tops = [row.root for row in _below(here.root, os.path.relpath(folder, here.root)) if row.common == here.common]
         top = tops[-1] if tops else here.root
     else:
-        top = next((row.root for row in _upwards(_folder(folder)) if row.store_path == here.store_path), "")
+        top = next((row.root for row in upwards_of(_folder(folder)) if row.store_path == here.store_path), "")
     if not top:
         return path
     name = os.path.relpath(path, top)
@@ -197,7 +214,7 @@ def _below(root: str, path: str) -> Iterator[Place]:
             yield _place(os.path.realpath(folder), common)
 
 
-def _upwards(folder: str) -> list[Place]:
+def upwards_of(folder: str) -> list[Place]:
     """Return the projects around a folder: git's checkouts, then other folders with our marks; innermost first."""
     checkouts: list[Place] = []
     marked: list[Place] = []
@@ -248,8 +265,12 @@ def _worktree_of(common: str) -> str:
 
 
 def _line(path: str) -> str:
+    return _whole(path, _MAX_POINTER_BYTES).rstrip("\n")
+
+
+def _whole(path: str, most: int = -1) -> str:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(_MAX_POINTER_BYTES).rstrip("\n")
+            return file.read(most)
     except (FileNotFoundError, NotADirectoryError):
         return ""

@@ -48,7 +48,7 @@ def open_runtime(found: place.Place) -> Runtime:
     return Runtime(
         SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running,
         dirty=partial(unsaved, seconds=LOOK_SECONDS), changed_here=partial(unsaved, seconds=0.0),
-        is_folder=place.is_folder, exists=place.exists, nested=place.other_below, real=place.real,
+        is_folder=place.is_folder, exists=place.exists, nested=place.other_below, real=place.real, branch=place.head,
     )  # fmt: skip
 
 

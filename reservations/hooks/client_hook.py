@@ -21,11 +21,18 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
     store = SqliteStore(found.store_path)
     runtime = Runtime(
         store, settings.read(found.root), is_running=process.is_running, dirty=unsaved,
-        changed_here=partial(unsaved, seconds=0.0), is_folder=place.is_folder,
+        changed_here=partial(unsaved, seconds=0.0), is_folder=place.is_folder, branch=place.head,
     )  # fmt: skip
     known = identity.who(env, store, call.session_id, client, via="hook")
     caller = Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
     return Context(runtime, caller)
+
+
+def opened_if_used(found: place.Place, call: Call, env: Mapping[str, str], client: str) -> Context | None:
+    """Return the same; None where nothing was ever reserved, so that nobody can lose anything."""
+    from interlock.reservations.versions import watch  # noqa: PLC0415 - not for a quick yes
+
+    return opened(found, call, env, client) if watch.is_watched(found) else None
 
 
 def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) -> Mapping[str, bool | None]:

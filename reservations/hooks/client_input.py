@@ -205,9 +205,9 @@ def commands(call: Call) -> list[str]:
     return [text for text in texts if text]
 
 
-def is_watched(call: Call) -> bool:
-    """Return whether a tool may have changed files that the edit hook was not asked about."""
-    return call.tool.lower() not in _EDITS and call.tool.lower() not in _READS
+def is_read(call: Call) -> bool:
+    """Return whether a tool writes no file of the project."""
+    return call.tool.lower() in _READS
 
 
 def _shell_fields(tool: str) -> tuple[str, ...]:

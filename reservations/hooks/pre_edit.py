@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from interlock.reservations import place, shared_files
 from interlock.reservations.answers import Conflict, Refusal, ReserveAnswer
 from interlock.reservations.git import commit_lock
-from interlock.reservations.hooks import client_hook, client_input, release_requests
+from interlock.reservations.hooks import client_hook, client_input, edit_results, release_requests
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases import calls, grant_log, hook_state
 from interlock.reservations.leases.grant_log import Missed
@@ -21,6 +21,8 @@ from interlock.reservations.patterns import covers, quote
 from interlock.reservations.place import Place
 from interlock.reservations.rules import RULES, shown
 from interlock.reservations.ticket_files import is_ticket_file
+from interlock.reservations.versions import watch
+from interlock.reservations.versions.store import path_of as versions_of
 
 REFUSED: Final = 2
 """The status that stops the tool call; clients let it through on every other."""
@@ -41,9 +43,13 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     for command in client_input.commands(call):
         if status := _guarded(command, call, env, client):
             return status
-    if not paths:
-        return 0
     here = place.find(call.cwd)
+    if not paths and client_input.is_read(call):
+        return 0
+    if not paths:
+        told = _begun(here, client_hook.opened_if_used(here, call, env, client), call, ())
+        client_hook.answer(call, "PreToolUse", "\n".join(told))
+        return 0
     projects: dict[Place, list[str]] = {}
     for found, names in client_hook.located(here, call.cwd, paths).items():
         # No lease blocks the copies that agents keep of their tickets, and none is made for them.
@@ -73,9 +79,22 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
             return _refused(here, tries)
     if any(row.stale for row in tries):
         return _outdated(here, tries)
-    context = (_named(here, row, part) for row in tries for part in (_takeovers(row.answer), row.context) if part)
+    context = [_named(here, row, part) for row in tries for part in (_takeovers(row.answer), row.context) if part]
+    places = tuple(os.path.join(found.root, name) for found, names in projects.items() for name in names)
+    looks = {versions_of(found): (found, row.ctx) for found, row in zip(projects, tries, strict=True)}
+    for found, ctx in looks.values():
+        context += _begun(found, ctx, call, places)
     client_hook.answer(call, "PreToolUse", "\n".join(context))
     return 0
+
+
+def _begun(found: Place, ctx: Context | None, call: Call, paths: tuple[str, ...]) -> list[str]:
+    """Look at all held files, and enter the call as one that is about to begin; return what the agent is told."""
+    if ctx is None:
+        return []
+    results = edit_results.results_of(call) if paths else None
+    began = watch.Began(call.session_id, call.tool_use_id, call.tool, paths, results)
+    return [f"Interlock: {line}" for line in watch.look_now(ctx, found, began)]
 
 
 class _Try(NamedTuple):
@@ -160,9 +179,6 @@ def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> i
 
     found = place.find(call.cwd)
     opened = client_hook.opened(found, call, env, client) if os.path.lexists(found.store_path) else None
-    if opened is not None:
-        with calls.entered(opened) as entry:
-            hook_state.note_tool_call(entry, call.tool_use_id)
     known = {} if opened is None else {found.store_path: opened}
     named = {**env, **client_hook.identified(env, call, client)}
     reason = check_command(command, call.cwd, named, known)

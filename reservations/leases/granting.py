@@ -235,11 +235,18 @@ def _put(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, own: Sequen
         reason=wanted.reason or (same.reason if same else ""), token=entry.tx.next_number("token"),
         granted_at=entry.now, renewed_at=entry.now,
         expires_at=max(entry.now + life, same.expires_at if same else 0.0),
+        **_where(entry, claim=claim),
     )  # fmt: skip
     entry.tx.put_lease(lease)
     grant_log.record(entry, lease)
     entry.event("lease_granted", **facts(lease), exclusive=lease.exclusive, claim=lease.claim)
     return lease
+
+
+def _where(entry: Entry, *, claim: bool) -> dict[str, str]:
+    """Return the checkout that the caller works in and its branch; who only waited may be in another one."""
+    root = "" if claim else entry.caller.root
+    return {"root": root, "branch": entry.runtime.branch(root) if root else ""}
 
 
 def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> Lease:
@@ -248,7 +255,7 @@ def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> Leas
     renewed = replace(
         lease, claim=False, no_force=lease.no_force or (same and wanted.no_force),
         reason=(same and wanted.reason) or lease.reason, renewed_at=entry.now,
-        expires_at=max(lease.expires_at, entry.now + wanted.ttl_seconds),
+        expires_at=max(lease.expires_at, entry.now + wanted.ttl_seconds), **_where(entry, claim=False),
     )  # fmt: skip
     entry.tx.put_lease(renewed)
     entry.event("lease_renewed", **facts(renewed))

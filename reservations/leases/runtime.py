@@ -88,6 +88,7 @@ class Runtime:
         nested: Says in which other repository below a root a path lies: (root, path) to that one's folder relative to
             the root, empty for none.
         real: Says by which names a path below a root is held: (root, path), see `place.real`.
+        branch: Says what HEAD of the checkout at a root is, from one small file: see `place.head`.
         pause: Waits some seconds between two looks at the store.
     """
 
@@ -104,6 +105,7 @@ class Runtime:
         exists: Callable[[str, str], bool] = lambda _root, _path: False,
         nested: Callable[[str, str], str] = lambda _root, _path: "",
         real: Callable[[str, str], Sequence[str]] = lambda _root, path: (path,),
+        branch: Callable[[str], str] = lambda _root: "",
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.store = store
@@ -117,6 +119,7 @@ class Runtime:
         self.exists = exists
         self.nested = nested
         self.real = real
+        self.branch = branch
         self.pause = pause
 
     def _replace(self, **changes: Any) -> "Runtime":

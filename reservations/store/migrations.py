@@ -1,5 +1,6 @@
 """The tables of the SQLite store, and the steps from each version to the next."""
 
+from collections.abc import Sequence
 from typing import Final
 
 _FIRST: Final = """
@@ -71,7 +72,12 @@ _SECOND: Final = """
 ALTER TABLE lease ADD COLUMN held_until REAL NOT NULL DEFAULT 0;
 """
 
-SCHEMA_STEPS: Final = (_FIRST, _SECOND)
+_THIRD: Final = """
+ALTER TABLE lease ADD COLUMN root TEXT NOT NULL DEFAULT '';
+ALTER TABLE lease ADD COLUMN branch TEXT NOT NULL DEFAULT '';
+"""
+
+SCHEMA_STEPS: Final = (_FIRST, _SECOND, _THIRD)
 """The statements from version 0 to 1, from 1 to 2 and so on; `PRAGMA user_version` is how many steps a file has taken.
 
 A step that was released is never changed. `AUTOINCREMENT` is used where a number must not come back after its row is
@@ -82,7 +88,7 @@ FIRST_STRICT: Final = (3, 37, 0)
 """The first SQLite that knows strict tables; an older one cannot open a file that has them."""
 
 
-def statements(step: int, sqlite_version: tuple[int, ...]) -> list[str]:
+def statements(steps: Sequence[str], step: int, sqlite_version: tuple[int, ...]) -> list[str]:
     """Return the statements of a step as this SQLite understands them, the last of which counts the step."""
-    text = SCHEMA_STEPS[step].replace("{strict}", "STRICT" if sqlite_version >= FIRST_STRICT else "")
+    text = steps[step].replace("{strict}", "STRICT" if sqlite_version >= FIRST_STRICT else "")
     return [*filter(None, map(str.strip, text.split(";"))), f"PRAGMA user_version = {step + 1}"]

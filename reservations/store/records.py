@@ -78,6 +78,8 @@ class Lease(NamedTuple):
         token: The fencing token: rises with every grant in the store.
         expires_at: From then on it is void.
         held_until: Until then its holder acts under it (`guard.guarded`), and it is taken from nobody but the gone.
+        root: The checkout that its holder works in: of several worktrees the one whose files are meant; empty: unknown.
+        branch: What HEAD there was when it was granted: the full name of a branch, or a commit; empty: unknown.
     """
 
     reservation_id: str
@@ -93,6 +95,8 @@ class Lease(NamedTuple):
     renewed_at: float
     expires_at: float
     held_until: float = 0.0
+    root: str = ""
+    branch: str = ""
 
 
 class Waiter(NamedTuple):

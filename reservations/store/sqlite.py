@@ -8,14 +8,14 @@ import sqlite3
 import stat
 import time
 from _thread import allocate_lock, get_ident
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Generic, TypeVar
 from weakref import WeakSet
 
 from interlock.reservations.errors import StoreBusyError, StoreDamagedError, StoreUnwrittenError
 from interlock.reservations.store import migrations
-from interlock.reservations.store.sqlite_rows import Transaction
+from interlock.reservations.store.sqlite_rows import Rows, Transaction
 
 IN_MEMORY: Final = ":memory:"
 _BESIDE: Final = ("", "-journal", "-wal")
@@ -25,6 +25,8 @@ PATIENCE_SECONDS: Final = 15.0
 
 FIRST_SOUND_WAL: Final = (3, 51, 3)
 """The first SQLite in which several writers of a write-ahead log cannot damage the file."""
+
+RowsT = TypeVar("RowsT", bound=Rows)
 
 _FIRST_PAUSE: Final = 0.0005
 _LONGEST_PAUSE: Final = 0.004
@@ -192,21 +194,25 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
-class SqliteStore:
-    """Keeps the rows in a file. Threads may share a store; a child process may go on with its parent's.
+class SqliteFile(Generic[RowsT]):
+    """Keeps rows in a file. Threads may share a store; a child process may go on with its parent's.
 
     The folder and the file, never a symbolic link, are made at the first use, for this user only. Transactions use
     `synchronous=FULL`: what has ended is on the disk. A process must not fork inside a transaction of the same thread.
     """
 
-    def __init__(self, path: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self, path: str, steps: Sequence[str], rows: Callable[[sqlite3.Connection], RowsT],
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:  # fmt: skip
+        self._steps, self._rows = steps, rows
         self.path = path if path == IN_MEMORY else os.path.abspath(path)
         self._writer = _Link(self.path, patience_seconds)
         self._written = 0
         self._watcher = _Link(self.path, patience_seconds)
 
     @contextmanager
-    def transaction(self) -> Generator[Transaction]:
+    def transaction(self) -> Generator[RowsT]:
         """Open the one transaction that may read and write now.
 
         Raises:
@@ -217,10 +223,10 @@ class SqliteStore:
         """
         with self._writer.taken() as link:
             connection = link.begin()
-            rows = Transaction(connection)
+            rows = self._rows(connection)
             changes = connection.total_changes
             try:
-                _migrate(connection, self.path)
+                _migrate(connection, self.path, self._steps)
                 yield rows
                 connection.execute("COMMIT")
                 self._written += connection.total_changes - changes
@@ -244,6 +250,13 @@ class SqliteStore:
         for link in () if self.path == IN_MEMORY else (self._writer, self._watcher):
             with link.taken():
                 link.close()
+
+
+class SqliteStore(SqliteFile[Transaction]):
+    """The reservations of a project."""
+
+    def __init__(self, path: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        super().__init__(path, migrations.SCHEMA_STEPS, Transaction, patience_seconds)
 
 
 def _identity(path: str) -> tuple[int, int]:
@@ -276,17 +289,17 @@ def _make(path: str) -> bool:
     return False
 
 
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
+def _migrate(connection: sqlite3.Connection, path: str, steps: Sequence[str]) -> None:
     """Bring the tables to the version of this program, each step in a transaction; ends inside a fresh one."""
-    while (version := connection.execute("PRAGMA user_version").fetchone()[0]) != len(migrations.SCHEMA_STEPS):
-        if not 0 <= version < len(migrations.SCHEMA_STEPS):
-            message = f"{path}: written by a newer version (tables {version}, known {len(migrations.SCHEMA_STEPS)})"
+    while (version := connection.execute("PRAGMA user_version").fetchone()[0]) != len(steps):
+        if not 0 <= version < len(steps):
+            message = f"{path}: written by a newer version (tables {version}, known {len(steps)})"
             raise StoreDamagedError(
                 message, "upgrade interlock; every program that uses this checkout needs the newer one"
             )
         if version == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise StoreDamagedError(f"{path}: a database of another program", _FIX)
-        for statement in migrations.statements(version, sqlite3.sqlite_version_info):
+        for statement in migrations.statements(steps, version, sqlite3.sqlite_version_info):
             connection.execute(statement)
         connection.execute("COMMIT")
         connection.execute("BEGIN IMMEDIATE")

@@ -98,12 +98,8 @@ def near_query(ancestors: Sequence[str], prefix: str) -> tuple[str, list[str]]:
     return f"{_SELECT[Lease]} WHERE prefix IN ({', '.join('?' * len(above))}) UNION ALL {below}", values
 
 
-class Transaction:
-    """Rows as of one moment, over a connection with a transaction under way that may write.
-
-    Nobody else writes until it ends; an exception undoes everything. Names of agents are looked up by `key_of`. What is
-    not there is None or an empty list, never an error.
-    """
+class Rows:
+    """Rows as of one moment, over a connection with a transaction under way that may write."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection: sqlite3.Connection | None = connection
@@ -116,6 +112,14 @@ class Transaction:
         if self._connection is None:
             raise RuntimeError("this transaction has ended")
         return self._connection.execute(statement, values)
+
+
+class Transaction(Rows):
+    """The rows of the reservations.
+
+    Nobody else writes until it ends; an exception undoes everything. Names of agents are looked up by `key_of`. What is
+    not there is None or an empty list, never an error.
+    """
 
     def _all(self, kind: type[RecordT], which: str, *values: object) -> list[RecordT]:
         return _read(kind, self._run(f"{_SELECT[kind]} {which}", values))

@@ -1,0 +1,328 @@
+"""What is kept of held files: contents, versions, calls in flight. It lies outside of every checkout, and outside of git.
+
+One file of SQLite for a checkout and everything inside it (submodules, nested repositories) with all worktrees, so that
+one transaction is a look at all of them. Contents are there once each; large ones are files of their own beside it.
+
+What is kept is bounded: a file of `MAX_FILE_BYTES`, `MAX_TOTAL_BYTES` in all, `KEEP_SECONDS`. What no longer belongs to
+a held file goes first; what does is never dropped, so that the bound refuses what it cannot keep (`OverBoundError`).
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from interlock.core import state
+from interlock.reservations import place
+from interlock.reservations.errors import ReservationError
+from interlock.reservations.store.sqlite import SqliteFile
+from interlock.reservations.store.sqlite_rows import Rows
+
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+MAX_TOTAL_BYTES: Final = 1024 * 1024 * 1024
+KEEP_SECONDS: Final = 7 * 24 * 3600.0
+INLINE_BYTES: Final = 1024 * 1024
+"""Larger contents are files: SQLite writes them several times as slowly."""
+_NAME: Final = "versions.sqlite"
+
+Kind: TypeAlias = Literal["file", "link", "gone", "other"]
+"""What is at a path; `other` is a folder, a pipe or a device."""
+Why: TypeAlias = Literal["held", "undone", "both", "expected"]
+"""`held`: its holder's; `undone`: it was put in place of one and was undone; `both`: nobody could tell whose it was;
+`expected`: what an editing tool was about to write."""
+
+_FIRST: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) {strict};
+CREATE TABLE project (store_path TEXT PRIMARY KEY, root TEXT NOT NULL, common TEXT NOT NULL) {strict};
+CREATE TABLE agent (key TEXT PRIMARY KEY, seen_at REAL NOT NULL) {strict};
+CREATE TABLE content (digest TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB) {strict};
+CREATE TABLE file (
+    root TEXT NOT NULL, path TEXT NOT NULL, kind TEXT NOT NULL, digest TEXT NOT NULL, mode INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (root, path)
+) {strict};
+CREATE TABLE version (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, root TEXT NOT NULL, path TEXT NOT NULL, kind TEXT NOT NULL,
+    digest TEXT NOT NULL, mode INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, why TEXT NOT NULL, holders TEXT NOT NULL,
+    others TEXT NOT NULL, at REAL NOT NULL
+) {strict};
+CREATE INDEX version_path ON version (root, path);
+CREATE INDEX version_age ON version (at);
+CREATE TABLE call (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, session TEXT NOT NULL, use_id TEXT NOT NULL,
+    tool TEXT NOT NULL, root TEXT NOT NULL, paths TEXT NOT NULL, expected TEXT NOT NULL, begun REAL NOT NULL,
+    background INTEGER NOT NULL, pid INTEGER, started TEXT NOT NULL
+) {strict};
+CREATE TABLE stash (
+    common TEXT NOT NULL, entry TEXT NOT NULL, agent TEXT NOT NULL, message TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (common, entry)
+) {strict};
+"""
+_STEPS: Final = (_FIRST,)
+
+
+class OverBoundError(ReservationError):
+    """Held work cannot be kept: it is larger than the bound, or there is no room.
+
+    Fix: A command could destroy what is not kept. Let its holder commit and release it, or make room.
+    """
+
+    code = "RSV908"
+
+
+class Seen(NamedTuple):
+    """What is at a path.
+
+    Args:
+        digest: SHA-256 of the content, or of where a link leads; empty for `gone` and `other`.
+        mode: The permission bits.
+        mark: Differs when the file was written, removed or replaced: of what `lstat` says.
+    """
+
+    kind: Kind
+    digest: str = ""
+    mode: int = 0
+    mtime_ns: int = 0
+    mark: str = ""
+
+    def is_same(self, other: "Seen") -> bool:
+        """Whether it is the same content of the same kind, with the same permissions."""
+        return (self.kind, self.digest, self.mode) == (other.kind, other.digest, other.mode)
+
+
+class Version(NamedTuple):
+    """One kept version of a file."""
+
+    number: int
+    root: str
+    path: str
+    seen: Seen
+    why: Why
+    holders: tuple[str, ...]
+    others: tuple[str, ...]
+    at: float
+
+
+class Call(NamedTuple):
+    """A tool call that has begun and, as far as is known, not ended.
+
+    Args:
+        agent: Who made it.
+        paths: The files that an editing tool writes, absolute; empty for one that may write anything.
+        expected: What these will be: path to the digests of what the tool is about to write, as far as that is known.
+        background: Its tool has ended, and what it started has not.
+        pid: The client's process, and when it started; None when it is not known.
+    """
+
+    number: int
+    agent: str
+    session: str
+    use_id: str
+    tool: str
+    root: str
+    paths: tuple[str, ...]
+    expected: dict[str, list[str]]
+    begun: float
+    background: bool
+    pid: int | None
+    started: str
+
+
+class VersionRows(Rows):
+    """The rows of one moment; contents that are files lie in `folder`."""
+
+    def __init__(self, folder: str, connection: Any) -> None:
+        super().__init__(connection)
+        self._folder = folder
+
+    # -- contents
+
+    def keep(self, data: bytes) -> str:
+        """Keep a content, and return its digest."""
+        digest = hashlib.sha256(data).hexdigest()
+        if self._run("SELECT 1 FROM content WHERE digest = ?", (digest,)).fetchone() is None:
+            self._make_room(len(data))
+            is_large = len(data) > INLINE_BYTES
+            if is_large:
+                _write(self._path(digest), data)
+            self._run("INSERT INTO content VALUES (?, ?, ?)", (digest, len(data), None if is_large else data))
+        return digest
+
+    def content(self, digest: str) -> bytes:
+        """Return a content that is kept."""
+        row = self._run("SELECT data FROM content WHERE digest = ?", (digest,)).fetchone()
+        if row is None:
+            raise KeyError(digest)
+        if row[0] is not None:
+            return row[0]
+        with open(self._path(digest), "rb") as file:
+            return file.read()
+
+    def size(self) -> int:
+        """Return how many bytes are kept."""
+        return self._run("SELECT coalesce(sum(size), 0) FROM content").fetchone()[0]
+
+    def forget(self, before: float) -> None:
+        """Drop versions that are older, and contents that nothing needs any more."""
+        self._run("DELETE FROM version WHERE at < ?", (before,))
+        unused = "digest NOT IN (SELECT digest FROM file UNION SELECT digest FROM version)"
+        for (digest,) in self._run(f"SELECT digest FROM content WHERE {unused} AND data IS NULL").fetchall():
+            if os.path.exists(self._path(digest)):
+                os.unlink(self._path(digest))
+        self._run(f"DELETE FROM content WHERE {unused}")
+
+    def _make_room(self, size: int) -> None:
+        """Drop the oldest versions until there is room, but for what is held now."""
+        while self.size() + size > MAX_TOTAL_BYTES:
+            times = self._run("SELECT at FROM version ORDER BY at LIMIT 1 OFFSET 100").fetchone()
+            oldest = times or self._run("SELECT max(at) + 1 FROM version").fetchone()
+            if oldest[0] is None:
+                raise OverBoundError(
+                    f"held files have more than {MAX_TOTAL_BYTES // 2**20} MiB of contents, which cannot all be kept.",
+                    "Let their holders commit and release what they no longer edit: `interlock status` lists it.",
+                )
+            self.forget(oldest[0])
+
+    def _path(self, digest: str) -> str:
+        return os.path.join(self._folder, "contents", digest)
+
+    # -- files and versions
+
+    def files(self) -> dict[tuple[str, str], Seen]:
+        """Return the good version of each file that was held at the last look, by checkout and path."""
+        rows = self._run("SELECT root, path, kind, digest, mode, mtime_ns, mark FROM file")
+        return {(row[0], row[1]): Seen(*row[2:]) for row in rows}
+
+    def put_file(self, root: str, path: str, seen: Seen) -> None:
+        """Keep what the good version of a held file is."""
+        self._run("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?)", (root, path, *seen))
+
+    def drop_file(self, root: str, path: str) -> None:
+        """Look at a file no more."""
+        self._run("DELETE FROM file WHERE root = ? AND path = ?", (root, path))
+
+    def add_version(
+        self, root: str, path: str, seen: Seen, why: Why, at: float, holders: Iterable[str], others: Iterable[str] = ()
+    ) -> int:
+        """Keep a version of a file, and return its number; the same one twice in a row is one."""
+        last = self._run(
+            "SELECT number, kind, digest, mode, why FROM version WHERE root = ? AND path = ? ORDER BY number DESC "
+            "LIMIT 1", (root, path),
+        ).fetchone()  # fmt: skip
+        if last is not None and last[1:] == (seen.kind, seen.digest, seen.mode, why):
+            return last[0]
+        row = (root, path, *seen[:4], why, json.dumps([*holders]), json.dumps([*others]), at)
+        found = self._run(f"INSERT INTO version VALUES (NULL{', ?' * len(row)})", row).lastrowid
+        assert found is not None
+        return found
+
+    def versions(self, root: str = "", path: str = "") -> list[Version]:
+        """Return the versions that are kept, the newest first; of one checkout, or of one path in it."""
+        where = ["root = ?"] * bool(root) + ["path = ?"] * bool(path)
+        rows = self._run(
+            "SELECT number, root, path, kind, digest, mode, mtime_ns, why, holders, others, at FROM version "
+            + (f"WHERE {' AND '.join(where)} " if where else "") + "ORDER BY number DESC",
+            [*filter(None, (root, path))],
+        )  # fmt: skip
+        return [
+            Version(row[0], row[1], row[2], Seen(*row[3:7]), row[7], _names(row[8]), _names(row[9]), row[10])
+            for row in rows
+        ]
+
+    # -- calls, agents, projects
+
+    def add_call(self, call: Call) -> None:
+        """Enter a call that is about to begin; its number is given by the store."""
+        row = (*call[1:6], json.dumps(call.paths), json.dumps(call.expected), *call[8:])
+        self._run(f"INSERT INTO call VALUES (NULL{', ?' * len(row)})", row)
+
+    def calls(self) -> list[Call]:
+        """Return the calls in flight, the oldest first."""
+        rows = self._run("SELECT * FROM call ORDER BY number")
+        return [
+            Call(*row[:6], tuple(json.loads(row[6])), json.loads(row[7]), row[8], bool(row[9]), *row[10:])
+            for row in rows
+        ]
+
+    def drop_calls(self, numbers: Iterable[int]) -> None:
+        """Take calls out that have ended."""
+        for number in numbers:
+            self._run("DELETE FROM call WHERE number = ?", (number,))
+
+    def to_background(self, number: int) -> None:
+        """Keep a call whose tool has ended and whose processes have not."""
+        self._run("UPDATE call SET background = 1 WHERE number = ?", (number,))
+
+    def hooked(self) -> set[str]:
+        """Return the keys of the agents whose tool calls pass hooks."""
+        return {row[0] for row in self._run("SELECT key FROM agent")}
+
+    def see(self, key: str, at: float) -> None:
+        """Note that an agent's tool calls pass hooks."""
+        self._run("INSERT OR REPLACE INTO agent VALUES (?, ?)", (key, at))
+
+    def projects(self) -> list[place.Place]:
+        """Return the projects whose held files are looked at."""
+        rows = self._run("SELECT root, common, store_path FROM project ORDER BY store_path")
+        return [place.Place(*row) for row in rows]
+
+    def put_project(self, found: place.Place) -> None:
+        """Look at the held files of a project from now on; it is known by any of its worktrees."""
+        self._run("INSERT OR IGNORE INTO project VALUES (?, ?, ?)", (found.store_path, found.root, found.common))
+
+    def value(self, name: str) -> str:
+        """Return what is kept under a name; empty for nothing."""
+        row = self._run("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else ""
+
+    def put_value(self, name: str, value: str) -> None:
+        """Keep a text under a name."""
+        self._run("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    # -- the stash
+
+    def stash_owners(self, common: str) -> dict[str, str]:
+        """Return who made each entry of a repository's stash, as far as that was seen."""
+        return dict(self._run("SELECT entry, agent FROM stash WHERE common = ?", (common,)).fetchall())
+
+    def stash_message(self, common: str, entry: str) -> str:
+        """Return the message of an entry whose owner is known."""
+        row = self._run("SELECT message FROM stash WHERE common = ? AND entry = ?", (common, entry)).fetchone()
+        return row[0] if row else ""
+
+    def put_stash(self, common: str, entry: str, agent: str, message: str, at: float) -> None:
+        """Note who made an entry of the stash."""
+        self._run("INSERT OR REPLACE INTO stash VALUES (?, ?, ?, ?, ?)", (common, entry, agent, message, at))
+
+    def drop_stash(self, common: str, entry: str) -> None:
+        """Forget an entry that its owner has taken."""
+        self._run("DELETE FROM stash WHERE common = ? AND entry = ?", (common, entry))
+
+
+def path_of(found: place.Place) -> str:
+    """Return where the versions of a project are: one file for the outermost checkout around it."""
+    top = place.main_root(found.root)
+    checkouts = [row for row in place.upwards_of(top) if row.common]
+    outer = place.main_root(checkouts[-1].root) if checkouts else top
+    name = hashlib.sha256(os.fsencode(outer)).hexdigest()[:16]
+    return os.path.join(state.folder(), "versions", f"{name}-{os.path.basename(outer) or 'root'}", _NAME)
+
+
+def opened(found: place.Place) -> SqliteFile[VersionRows]:
+    """Return the versions of a project; they are made at the first use."""
+    path = path_of(found)
+    rows: Callable[[Any], VersionRows] = partial(VersionRows, os.path.dirname(path))
+    return SqliteFile(path, _STEPS, rows)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+def _write(path: str, data: bytes) -> None:
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    part = f"{path}.{os.getpid()}"
+    with open(part, "wb") as file:
+        file.write(data)
+    os.replace(part, path)
