@@ -36,21 +36,22 @@ if TYPE_CHECKING:
     from interlock.reservations.store.sqlite_rows import Transaction
     from interlock.reservations.ticket_files import is_ticket_file
     from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases
+    from interlock.reservations.versions.flight import acting
 
 __all__ = [
     "ANY_NAME", "FIRST_SOUND_WAL", "GIT_HOOKS", "JOURNAL_RUN", "KEPT_SUFFIX", "MAX_ANSWER_BYTES", "MAX_ETA_MINUTES",
     "MAX_INBOX_BYTES", "SCHEMA_STEPS", "SHORT_ID_CHARS", "Agent", "Authors", "AuthorsOf", "Breach", "Caller",
     "CommitAnswer", "Comparison", "Lease", "LentLeases", "Lost", "Message", "Negotiation", "NotCoveredError", "Report",
-    "ReservationError", "Reservations", "Runtime", "SqliteStore", "Step", "Transaction", "Waiter", "authors_of",
-    "bounded", "check_commits", "commit", "compare_here", "drain_events", "expand_braces", "git_hook", "guarded",
-    "is_ticket_file", "journal_mode", "journal_of", "key_of", "leave_queue", "normal", "open_reservations",
+    "ReservationError", "Reservations", "Runtime", "SqliteStore", "Step", "Transaction", "Waiter", "acting",
+    "authors_of", "bounded", "check_commits", "commit", "compare_here", "drain_events", "expand_braces", "git_hook",
+    "guarded", "is_ticket_file", "journal_mode", "journal_of", "key_of", "leave_queue", "normal", "open_reservations",
     "open_runtime", "page_of_agents", "page_of_leases", "replace", "review_command", "span", "state_of", "steps_of",
     "to_read", "typed",
 ]  # fmt: skip
 
 PUBLIC_MODULES: Final = (
     "answers", "errors", "git.commands", "guard.syntax", "hooks.client_input", "hooks.main", "identity", "patterns",
-    "place", "process", "rules", "settings",
+    "place", "process", "rules", "settings", "versions.recovery",
 )  # fmt: skip
 """What others import besides the names above."""
 

@@ -10,6 +10,7 @@ from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.messages import negotiation, response, sending
 from interlock.reservations.store.sqlite import SqliteStore
+from interlock.reservations.versions import flight
 
 LOOK_SECONDS: Final = 1.0
 """How long an answer waits for a look into other worktrees: each costs some runs of git."""
@@ -67,5 +68,6 @@ def open_reservations(start: str | None = None, client: str = "cli", *, name: st
     runtime = open_runtime(found)
     named = identity.Known(name, "agent", *process.client()) if name else None
     known = named or identity.who(os.environ, runtime.store, via=client)
-    caller = Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
+    acting = named.name if named else flight.acting(found, known.name)
+    caller = Caller(acting, known.kind, found.root, client, process.host(), known.pid, known.started)
     return Reservations(runtime, caller)

@@ -46,6 +46,9 @@ def _not_needed(context: click.Context, parameter: click.Parameter, value: bool)
 @click.option("-a", is_flag=True, hidden=True, expose_value=False, callback=_not_needed)
 @click.option("--release", is_flag=True, help="Release what was committed, where nothing else below it is changed.")
 @click.option("--anyway", is_flag=True, help="Commit what another agent wrote over too, the message about it unread.")
+@click.option(
+    "--on", metavar="BRANCH", default="", help="Commit to BRANCH, though the files were reserved on another one."
+)
 @root_option
 @json_option
 def commit_command(
@@ -54,6 +57,7 @@ def commit_command(
     file: TextIO | None,
     release: bool,
     anyway: bool,
+    on: str,
     root: Path | None,
     as_json: bool,
 ) -> None:
@@ -76,8 +80,8 @@ def commit_command(
         raise click.UsageError("the message is empty")
     with calls_of(root) as mine:
         home, way = mine.caller.root, way_of(mine, root)
-        named = [_from_here(path, home) for path in paths]
-        answer = commit(mine, message, named, release=release, anyway=anyway)
+        named = [from_here(path, home) for path in paths]
+        answer = commit(mine, message, named, release=release, anyway=anyway, on=on)
     if as_json:
         print_json(answer)
     else:
@@ -86,7 +90,7 @@ def commit_command(
         raise SystemExit(Exit.CONFLICT if any("conflict" in row for row in answer["errors"]) else Exit.REFUSED)
 
 
-def _from_here(path: str, home: str) -> str:
+def from_here(path: str, home: str) -> str:
     """Return a path as seen from the root; one outside is an error of usage."""
     folder, name = os.path.split(path)
     spelled = os.path.join(os.path.realpath(folder or "."), name)  # noqa: PTH118
@@ -111,7 +115,8 @@ def _show(answer: CommitAnswer, home: str, way: tuple[str, str]) -> None:
         return
     click.echo(answer["commit"])
     freed = f"; {len(answer['released'])} released" if answer["released"] else ""
-    click.echo(f"{count(answer['paths'], 'path')} committed: {_named(answer['paths'])}{freed}", err=True)
+    where = f" on {shown(answer.get('branch', ''))}"
+    click.echo(f"{count(answer['paths'], 'path')} committed{where}: {_named(answer['paths'])}{freed}", err=True)
     _show_left(answer, home)
 
 

@@ -37,6 +37,7 @@ SECTIONS: Final = {
         "respond": ("interlock.cli.leases", "Answer a request for a file: release it, or say when."),
         "agents": ("interlock.cli.leases", "List the agents of this project."),
         "commit": ("interlock.cli.commit", "Commit exactly the files that you hold."),
+        "recover": ("interlock.cli.recover", "List what was put back of held files, and bring a version back."),
         "verify": ("interlock.cli.status", "Check that the journal and the tickets are what was written."),
     },
     "Tasks and tickets": {

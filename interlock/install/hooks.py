@@ -10,7 +10,6 @@ from typing import Any, Final, cast
 
 from interlock.install.clients import SERVERS, Entry, Installation, Launch, read_json, table_of, write_json
 from interlock.install.errors import EditError
-from interlock.reservations.hooks.client_input import SERVED, SERVED_SHELL
 
 SECONDS: Final = 30
 """How long a client lets a hook run: a busy store refuses after 15 s, and a client that gives up lets the edit pass."""
@@ -29,37 +28,35 @@ class Event:
     more: tuple[tuple[str, Any], ...] = ()
 
 
-def _before(*tools: str) -> str:
-    """Return the matcher of the edit hook: its tools, and those of MCP servers that write files or run a command.
+def _but(names: str) -> str:
+    """Return the matcher of all tools but some that write nothing, for which no process is to be started."""
+    return f"^(?!({names})$)"
 
-    All clients take a matcher that is no plain list for a regular expression, which need not match the whole name. No
-    process is started for a tool that it leaves out.
-    """
-    return f"^(?:{'|'.join(tools)}|{SERVED}|{SERVED_SHELL})$"
 
+_CLAUDE: Final = _but("Read|Glob|Grep|LS|Web.*|Todo.*|Task.*|Agent|BashOutput|KillShell|ToolSearch|AskUserQuestion")
+_GEMINI: Final = _but("read_.*|list_directory|glob|search_file_content|grep_search|google_web_search|web_fetch")
 
 CLAUDE: Final = (
     # Versions before 2.1.295 leave `onFailure` unread: they let an edit pass when the program cannot be started.
-    Event(
-        "PreToolUse",
-        "pre-edit",
-        _before("Edit", "Write", "MultiEdit", "NotebookEdit", "Bash"),
-        (("onFailure", "block"),),
-    ),
-    Event("PostToolUse", "post-tool", "Bash"),
+    Event("PreToolUse", "pre-edit", _CLAUDE, (("onFailure", "block"),)),
+    Event("PostToolUse", "post-tool", _CLAUDE),
+    # A tool that failed has an event of its own, and may have done half of its harm.
+    Event("PostToolUseFailure", "post-tool", _CLAUDE),
     Event("SessionStart", "session-start"),
     Event("Stop", "stop"),
+    Event("SubagentStop", "stop"),
     Event("SessionEnd", "stop"),
 )
 CODEX: Final = (
-    Event("PreToolUse", "pre-edit", _before("Bash", "apply_patch", "Edit", "Write")),
-    Event("PostToolUse", "post-tool", "Bash"),
+    # Its matchers cannot leave names out, and nearly all that it calls may write.
+    Event("PreToolUse", "pre-edit"),
+    Event("PostToolUse", "post-tool"),
     Event("SessionStart", "session-start"),
     Event("Stop", "stop"),
 )
 GEMINI: Final = (
-    Event("BeforeTool", "pre-edit", _before("write_file", "replace", "edit_file", "run_shell_command")),
-    Event("AfterTool", "post-tool", "run_shell_command"),
+    Event("BeforeTool", "pre-edit", _GEMINI),
+    Event("AfterTool", "post-tool", _GEMINI),
     Event("SessionStart", "session-start"),
     Event("SessionEnd", "stop"),
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NotRequired, TypedDict
 
 from interlock.core.project import PROJECT
+from interlock.reservations import place
 from interlock.reservations.answers import Refusal
 from interlock.reservations.git import commands, partial_commit
 from interlock.reservations.git import overwritten as disturbed
@@ -49,14 +50,16 @@ class CommitAnswer(TypedDict):
     left: list[Left]
     left_count: int
     released: list[str]
+    branch: NotRequired[str]
     said: NotRequired[str]
     disturbed: NotRequired[list[str]]
     errors: list[Refusal]
 
 
 def commit(
-    ctx: Context, message: str | None, paths: Sequence[str] = (), *, release: bool = False, anyway: bool = False
-) -> CommitAnswer:
+    ctx: Context, message: str | None, paths: Sequence[str] = (), *, release: bool = False, anyway: bool = False,
+    on: str = "",
+) -> CommitAnswer:  # fmt: skip
     """Commit the changed paths that own exclusive leases cover, and nothing else.
 
     New files and deletions are taken along. A path counts as a whole: what is staged of it and what is not.
@@ -66,6 +69,7 @@ def commit(
         paths: Files and folders relative to the root, all of whose changes must be own ones; none: every own one.
         release: Give up the leases of what was committed, where nothing else below them is changed.
         anyway: Commit also what another agent wrote over, with the message about it unread.
+        on: The branch that it may go to although the files were reserved on another one.
 
     Raises:
         GitError: There is no git, or it hangs.
@@ -93,10 +97,12 @@ def commit(
             return _refused(text, "commit.lock", "Try again when it has ended.")
         if message is not None and _runs_hooks(ctx.caller.root):
             announce(lock, ctx.caller.name, ctx.caller.root)  # not while an editor is open, which sets nothing aside
-        return _commit(ctx, message, paths, release=release, anyway=anyway)
+        return _commit(ctx, message, paths, release=release, anyway=anyway, on=on)
 
 
-def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release: bool, anyway: bool) -> CommitAnswer:
+def _commit(
+    ctx: Context, message: str | None, paths: Sequence[str], *, release: bool, anyway: bool, on: str
+) -> CommitAnswer:
     named = {*paths}
     changed = {path: state for path, state in commands.changed(ctx.caller.root).items()
                if not path.startswith(f"{OWN_FOLDER}/") or named & {path, OWN_FOLDER}}  # fmt: skip
@@ -112,6 +118,8 @@ def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release:
     unmerged = [path for path in wanted if changed[path] in _UNMERGED]
     if unmerged:
         return _refused(f"{shown(unmerged[0])} has conflicts.", unmerged[0], "Settle them, then `git add` the file.")
+    if refusal := _on_another_branch(ctx, wanted, on):
+        return refusal
     if not anyway and (over := disturbed.unread(ctx, wanted)):
         text = f"{shown(over[0])} was written while you held it, maybe by another agent; you have not read the message."
         fix = (
@@ -136,6 +144,25 @@ def _commit(ctx: Context, message: str | None, paths: Sequence[str], *, release:
     return answer
 
 
+def _on_another_branch(ctx: Context, paths: Sequence[str], on: str) -> CommitAnswer | None:
+    """Refuse a commit that would go to another branch than the one on which its files were reserved."""
+    head = place.head(ctx.caller.root)
+    name = head.removeprefix("refs/heads/")
+    with calls.entered(ctx) as entry:
+        own = [lease for lease in entry.tx.leases_of(entry.agent.name) if lease.root == ctx.caller.root]
+    strange = [lease for lease in own if lease.branch.startswith("refs/") and lease.branch != head
+               and any(matches(lease.pattern, path) for path in paths)]  # fmt: skip
+    if not strange or on == name:
+        return None
+    was = strange[0].branch.removeprefix("refs/heads/")
+    text = f"This checkout is on {shown(name)} now, and {shown(strange[0].pattern)} was reserved on {shown(was)}."
+    fix = (
+        f"If it belongs on {shown(name)}: `interlock commit --on {shown(name)} …`. Else ask who switched to go back to "
+        f"{shown(was)}, or work in a worktree of your own."
+    )
+    return _refused(text, name, fix)
+
+
 def _made(ctx: Context, message: str | None, paths: list[str], changed: Mapping[str, str]) -> CommitAnswer:
     """Let git make the commit, undo it if a hook added what others hold, and see what became of their files."""
     before = disturbed.stamps(ctx.caller.root, touched(foreign(ctx), changed))
@@ -153,7 +180,8 @@ def _judged(ctx: Context, made: partial_commit.PartialCommit, paths: Sequence[st
         lines = made.said.splitlines() or ["no message"]
         text = "Git or one of your hooks refused the commit; nothing was committed."
         return _refused(text, lines[-1], "See what it said, fix that, and commit again.")
-    answer: CommitAnswer = {**_none([]), "commit": made.commit, "paths": made.paths}
+    branch = place.head(ctx.caller.root).removeprefix("refs/heads/")
+    answer: CommitAnswer = {**_none([]), "commit": made.commit, "paths": made.paths, "branch": branch}
     strange = touched(foreign(ctx), sorted({*made.paths} - {*paths}))
     if not strange:
         return answer

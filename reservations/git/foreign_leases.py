@@ -14,7 +14,7 @@ from interlock.reservations.leases.views import Holder, conflict_of, lasting, se
 from interlock.reservations.patterns import as_prefix, quote
 from interlock.reservations.patterns.prefix_index import Near
 from interlock.reservations.rules import RULES, shown
-from interlock.reservations.store.records import Lease, key_of, replace
+from interlock.reservations.store.records import Lease, replace
 
 if TYPE_CHECKING:
     from interlock.reservations import place
@@ -48,12 +48,14 @@ def opened(found: "place.Place", client: str, env: Mapping[str, str]) -> Context
     """Return what a guard works with; None where nothing was ever reserved, so that there is nothing to guard."""
     from interlock.reservations import identity, process, settings  # noqa: PLC0415 - not for a quick yes
     from interlock.reservations.store.sqlite import SqliteStore  # noqa: PLC0415
+    from interlock.reservations.versions import flight  # noqa: PLC0415
 
     if not os.path.lexists(found.store_path):
         return None
     runtime = Runtime(SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running)
     known = identity.who(env, runtime.store, via=client)
-    caller = Caller(known.name, known.kind, found.root, client, process.host(), known.pid, known.started)
+    name = flight.acting(found, known.name)
+    caller = Caller(name, known.kind, found.root, client, process.host(), known.pid, known.started)
     return Context(runtime, caller)
 
 
@@ -88,11 +90,11 @@ def foreign(ctx: Context) -> Held:
 
     A dead holder's unsaved work is still there: an agent that needs it reserves it, which takes it over and reports it.
     """
-    from interlock.reservations.leases import calls, liveness  # noqa: PLC0415 - not for a quick yes
+    from interlock.reservations.leases import calls, liveness, subagents  # noqa: PLC0415 - not for a quick yes
 
-    me = key_of(ctx.caller.name)
     with calls.entered(ctx) as entry:
-        others = [lease for lease in entry.tx.leases() if key_of(lease.agent) != me]
+        me = ctx.caller.name
+        others = [lease for lease in entry.tx.leases() if not subagents.is_own(entry.tx, me, lease.agent)]
         agents = {name: entry.tx.agent(name) for name in {lease.agent for lease in others}}
         found = {
             name: Holder(liveness.state(entry, name), agent.last_seen if agent else 0.0, entry.now)

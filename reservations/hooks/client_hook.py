@@ -9,6 +9,7 @@ from typing import Final
 
 from interlock.reservations import identity, place, process, settings
 from interlock.reservations.hooks.client_input import Call
+from interlock.reservations.leases import subagents
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
 
@@ -24,8 +25,9 @@ def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) 
         changed_here=partial(unsaved, seconds=0.0), is_folder=place.is_folder, branch=place.head,
     )  # fmt: skip
     known = identity.who(env, store, call.session_id, client, via="hook")
-    caller = Caller(known.name, known.kind, found.root, "hook", process.host(), known.pid, known.started)
-    return Context(runtime, caller)
+    name = subagents.name_of(known.name, call.agent_id)
+    via = subagents.CLIENT if call.agent_id else "hook"
+    return Context(runtime, Caller(name, known.kind, found.root, via, process.host(), known.pid, known.started))
 
 
 def opened_if_used(found: place.Place, call: Call, env: Mapping[str, str], client: str) -> Context | None:
@@ -45,6 +47,7 @@ def unsaved(root: str, patterns: tuple[str, ...], seconds: float | None = None) 
 def identified(env: Mapping[str, str], call: Call, client: str) -> dict[str, str]:
     """Return the variables that let a program know the agent by its name; none when only the store knows it."""
     name = identity.stated_name(env, call.session_id, client) if call.session_id else ""
+    name = subagents.name_of(name, call.agent_id) if name else ""
     return {identity.NAMES[0]: name, identity.EXPORTED: ""} if name else {}
 
 

@@ -60,10 +60,11 @@ _SEPARATORS: Final = {ord("-"): None, ord("_"): None}
 
 READS: Final = frozenset({
     "Read", "Glob", "Grep", "LS", "NotebookRead", "WebFetch", "WebSearch", "TodoWrite", "TodoRead", "ToolSearch",
-    "AskUserQuestion", "ExitPlanMode", "EnterPlanMode", "read_file", "read_many_files", "list_directory", "glob",
-    "search_file_content", "grep_search", "google_web_search", "web_fetch", "view_image", "update_plan",
+    "AskUserQuestion", "ExitPlanMode", "EnterPlanMode", "Task", "Agent", "TaskOutput", "BashOutput", "KillShell",
+    "read_file", "read_many_files", "list_directory", "glob", "search_file_content", "grep_search",
+    "google_web_search", "web_fetch", "view_image", "update_plan",
 })  # fmt: skip
-"""Tools that write no file of the project."""
+"""Tools that write no file of the project; a subagent's own calls pass the hooks themselves."""
 
 SHELLS: Final = {
     **dict.fromkeys(
@@ -105,6 +106,7 @@ class Call(NamedTuple):
         cwd: The folder that the agent works in, which exists; of a shell tool the one that its call names.
         tool: The tool's name; empty for events without one.
         tool_use_id: Which use of the tool; the same before and after.
+        agent_id: Which subagent of the session calls; empty for the session's own agent, or where no client says it.
     """
 
     event: str
@@ -114,6 +116,7 @@ class Call(NamedTuple):
     tool_use_id: str
     tool_input: dict[str, Any]
     fields: dict[str, Any]
+    agent_id: str = ""
 
 
 def client_of(argv: Sequence[str]) -> str:
@@ -150,13 +153,13 @@ def read(data: bytes) -> Call:
         raise InputRefusedError(f"`cwd` is {cwd}, which is not a folder.", "Send the folder that the agent works in.")
     if shell:
         cwd = os.path.join(cwd, next((folder for key in FOLDERS if (folder := _text(given, key, name=True))), ""))
-    names = {field: _text(fields, field) for field in ("session_id", "tool_use_id")}
+    names = {field: _text(fields, field) for field in ("session_id", "tool_use_id", "agent_id")}
     for field, name in names.items():
         if (key := long_key_in(name, cwd)) is not None:
             raise KeyInNameError(f"`{field}`", key)
     return Call(
         event=_text(fields, "hook_event_name"), session_id=names["session_id"], cwd=cwd, tool=tool,
-        tool_use_id=names["tool_use_id"], tool_input=given, fields=fields,
+        tool_use_id=names["tool_use_id"], tool_input=given, fields=fields, agent_id=names["agent_id"],
     )  # fmt: skip
 
 

@@ -47,8 +47,5 @@ def _edited(before: bytes, edits: list[object]) -> str | None:
         old, new = row.get("old_string"), row.get("new_string")
         if not isinstance(old, str) or not isinstance(new, str) or (old and old not in text):
             return None
-        if not old:
-            text = new
-        else:
-            text = text.replace(old, new) if row.get("replace_all") else text.replace(old, new, 1)
+        text = text.replace(old, new, -1 if row.get("replace_all") else 1) if old else new
     return text

@@ -1,10 +1,10 @@
 """`interlock hook post-tool`: the tool has ended, so what others hold is looked at, and what it did to that is undone.
 
-Every tool that may write is followed, and its failure as well: a script that breaks off half way has done half its harm.
+Every tool that may write is followed, also where it failed: a script that breaks off has done half its harm.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from interlock.reservations import place
 from interlock.reservations.hooks import client_hook, client_input
@@ -31,5 +31,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 
 def _failed(call: Call) -> bool:
-    response = call.fields.get("tool_response")
-    return call.event == _FAILED or (isinstance(response, dict) and bool(response.get("error")))
+    response: object = call.fields.get("tool_response")
+    answer = cast("dict[str, object]", response) if isinstance(response, dict) else {}
+    return call.event == _FAILED or bool(answer.get("error"))

@@ -57,19 +57,8 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
             projects[found] = edited
     if not projects:
         return 0
-    if shared := shared_files.named((here, *projects), call.cwd, paths):
-        return _stopped([
-            f"interlock RSV213: `{shown(shared)}` belongs to git, or to Interlock, and with it to all agents here.",
-            f"  expected: {RULES['RSV213']}",
-            "  fix: use git's own commands (`git config NAME VALUE`), or leave it to a person.",
-        ])  # fmt: skip
-    if committing := commit_lock.outlasted(projects):
-        return _stopped([
-            f"interlock RSV212: `interlock commit` of {shown(committing)} is at work in this checkout.",
-            f"  place: {shown(paths[0])}",
-            f"  expected: {RULES['RSV212']}",
-            "  fix: wait some seconds, read the file again, then make the same edit.",
-        ])  # fmt: skip
+    if reason := _out_of_bounds(here, projects, call, paths):
+        return _stopped(reason)
     mode = release_requests.mode_of(env)
     tries: list[_Try] = []
     for found, names in projects.items():
@@ -88,12 +77,32 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     return 0
 
 
+def _out_of_bounds(here: Place, projects: Mapping[Place, list[str]], call: Call, paths: Sequence[str]) -> list[str]:
+    """Return why these files are not edited at all, or not now; nothing when they may be."""
+    if shared := shared_files.named((here, *projects), call.cwd, paths):
+        return [
+            f"interlock RSV213: `{shown(shared)}` belongs to git, or to Interlock, and with it to all agents here.",
+            f"  expected: {RULES['RSV213']}",
+            "  fix: use git's own commands (`git config NAME VALUE`), or leave it to a person.",
+        ]
+    if committing := commit_lock.outlasted(projects):
+        return [
+            f"interlock RSV212: `interlock commit` of {shown(committing)} is at work in this checkout.",
+            f"  place: {shown(paths[0])}",
+            f"  expected: {RULES['RSV212']}",
+            "  fix: wait some seconds, read the file again, then make the same edit.",
+        ]
+    return []
+
+
 def _begun(found: Place, ctx: Context | None, call: Call, paths: tuple[str, ...]) -> list[str]:
     """Look at all held files, and enter the call as one that is about to begin; return what the agent is told."""
     if ctx is None:
         return []
     results = edit_results.results_of(call) if paths else None
-    began = watch.Began(call.session_id, call.tool_use_id, call.tool, paths, results)
+    texts = (call.tool, *client_input.commands(call))
+    speaks = any(name in text for text in texts for name in ("interlock", "git"))
+    began = watch.Began(call.session_id, call.tool_use_id, call.tool, paths, speaks, results)
     return [f"Interlock: {line}" for line in watch.look_now(ctx, found, began)]
 
 
@@ -122,6 +131,11 @@ def _edit(ctx: Context, call: Call, names: list[str], mode: release_requests.Mod
             stale = [row for row in missed if hook_state.once(entry, f"missed {row[0]} {row[1].begun}")]
             if not stale:
                 hook_state.note_edits(entry, ctx.caller.root, names)
+            if began := hook_state.strayed(entry, ctx.caller.root):
+                context += (
+                    f"\nInterlock: your session began in {shown(began)}, and this edit is in {shown(ctx.caller.root)}, "
+                    "another checkout of the repository. If that is not meant, undo it and edit the file there."
+                )
     return _Try(ctx, answer, granted, context, stale)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from interlock.reservations import identity, place, status
 from interlock.reservations.hooks import client_hook, client_input
 from interlock.reservations.hooks.main import OFF
+from interlock.reservations.leases import calls, hook_state
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown, some
 from interlock.reservations.store.records import key_of
@@ -36,6 +37,8 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
         return 0
     ctx = client_hook.opened(found, call, env, client)
     own = status.join(ctx)
+    with calls.entered(ctx) as entry:
+        hook_state.note_root(entry, found.root)
     client_hook.answer(call, EVENT, _context(ctx, own))
     if path := env.get(ENV_FILE):
         _export(path, identity.exports(env, own["name"], call.session_id))

@@ -15,11 +15,13 @@ from typing import Final
 from interlock.reservations import identity, place, status
 from interlock.reservations.hooks import client_hook, client_input, release_requests
 from interlock.reservations.hooks.client_input import Call
-from interlock.reservations.leases import calls, hook_state, wait_queue
+from interlock.reservations.leases import calls, hook_state, subagents, wait_queue
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import shown
+from interlock.reservations.versions import watch
 
 END: Final = "SessionEnd"
+SUBAGENT_END: Final = "SubagentStop"
 
 
 def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
@@ -30,6 +32,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     if not os.path.lexists(found.store_path):
         return 0
     ctx = client_hook.opened(found, call, env, client)
+    watch.stopped(ctx, found, call.session_id)
     if call.event == END:
         if identity.is_elsewhere(ctx.runtime.store, ctx.caller.name):
             raise client_input.InputRefusedError(
@@ -39,6 +42,9 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
         _end(ctx)
     elif not call.fields.get("stop_hook_active"):
         _remind(ctx, call)
+    if call.event == SUBAGENT_END and call.agent_id:
+        with calls.entered(ctx) as entry:
+            subagents.inherit(entry)
     return 0
 
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from interlock.reservations import patterns
 from interlock.reservations.errors import StoreDamagedError
-from interlock.reservations.leases import grant_log, liveness
+from interlock.reservations.leases import grant_log, liveness, subagents
 from interlock.reservations.leases.runtime import Entry, new_id
 from interlock.reservations.patterns import Pattern
 from interlock.reservations.store.records import Lease, Negotiation, Waiter, key_of, replace
@@ -125,6 +125,7 @@ def is_free(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -
 def _looks(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], most: int | None) -> Iterator[Look]:
     waited = sum(len(waiter.patterns) for waiter in ahead)
     known: dict[str, list[Lease]] = {}
+    session = subagents.session_of(entry.tx, agent)
     compared = 0
     for pattern in wanted.patterns:
         if pattern.prefix not in known:
@@ -133,10 +134,12 @@ def _looks(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], mo
         compared += len(found) + waited
         if most is not None and compared > most and len(wanted.patterns) > 1:
             raise TooWideError(compared)
-        yield _look(agent, wanted, pattern, found, ahead)
+        yield _look(agent, wanted, pattern, found, ahead, session)
 
 
-def _look(agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], ahead: Sequence[Waiter]) -> Look:
+def _look(
+    agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], ahead: Sequence[Waiter], session: str
+) -> Look:
     me = key_of(agent)
     own = [lease for lease in found if key_of(lease.agent) == me]
     serving = next((lease for lease in own if serves(lease, pattern, wanted)), None)
@@ -145,7 +148,9 @@ def _look(agent: str, wanted: Wanted, pattern: Pattern, found: Sequence[Lease], 
     held = tuple(
         lease
         for lease in found
-        if key_of(lease.agent) != me and (wanted.exclusive or lease.exclusive) and overlaps(pattern, lease)
+        if key_of(lease.agent) not in (me, session)
+        and (wanted.exclusive or lease.exclusive)
+        and overlaps(pattern, lease)
     )
     # A waiter for what the agent itself shares cannot go on before it: raising the right must not queue behind.
     shares = any(lease.pattern == pattern.text for lease in own)
@@ -228,6 +233,8 @@ def _put(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, own: Sequen
     same = next((lease for lease in own if lease.pattern == pattern.text), None)
     minutes = entry.runtime.settings.claim_minutes
     life = min(wanted.ttl_seconds, minutes * 60) if claim else wanted.ttl_seconds
+    # Who only waited may work in another checkout than the one that releases.
+    root = "" if claim else entry.caller.root
     lease = Lease(
         reservation_id=same.reservation_id if same else new_id("rsv"), agent=agent, pattern=pattern.text,
         prefix=pattern.prefix, exclusive=wanted.exclusive,
@@ -235,18 +242,12 @@ def _put(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, own: Sequen
         reason=wanted.reason or (same.reason if same else ""), token=entry.tx.next_number("token"),
         granted_at=entry.now, renewed_at=entry.now,
         expires_at=max(entry.now + life, same.expires_at if same else 0.0),
-        **_where(entry, claim=claim),
+        root=root, branch=entry.runtime.branch(root) if root else "",
     )  # fmt: skip
     entry.tx.put_lease(lease)
     grant_log.record(entry, lease)
     entry.event("lease_granted", **facts(lease), exclusive=lease.exclusive, claim=lease.claim)
     return lease
-
-
-def _where(entry: Entry, *, claim: bool) -> dict[str, str]:
-    """Return the checkout that the caller works in and its branch; who only waited may be in another one."""
-    root = "" if claim else entry.caller.root
-    return {"root": root, "branch": entry.runtime.branch(root) if root else ""}
 
 
 def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> Lease:
@@ -255,7 +256,8 @@ def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> Leas
     renewed = replace(
         lease, claim=False, no_force=lease.no_force or (same and wanted.no_force),
         reason=(same and wanted.reason) or lease.reason, renewed_at=entry.now,
-        expires_at=max(lease.expires_at, entry.now + wanted.ttl_seconds), **_where(entry, claim=False),
+        expires_at=max(lease.expires_at, entry.now + wanted.ttl_seconds), root=entry.caller.root,
+        branch=lease.branch or entry.runtime.branch(entry.caller.root),
     )  # fmt: skip
     entry.tx.put_lease(renewed)
     entry.event("lease_renewed", **facts(renewed))

@@ -33,16 +33,15 @@ def _key(root: str, path: str) -> str:
     return f"{_EDIT}{root}\x1f{path}"
 
 
-def note_tool_call(entry: Entry, tool_use_id: str) -> None:
-    """Remember when a tool call begins, while others hold anything."""
-    if tool_use_id and entry.tx.others_hold(entry.agent.name):
-        entry.tx.remember(entry.agent.name, f"{_HOOK}tool {tool_use_id}", "", repr(entry.now), entry.now)
+def note_root(entry: Entry, root: str) -> None:
+    """Remember in which checkout the agent's session began."""
+    entry.tx.remember(entry.agent.name, f"{_HOOK}root", "", root, entry.now)
 
 
-def begun(entry: Entry, tool_use_id: str) -> float | None:
-    """Return when a tool call began, or None when that was not remembered."""
-    row = entry.tx.remembered(entry.agent.name, f"{_HOOK}tool {tool_use_id}") if tool_use_id else None
-    return None if row is None else float(row[1])
+def strayed(entry: Entry, root: str) -> str:
+    """Return in which other checkout of the project the agent's session began; empty where this is it, once told."""
+    row = entry.tx.remembered(entry.agent.name, f"{_HOOK}root")
+    return row[1] if row is not None and row[1] != root and once(entry, f"strayed {root}") else ""
 
 
 def once(entry: Entry, what: str) -> bool:

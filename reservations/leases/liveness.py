@@ -18,7 +18,7 @@ TOUCH_SECONDS = 1.0
 BINDING = frozenset({"hook", "mcp"})
 """The entry points through which a client's process calls: from then on what it starts acts in the agent's name."""
 
-LIVING = BINDING | {"run"}
+LIVING = BINDING | {"run", "subagent"}
 """The entry points whose process is the agent's own. A shell or a script that makes a call may end at once."""
 
 

@@ -88,7 +88,7 @@ FIRST_STRICT: Final = (3, 37, 0)
 """The first SQLite that knows strict tables; an older one cannot open a file that has them."""
 
 
-def statements(steps: Sequence[str], step: int, sqlite_version: tuple[int, ...]) -> list[str]:
+def statements(step: int, sqlite_version: tuple[int, ...], steps: Sequence[str] = SCHEMA_STEPS) -> list[str]:
     """Return the statements of a step as this SQLite understands them, the last of which counts the step."""
     text = steps[step].replace("{strict}", "STRICT" if sqlite_version >= FIRST_STRICT else "")
     return [*filter(None, map(str.strip, text.split(";"))), f"PRAGMA user_version = {step + 1}"]

@@ -299,7 +299,7 @@ def _migrate(connection: sqlite3.Connection, path: str, steps: Sequence[str]) ->
             )
         if version == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
             raise StoreDamagedError(f"{path}: a database of another program", _FIX)
-        for statement in migrations.statements(steps, version, sqlite3.sqlite_version_info):
+        for statement in migrations.statements(version, sqlite3.sqlite_version_info, steps):
             connection.execute(statement)
         connection.execute("COMMIT")
         connection.execute("BEGIN IMMEDIATE")

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from interlock.reservations import place, process
+from interlock.reservations.store.records import key_of
+from interlock.reservations.versions import store
 from interlock.reservations.versions.store import Call
 
 MAX_SECONDS: Final = 900.0
@@ -42,6 +44,21 @@ def ended(calls: Sequence[Call], now: float, is_running: Callable[[str, int, str
         if (call.background or is_left or now - call.begun > limit) and (call.paths or not lives(call)):
             found.append(call)
     return found
+
+
+def acting(found: place.Place, name: str) -> str:
+    """Return which agent of a session calls Interlock now: the one subagent of it that runs a command of ours or git's.
+
+    A program cannot tell subagents of its session apart: all have one client and one environment. But each call passes
+    the hook first. Where none of them runs such a command, or several do, it is the session's own agent.
+    """
+    if not os.path.lexists(store.path_of(found)):
+        return name
+    with store.opened(found).transaction() as tx:
+        running = [call for call in tx.calls() if call.speaks and not call.background]
+    key = key_of(name)
+    own = {call.agent for call in running if key_of(call.agent) == key or key_of(call.agent).startswith(f"{key}/")}
+    return own.pop() if len(own) == 1 else name
 
 
 def lives(call: Call) -> bool:

@@ -10,9 +10,9 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from interlock.core import git
 from interlock.reservations import place
-from interlock.reservations.git import commands
-from interlock.reservations.patterns import Pattern, canonical, matches
+from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, matches
 from interlock.reservations.store.records import Lease
 from interlock.reservations.versions.store import MAX_FILE_BYTES, OverBoundError, Seen, VersionRows
 
@@ -56,7 +56,7 @@ def held_files(
             is_there = place.inside(project.root, root) or lease.root == root
             if is_there and isinstance(pattern, Pattern) and matches(pattern, name):
                 found.setdefault((root, name), {})[lease.agent] = None
-    return {key: Held(*key, tuple(holders)) for key, holders in found.items()}
+    return {key: Held(*key, tuple(sorted(holders))) for key, holders in found.items()}
 
 
 def _named(root: str, pattern: Pattern) -> Iterator[str]:
@@ -67,11 +67,15 @@ def _named(root: str, pattern: Pattern) -> Iterator[str]:
 
 def _listed(root: str, project: place.Place, pattern: Pattern) -> Iterator[str]:
     """Yield what is unsaved under a pattern; outside of git all files."""
-    prefix = commands.beginning(pattern.prefix)
+    # Where a name may be spelled in several ways, git is asked about everything.
+    prefix = "" if FOLD_CASE or not pattern.prefix.isascii() else pattern.prefix
     if project.common:
         arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignored=traditional"]
-        output = commands.ask(root, [*arguments, *(["--", prefix] if prefix else [])])
-        paths: Iterable[str] = (name[3:] for name in commands.names(output))
+        done = git.run(root, ["--literal-pathspecs", *arguments, *(["--", prefix] if prefix else [])], "listing")
+        if done.status != 0:
+            message = f"What is unsaved under {pattern.text} is not known: git {done.why or 'did not answer'}."
+            raise OverBoundError(message, "Run `git status` by hand, and repair what it says.")
+        paths: Iterable[str] = (name[3:] for name in os.fsdecode(done.output).split("\0") if name)
     else:
         paths = _walked(root, prefix)
     # Ignored folders are there with a slash at their end: what is built and installed is nobody's work.
@@ -92,19 +96,24 @@ def _walked(root: str, prefix: str) -> Iterator[str]:
 
 
 def changed(
-    held: Mapping[tuple[str, str], Held], known: Mapping[tuple[str, str], Seen], tx: VersionRows, since: float
+    held: Mapping[tuple[str, str], Held],
+    known: Mapping[tuple[str, str], tuple[Seen, tuple[str, ...]]],
+    tx: VersionRows,
+    since: float,
 ) -> Iterator[tuple[Held, Seen, Seen | None]]:
-    """Yield each held file that is new here or not as it was: what it is now, and what it was, None for a new one.
+    """Yield each held file that is not as it was: what it is now, and what it was, None for one that is held anew.
 
     What is there now is kept. `since` is when the last look was.
     """
     for key, file in held.items():
-        before = known.get(key)
+        before, holders = known.get(key, (None, ()))
         now = see(file.place, tx, before, since)
-        if before is None or not now.is_same(before):
+        if before is None or holders != file.holders:
+            yield file, now, None
+        elif not now.is_same(before):
             yield file, now, before
         elif now.mark != before.mark:
-            tx.put_file(*key, now)
+            tx.put_file(*key, now, file.holders)
 
 
 def see(path: str, tx: VersionRows, before: Seen | None = None, since: float = 0.0) -> Seen:

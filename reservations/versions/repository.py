@@ -9,8 +9,8 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from typing import Any, Final
+from zlib import crc32
 
 from interlock.core import git
 from interlock.reservations import place
@@ -41,7 +41,7 @@ def compare(
     git_dir = place.git_dir_of(root)
     known: Mapping[str, Any] = json.loads(tx.value(f"git {root}") or "{}")
     seen = {"head": place.head(root), "commit": place.commit_at(root), "index": _mark(f"{git_dir}/index")}
-    saved = os.path.join(folder, "index", sha256(os.fsencode(root)).hexdigest()[:16])
+    saved = os.path.join(folder, "index", f"{crc32(os.fsencode(root)):08x}")
     told: list[Told] = []
     if known:
         theirs = [file for file in held if is_theirs(file.holders)]
@@ -55,6 +55,12 @@ def compare(
     if seen != known:
         tx.put_value(f"git {root}", json.dumps(seen))
     return told + _stash(tx, root, calls, now)
+
+
+def has_moved(tx: VersionRows, root: str) -> bool:
+    """Return whether HEAD is another branch than at the last look."""
+    known: Mapping[str, Any] = json.loads(tx.value(f"git {root}") or "{}")
+    return bool(known) and known["head"] != place.head(root)
 
 
 def _mark(path: str) -> str:
@@ -159,7 +165,7 @@ def _stash(tx: VersionRows, root: str, calls: Sequence[Call], now: float) -> lis
     agents = {key_of(call.agent): call.agent for call in calls if not call.paths}
     for entry in seen.keys() - {*known}:
         if len(agents) == 1:
-            tx.put_stash(common, entry, *agents.values(), seen[entry], now)
+            tx.put_stash(common, entry, next(iter(agents.values())), seen[entry], now)
     told: list[Told] = []
     for entry in owners.keys() - seen.keys():
         owner, message = owners[entry], tx.stash_message(common, entry)

@@ -1,4 +1,4 @@
-"""What is kept of held files: contents, versions, calls in flight. It lies outside of every checkout, and outside of git.
+"""What is kept of held files: contents, versions, calls in flight; outside of every checkout, and outside of git.
 
 One file of SQLite for a checkout and everything inside it (submodules, nested repositories) with all worktrees, so that
 one transaction is a look at all of them. Contents are there once each; large ones are files of their own beside it.
@@ -7,12 +7,12 @@ What is kept is bounded: a file of `MAX_FILE_BYTES`, `MAX_TOTAL_BYTES` in all, `
 a held file goes first; what does is never dropped, so that the bound refuses what it cannot keep (`OverBoundError`).
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from zlib import crc32
 
 from interlock.core import state
 from interlock.reservations import place
@@ -40,7 +40,7 @@ CREATE TABLE agent (key TEXT PRIMARY KEY, seen_at REAL NOT NULL) {strict};
 CREATE TABLE content (digest TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB) {strict};
 CREATE TABLE file (
     root TEXT NOT NULL, path TEXT NOT NULL, kind TEXT NOT NULL, digest TEXT NOT NULL, mode INTEGER NOT NULL,
-    mtime_ns INTEGER NOT NULL, mark TEXT NOT NULL, PRIMARY KEY (root, path)
+    mtime_ns INTEGER NOT NULL, mark TEXT NOT NULL, holders TEXT NOT NULL, PRIMARY KEY (root, path)
 ) {strict};
 CREATE TABLE version (
     number INTEGER PRIMARY KEY AUTOINCREMENT, root TEXT NOT NULL, path TEXT NOT NULL, kind TEXT NOT NULL,
@@ -52,7 +52,7 @@ CREATE INDEX version_age ON version (at);
 CREATE TABLE call (
     number INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, session TEXT NOT NULL, use_id TEXT NOT NULL,
     tool TEXT NOT NULL, root TEXT NOT NULL, paths TEXT NOT NULL, expected TEXT NOT NULL, begun REAL NOT NULL,
-    background INTEGER NOT NULL, pid INTEGER, started TEXT NOT NULL
+    background INTEGER NOT NULL, pid INTEGER, started TEXT NOT NULL, speaks INTEGER NOT NULL
 ) {strict};
 CREATE TABLE stash (
     common TEXT NOT NULL, entry TEXT NOT NULL, agent TEXT NOT NULL, message TEXT NOT NULL, at REAL NOT NULL,
@@ -113,6 +113,7 @@ class Call(NamedTuple):
         expected: What these will be: path to the digests of what the tool is about to write, as far as that is known.
         background: Its tool has ended, and what it started has not.
         pid: The client's process, and when it started; None when it is not known.
+        speaks: Its command line or its tool names Interlock or git: who asks us now may be this call.
     """
 
     number: int
@@ -127,6 +128,7 @@ class Call(NamedTuple):
     background: bool
     pid: int | None
     started: str
+    speaks: bool = False
 
 
 class VersionRows(Rows):
@@ -140,7 +142,9 @@ class VersionRows(Rows):
 
     def keep(self, data: bytes) -> str:
         """Keep a content, and return its digest."""
-        digest = hashlib.sha256(data).hexdigest()
+        from hashlib import sha256  # noqa: PLC0415 - slow to import, and most looks find nothing new
+
+        digest = sha256(data).hexdigest()
         if self._run("SELECT 1 FROM content WHERE digest = ?", (digest,)).fetchone() is None:
             self._make_room(len(data))
             is_large = len(data) > INLINE_BYTES
@@ -166,11 +170,14 @@ class VersionRows(Rows):
     def forget(self, before: float) -> None:
         """Drop versions that are older, and contents that nothing needs any more."""
         self._run("DELETE FROM version WHERE at < ?", (before,))
-        unused = "digest NOT IN (SELECT digest FROM file UNION SELECT digest FROM version)"
-        for (digest,) in self._run(f"SELECT digest FROM content WHERE {unused} AND data IS NULL").fetchall():
-            if os.path.exists(self._path(digest)):
+        unused = self._run(
+            "SELECT digest, data IS NULL FROM content "
+            "WHERE digest NOT IN (SELECT digest FROM file UNION SELECT digest FROM version)"
+        )
+        for digest, is_large in unused.fetchall():
+            if is_large and os.path.exists(self._path(digest)):
                 os.unlink(self._path(digest))
-        self._run(f"DELETE FROM content WHERE {unused}")
+            self._run("DELETE FROM content WHERE digest = ?", (digest,))
 
     def _make_room(self, size: int) -> None:
         """Drop the oldest versions until there is room, but for what is held now."""
@@ -189,14 +196,15 @@ class VersionRows(Rows):
 
     # -- files and versions
 
-    def files(self) -> dict[tuple[str, str], Seen]:
-        """Return the good version of each file that was held at the last look, by checkout and path."""
-        rows = self._run("SELECT root, path, kind, digest, mode, mtime_ns, mark FROM file")
-        return {(row[0], row[1]): Seen(*row[2:]) for row in rows}
+    def files(self) -> dict[tuple[str, str], tuple[Seen, tuple[str, ...]]]:
+        """Return the good version of each file that was held at the last look and its holders, by checkout and path."""
+        rows = self._run("SELECT root, path, kind, digest, mode, mtime_ns, mark, holders FROM file")
+        return {(row[0], row[1]): (Seen(*row[2:7]), _names(row[7])) for row in rows}
 
-    def put_file(self, root: str, path: str, seen: Seen) -> None:
+    def put_file(self, root: str, path: str, seen: Seen, holders: Iterable[str]) -> None:
         """Keep what the good version of a held file is."""
-        self._run("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?)", (root, path, *seen))
+        row = (root, path, *seen, json.dumps([*holders]))
+        self._run("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def drop_file(self, root: str, path: str) -> None:
         """Look at a file no more."""
@@ -213,18 +221,17 @@ class VersionRows(Rows):
         if last is not None and last[1:] == (seen.kind, seen.digest, seen.mode, why):
             return last[0]
         row = (root, path, *seen[:4], why, json.dumps([*holders]), json.dumps([*others]), at)
-        found = self._run(f"INSERT INTO version VALUES (NULL{', ?' * len(row)})", row).lastrowid
+        found = self._run("INSERT INTO version VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid
         assert found is not None
         return found
 
-    def versions(self, root: str = "", path: str = "") -> list[Version]:
-        """Return the versions that are kept, the newest first; of one checkout, or of one path in it."""
-        where = ["root = ?"] * bool(root) + ["path = ?"] * bool(path)
+    def versions(self, path: str = "") -> list[Version]:
+        """Return the versions that are kept, the newest first; of one path alone, in whatever checkout."""
         rows = self._run(
             "SELECT number, root, path, kind, digest, mode, mtime_ns, why, holders, others, at FROM version "
-            + (f"WHERE {' AND '.join(where)} " if where else "") + "ORDER BY number DESC",
-            [*filter(None, (root, path))],
-        )  # fmt: skip
+            "WHERE ? IN ('', path) ORDER BY number DESC",
+            (path,),
+        )
         return [
             Version(row[0], row[1], row[2], Seen(*row[3:7]), row[7], _names(row[8]), _names(row[9]), row[10])
             for row in rows
@@ -235,15 +242,19 @@ class VersionRows(Rows):
     def add_call(self, call: Call) -> None:
         """Enter a call that is about to begin; its number is given by the store."""
         row = (*call[1:6], json.dumps(call.paths), json.dumps(call.expected), *call[8:])
-        self._run(f"INSERT INTO call VALUES (NULL{', ?' * len(row)})", row)
+        self._run("INSERT INTO call VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def calls(self) -> list[Call]:
         """Return the calls in flight, the oldest first."""
         rows = self._run("SELECT * FROM call ORDER BY number")
         return [
-            Call(*row[:6], tuple(json.loads(row[6])), json.loads(row[7]), row[8], bool(row[9]), *row[10:])
-            for row in rows
-        ]
+            Call(
+                number, agent, session, use_id, tool, root, _names(paths), json.loads(expected), begun,
+                bool(background), pid, started, bool(speaks),
+            )
+            for number, agent, session, use_id, tool, root, paths, expected, begun, background, pid, started, speaks
+            in rows
+        ]  # fmt: skip
 
     def drop_calls(self, numbers: Iterable[int]) -> None:
         """Take calls out that have ended."""
@@ -305,8 +316,8 @@ def path_of(found: place.Place) -> str:
     top = place.main_root(found.root)
     checkouts = [row for row in place.upwards_of(top) if row.common]
     outer = place.main_root(checkouts[-1].root) if checkouts else top
-    name = hashlib.sha256(os.fsencode(outer)).hexdigest()[:16]
-    return os.path.join(state.folder(), "versions", f"{name}-{os.path.basename(outer) or 'root'}", _NAME)
+    name = f"{crc32(os.fsencode(outer)):08x}-{os.path.basename(outer) or 'root'}"
+    return os.path.join(state.folder(), "versions", name, _NAME)
 
 
 def opened(found: place.Place) -> SqliteFile[VersionRows]:

@@ -3,11 +3,12 @@
 Theory of operation. Answers T1 (a command that does more than its author thought) and T2 (an agent that works round the
 edit hook). Nothing predicts what a command will write: its effect is seen and undone.
 
-1. Every hook of anybody is a *look*, in one transaction: all held files are compared with what they were at the last look
-   (`look`), what changed is judged by the calls that were in flight since then (`verdict`), and put back, or kept twice.
-2. In the same transaction the call whose tool is about to run is entered as in flight, so that nothing is put back while
-   its holder's tool runs; the event after it ends the call, unless something of it still runs (`flight`).
-3. So the event after a command is only the earliest look at what it did. If it never comes, the next hook of anybody is.
+1. Every hook of anybody is a *look*, in one transaction: all held files are compared with what they were at the last
+   one (`look`), what changed is judged by the calls that were in flight since then (`verdict`), and put back, or kept
+   twice.
+2. In the same transaction the call whose tool is about to run is entered as in flight, so that nothing is put back
+   while its holder's tool runs; the event after it ends the call, unless something of it still runs (`flight`).
+3. So the event after a command is only the earliest look at what it did. If it never comes, the next hook is.
 4. Index, stash and HEAD are compared too (`repository`).
 5. A copy of the leases lies beside the versions: where the store of a project is gone, it is made again from it.
 
@@ -40,6 +41,7 @@ class Began(NamedTuple):
 
     Args:
         paths: The files that an editing tool writes, absolute; empty for a tool that may write anything.
+        speaks: See `store.Call`.
         results: What an editing tool makes of a file, from what it is now; None where that is not known.
     """
 
@@ -47,6 +49,7 @@ class Began(NamedTuple):
     use_id: str
     tool: str
     paths: tuple[str, ...] = ()
+    speaks: bool = False
     results: Callable[[bytes], Sequence[bytes]] | None = None
 
 
@@ -105,6 +108,8 @@ class _Look:
         self.agents: dict[str, Agent] = {}
         self.leases = [(project, lease) for project in self.projects.values() for lease in self._leases(project)]
         self.calls = tx.calls()
+        self.sessions = {key_of(call.agent): key_of(call.agent.rpartition("/")[0]) for call in self.calls
+                         if call.agent.count("/") and call.session}  # fmt: skip
         self.hooked = tx.hooked()
         self.done: list[Undone] = []
         self.told: list[repository.Told] = []
@@ -138,7 +143,9 @@ class _Look:
             rows.put_lease(replace(lease, token=rows.next_number("token")))
         holders = list(dict.fromkeys(lease.agent for lease in back))
         if holders:
-            text = f"The store of the leases in {shown(project.root)} was gone. Your leases were made again from a copy."
+            text = (
+                f"The store of the leases in {shown(project.root)} was gone. Your leases were made again from a copy."
+            )
             self.told.append((holders, text))
 
     def compare(self) -> None:
@@ -163,7 +170,7 @@ class _Look:
             self.tx.put_value("tidied", repr(self.now))
 
     def _keep(self, file: Held, now: Seen, why: store.Why = "held", by: Iterable[Call] = ()) -> None:
-        self.tx.put_file(file.root, file.path, now)
+        self.tx.put_file(file.root, file.path, now, file.holders)
         if now.kind in ("file", "link"):
             others = dict.fromkeys(call.agent for call in by)
             self.tx.add_version(file.root, file.path, now, why, self.now, file.holders, others)
@@ -171,9 +178,14 @@ class _Look:
     def _sides(self, holders: Iterable[str], path: str) -> tuple[list[Call], list[Call]]:
         """Return the calls in flight that may write a path: the holders', and the others'."""
         keys = {key_of(name) for name in holders}
+
+        def is_of_holder(call: Call) -> bool:
+            # A subagent works for the agent of its session, and may change what that one holds.
+            key = key_of(call.agent)
+            return key in keys or self.sessions.get(key, key) in keys
+
         writing = [call for call in self.calls if not call.paths or path in call.paths or _is_below(path, call.paths)]
-        mine = [call for call in writing if key_of(call.agent) in keys]
-        return mine, [call for call in writing if key_of(call.agent) not in keys]
+        return [*filter(is_of_holder, writing)], [call for call in writing if not is_of_holder(call)]
 
     def _judge(self, file: Held, before: Seen, now: Seen) -> None:
         is_gone = now.kind in ("gone", "other")
@@ -200,7 +212,7 @@ class _Look:
         except OSError as error:
             self.done.append(Undone(file, "both", tuple(by), error.strerror or str(error)))
             return
-        self.tx.put_file(file.root, file.path, look.see(file.place, self.tx))
+        self.tx.put_file(file.root, file.path, look.see(file.place, self.tx), file.holders)
         self.done.append(Undone(file, "back", tuple(by)))
 
     def _repository(self, root: str, held: Mapping[tuple[str, str], Held]) -> list[repository.Told]:
@@ -213,7 +225,18 @@ class _Look:
             return bool(others) and not at_front[0] and any(key_of(name) in self.hooked for name in holders)
 
         own = [file for file in held.values() if file.root == root]
+        self._follow_head(root, own, is_theirs)
         return repository.compare(self.tx, self.folder, root, own, self.calls, is_theirs, self.now)
+
+    def _follow_head(self, root: str, held: Sequence[Held], is_theirs: repository.WhoseChange) -> None:
+        """Note the branch that a holder has switched to itself, so that its commits may go there."""
+        head = place.head(root)
+        holders = {key_of(name) for file in held for name in file.holders if self._sides([name], "")[0]}
+        for project, lease in self.leases:
+            is_own = key_of(lease.agent) in holders and lease.root == root and lease.branch != head
+            if is_own and repository.has_moved(self.tx, root) and not is_theirs([lease.agent]):
+                with SqliteStore(project.store_path).transaction() as rows:
+                    rows.put_lease(replace(lease, branch=head))
 
     def note(self, event: Began | Ended | None) -> None:
         """Enter the call that is about to begin, or end the one that has ended."""
@@ -224,7 +247,7 @@ class _Look:
             expected = {path: self._expected(path, event) for path in event.paths if event.results is not None}
             call = Call(
                 0, caller.name, event.session, event.use_id, event.tool, caller.root, event.paths, expected, self.now,
-                background=False, pid=caller.pid, started=caller.started,
+                background=False, pid=caller.pid, started=caller.started, speaks=event.speaks,
             )  # fmt: skip
             self.tx.add_call(call)
         elif isinstance(event, Ended):
@@ -253,7 +276,11 @@ class _Look:
 
     def _placed(self, path: str) -> tuple[str, str]:
         root = self.ctx.caller.root
-        return (root, os.path.relpath(path, root)) if place.inside(root, path) else (os.path.dirname(path), os.path.basename(path))
+        return (
+            (root, os.path.relpath(path, root))
+            if place.inside(root, path)
+            else (os.path.dirname(path), os.path.basename(path))
+        )
 
     def _give_result(self, call: Call) -> None:
         """Write what an editing tool wrote and another call took away before anybody looked."""
@@ -262,13 +289,13 @@ class _Look:
             key = self._placed(path)
             if not digests or key not in known:
                 continue
-            seen, wanted = known[key], digests[0]
+            (seen, holders), wanted = known[key], digests[0]
             _, others = self._sides([call.agent], path)
             if others and seen.digest not in digests:
                 good = Seen("file", wanted, seen.mode or 0o644, int(self.now * 1e9), seen.mark)
                 file = Held(*key, (call.agent,))
                 putting_back.put_back(file.root, path, good, self.tx, os.path.join(self.folder, "aside"))
-                self.tx.put_file(*key, look.see(path, self.tx))
+                self.tx.put_file(*key, look.see(path, self.tx), holders)
                 self.done.append(Undone(file, "back", tuple(others)))
 
     def tell(self) -> list[str]:
@@ -332,7 +359,8 @@ def _grouped(rows: Iterable[Undone]) -> list[tuple[tuple[str, ...], Verdict, lis
 def _for_holder(verdict: Verdict, who: str, named: str, problem: str) -> str:
     if problem:
         return (
-            f"{who} changed what you hold: {named}. It cannot be put back ({problem}); `interlock recover` has it as it was."
+            f"{who} changed what you hold: {named}. It cannot be put back ({problem}); `interlock recover` has it as it "
+            "was."
         )
     if verdict == "back":
         return (
@@ -340,8 +368,8 @@ def _for_holder(verdict: Verdict, who: str, named: str, problem: str) -> str:
             "written there."
         )
     return (
-        f"What you hold changed, and it is not known whether it was you or {who}: {named}. The newest version stays, and "
-        "`interlock recover` has the one before: compare them before you go on."
+        f"What you hold changed, and it is not known whether it was you or {who}: {named}. The newest version stays, "
+        "and `interlock recover` has the one before: compare them before you go on."
     )
 
 
@@ -349,8 +377,9 @@ def _for_author(verdict: Verdict, holders: Sequence[str], named: str, problem: s
     held = " and ".join(map(shown, holders))
     if verdict == "back" and not problem:
         return (
-            f"Your command changed files that {held} holds: {named}. They were put back as {held} left them; what your "
-            "command wrote there is in `interlock recover`. Ask for a file before you change it: `interlock negotiate FILE`."
+            f"Your command changed files that {held} holds: {named}. They were put back as {held} left them; what "
+            "your command wrote there is in `interlock recover`. Ask for a file before you change it: `interlock negotiate "
+            "FILE --reason WHY`."
         )
     return (
         f"Files that {held} holds changed while your command ran: {named}. Both versions are kept, and {held} is told. "

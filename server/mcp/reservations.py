@@ -17,6 +17,7 @@ from interlock.reservations import (
     Caller,
     Reservations,
     Runtime,
+    acting,
     bounded,
     drain_events,
     identity,
@@ -103,7 +104,9 @@ class ReservationCalls:
             # The process behind a request is not known, and may be on another machine.
             return Reservations(restricted(runtime), Caller(who, "agent", found.root, "http"))
         known = identity.who(os.environ, runtime.store, via="mcp")
-        caller = Caller(known.name, known.kind, found.root, "mcp", process.host(), known.pid, known.started)
+        name = acting(found, known.name)
+        via = "mcp" if name == known.name else "subagent"
+        caller = Caller(name, known.kind, found.root, via, process.host(), known.pid, known.started)
         return Reservations(runtime, caller)
 
     def current_state(self, who: str) -> StatusAnswer:

@@ -444,7 +444,7 @@ def test_fifty_edits_of_one_agent_at_once_all_pass(checkout: Checkout) -> None:
 
 SLOW = frozenset({
     "click", "pydantic", "langgraph", "langchain_core", "mcp", "anyio", "lark", "rich", "pathlib", "subprocess",
-    "tomllib", "shutil", "tempfile", "uuid", "hashlib", "logging", "urllib", "socket", "asyncio",
+    "tomllib", "shutil", "tempfile", "uuid", "logging", "urllib", "socket", "asyncio",
 })  # fmt: skip
 
 
