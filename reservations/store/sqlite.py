@@ -56,8 +56,8 @@ def journal_mode(sqlite_version: tuple[int, ...] = sqlite3.sqlite_version_info) 
 class _Link:
     """One connection, opened at its first use and used by one thread at a time."""
 
-    def __init__(self, path: str, patience: float) -> None:
-        self.path = path
+    def __init__(self, path: str, patience: float, *, is_durable: bool = True) -> None:
+        self.path, self._is_durable = path, is_durable
         self.opened = 0
         self._patience = patience
         self._lock = allocate_lock()
@@ -165,7 +165,7 @@ class _Link:
         else:
             # The file of the journal stays: making and deleting one for each transaction writes to the folder twice.
             self.run(connection, "PRAGMA journal_mode = PERSIST")
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'OFF'}")
 
 
 _links: Final[WeakSet[_Link]] = WeakSet()
@@ -197,17 +197,21 @@ os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, 
 class SqliteFile(Generic[RowsT]):
     """Keeps rows in a file. Threads may share a store; a child process may go on with its parent's.
 
-    The folder and the file, never a symbolic link, are made at the first use, for this user only. Transactions use
-    `synchronous=FULL`: what has ended is on the disk. A process must not fork inside a transaction of the same thread.
+    The folder and the file, never a symbolic link, are made at the first use, for this user only. A process must not
+    fork inside a transaction of the same thread.
+
+    Args:
+        steps: The statements of each version of the tables: see `migrations`.
+        is_durable: What has ended is on the disk. Otherwise it survives killed processes, and no failure of power.
     """
 
     def __init__(
         self, path: str, steps: Sequence[str], rows: Callable[[sqlite3.Connection], RowsT],
-        patience_seconds: float = PATIENCE_SECONDS,
+        patience_seconds: float = PATIENCE_SECONDS, *, is_durable: bool = True,
     ) -> None:  # fmt: skip
         self._steps, self._rows = steps, rows
         self.path = path if path == IN_MEMORY else os.path.abspath(path)
-        self._writer = _Link(self.path, patience_seconds)
+        self._writer = _Link(self.path, patience_seconds, is_durable=is_durable)
         self._written = 0
         self._watcher = _Link(self.path, patience_seconds)
 

@@ -51,7 +51,7 @@ def held_files(
             names = _named(root, pattern) if pattern.literal else _listed(root, project, pattern)
         for name in names:
             found.setdefault((root, name), {})[lease.agent] = None
-    for root, name in known:
+    for root, name in {*known} - found.keys():
         for project, lease, pattern in rows:
             is_there = place.inside(project.root, root) or lease.root == root
             if is_there and isinstance(pattern, Pattern) and matches(pattern, name):

@@ -324,7 +324,8 @@ def opened(found: place.Place) -> SqliteFile[VersionRows]:
     """Return the versions of a project; they are made at the first use."""
     path = path_of(found)
     rows: Callable[[Any], VersionRows] = partial(VersionRows, os.path.dirname(path))
-    return SqliteFile(path, _STEPS, rows)
+    # Each hook writes here. After a failure of power the checkout itself has what was saved.
+    return SqliteFile(path, _STEPS, rows, is_durable=False)
 
 
 def _names(text: str) -> tuple[str, ...]:

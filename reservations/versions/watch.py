@@ -105,14 +105,13 @@ class _Look:
         self.me = key_of(ctx.caller.name)
         tx.put_project(found)
         self.projects = {row.store_path: row for row in tx.projects()} | {found.store_path: found}
-        self.agents: dict[str, Agent] = {}
+        self.done: list[Undone] = []
+        self.told: list[repository.Told] = []
         self.leases = [(project, lease) for project in self.projects.values() for lease in self._leases(project)]
         self.calls = tx.calls()
         self.sessions = {key_of(call.agent): key_of(call.agent.rpartition("/")[0]) for call in self.calls
                          if call.agent.count("/") and call.session}  # fmt: skip
         self.hooked = tx.hooked()
-        self.done: list[Undone] = []
-        self.told: list[repository.Told] = []
 
     def _leases(self, project: place.Place) -> list[Lease]:
         """Return the leases of a project; where its store is gone, it is made again from the copy."""
@@ -125,7 +124,6 @@ class _Look:
             leases = [lease for lease in rows.leases() if lease.expires_at > self.now]
             agents = [agent for name in {lease.agent for lease in leases} if (agent := rows.agent(name)) is not None]
             row = {"store": rows.store_id(), "leases": leases, "agents": agents}
-        self.agents |= {key_of(agent.name): agent for agent in agents}
         text = json.dumps(row)
         if text != json.dumps(copy):
             self.tx.put_value(f"leases {project.store_path}", text)

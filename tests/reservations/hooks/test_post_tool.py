@@ -1,112 +1,98 @@
-"""`interlock hook post-tool`: writes that went round the edit hook."""
+"""`interlock hook post-tool`, as the clients call it: before a tool, after it, and where it failed."""
 
-import time
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from interlock.reservations.store.records import replace
 from tests.reservations.hooks.checkout import Checkout, Ran
 
 NOTHING = Ran(0, "", "")
+AFTER = {"claude": "PostToolUse", "codex": "PostToolUse", "gemini": "AfterTool"}
+SHELL = {"claude": "Bash", "codex": "shell", "gemini": "run_shell_command"}
 
 
-def run_tool(checkout: Checkout, session: str = "one", use: str = "toolu_1", tool: str = "Bash", **writes: str) -> Ran:
-    """Let a session run a shell command that writes files: the hook before, the writes, the hook after."""
-    call = checkout.call(session, tool, {"command": "make all"}) | {"tool_use_id": use}
-    assert checkout.hook("pre-edit", call).status == 0
-    for name, text in writes.items():
-        (checkout.root / name.replace("__", "/").replace("_py", ".py")).write_text(text)
-    return checkout.hook("post-tool", call | {"hook_event_name": "PostToolUse"})
+def calls_of(checkout: Checkout, client: str, session: str, tool: str, arguments: object) -> dict[str, Any]:
+    """Return what a client says of a call; Gemini's has no id."""
+    call = checkout.call(session, tool, arguments)
+    if client == "gemini":
+        del call["tool_use_id"]
+    return call
 
 
-def an_hour_later(checkout: Checkout) -> None:
-    """Let every lease be an hour older."""
-    with checkout.runtime.store.transaction() as tx:
-        for lease in tx.leases():
-            tx.put_lease(replace(lease, granted_at=lease.granted_at - 3600, renewed_at=lease.renewed_at - 3600))
+def edited(checkout: Checkout, session: str, name: str, text: str, client: str = "claude") -> None:
+    """Let a session write a file by its editing tool."""
+    call = calls_of(checkout, client, session, "Write", {"file_path": name, "content": text})
+    assert checkout.hook("pre-edit", call, "--client", client).status == 0
+    (checkout.root / name).write_text(text)
+    checkout.hook("post-tool", call | {"hook_event_name": AFTER[client]}, "--client", client)
 
 
-@pytest.fixture
-def held(checkout: Checkout) -> Checkout:
-    """Give a checkout in which alice has held `a.py` and `src/**` for an hour, and has touched nothing since."""
-    checkout.agent("alice").reserve_files(["a.py", "src/**"], ttl_minutes=240)
-    an_hour_later(checkout)
-    return checkout
+def harmed(checkout: Checkout, session: str, name: str, client: str = "claude", after: str = "", **more: object) -> Ran:
+    """Let a session's command write over a file."""
+    call = calls_of(checkout, client, session, SHELL[client], {"command": "python fix.py"}) | more
+    assert checkout.hook("pre-edit", call, "--client", client).status == 0
+    (checkout.root / name).write_text("harm\n")
+    return checkout.hook("post-tool", call | {"hook_event_name": after or AFTER[client]}, "--client", client)
 
 
-def test_a_write_to_a_held_file_is_reported_to_writer_and_holder(held: Checkout) -> None:
-    ran = run_tool(held, a_py="second\n", src__c_py="second\n", b_py="second\n")
-    assert ran.status == 0
-    assert "a.py: held by alice as a.py" in ran.context
-    assert "src/c.py: held by alice as src/**" in ran.context
-    assert "b.py" not in ran.context
-    notices = held.messages("alice", "surprise-write")
-    assert len(notices) == 1
-    assert "claude-one" in notices[0].body
-    assert len(held.events("surprise_write")) == 2
+@pytest.mark.parametrize("client", AFTER)
+def test_what_a_command_did_to_a_held_file_is_undone_and_told(checkout: Checkout, client: str) -> None:
+    edited(checkout, "one", "a.py", "mine\n", client)
+    ran = harmed(checkout, "two", "a.py", client)
+    assert (checkout.root / "a.py").read_text() == "mine\n"
+    assert f"They were put back as {client}-one left them" in ran.context
+    assert [
+        f"{client}-two ({SHELL[client]})" in row.body for row in checkout.messages(f"{client}-one", "surprise-write")
+    ]
+    data = json.loads(checkout.events("surprise_write")[0].data)
+    assert (data["agent"], data["holder"], data["outcome"]) == (f"{client}-two", f"{client}-one", "back")
 
 
-def test_each_file_is_reported_once_for_each_lease(held: Checkout) -> None:
-    assert run_tool(held, a_py="second\n").context
-    assert run_tool(held, use="toolu_2", a_py="third\n") == NOTHING
-    assert len(held.messages("alice", "surprise-write")) == 1
-
-
-def test_what_was_changed_before_the_command_is_not_its_doing(held: Checkout) -> None:
-    old = time.time() - 600
-    for name in ("a.py", "b.py"):
-        (held.root / name).write_text("second\n")
-    # The time of the last change of an entry cannot be set, so the command begins later in its place.
-    call = held.call("one", "Bash", {"command": "make"})
-    held.hook("pre-edit", call)
-    with held.runtime.store.transaction() as tx:
-        tx.remember("claude-one", "\x1fhook tool toolu_1", "", repr(time.time() + 600), old)
-    assert held.hook("post-tool", call) == NOTHING
-
-
-def test_a_file_that_a_command_removed_is_reported(held: Checkout) -> None:
-    call = held.call("one", "Bash", {"command": "python clean.py"})
-    held.hook("pre-edit", call)
-    (held.root / "src" / "c.py").unlink()
-    assert "src/c.py" in held.hook("post-tool", call).context
-
-
-def test_a_holder_at_work_is_not_surprised_by_its_own_changes(held: Checkout) -> None:
-    call = held.call("one", "Bash", {"command": "sleep 60"})
-    held.hook("pre-edit", call)
-    held.agent("alice").reserve_files(["a.py"])
-    (held.root / "a.py").write_text("alice wrote this\n")
-    assert held.hook("post-tool", call) == NOTHING
+def test_a_command_that_failed_has_an_event_of_its_own(checkout: Checkout) -> None:
+    edited(checkout, "one", "a.py", "mine\n")
+    assert "put back" in harmed(checkout, "two", "a.py", after="PostToolUseFailure").context
+    assert (checkout.root / "a.py").read_text() == "mine\n"
 
 
 def test_own_files_are_nobodys_surprise(checkout: Checkout) -> None:
-    checkout.edit("one", "a.py")
-    assert run_tool(checkout, a_py="second\n") == NOTHING
+    edited(checkout, "one", "a.py", "mine\n")
+    assert harmed(checkout, "one", "a.py") == NOTHING
+    assert (checkout.root / "a.py").read_text() == "harm\n"
 
 
-def test_a_tool_that_was_not_seen_to_begin_is_not_judged(held: Checkout) -> None:
-    (held.root / "a.py").write_text("second\n")
-    assert held.hook("post-tool", held.call("one", "Bash", {"command": "make"})) == NOTHING
-
-
-@pytest.mark.parametrize("tool", ["Edit", "Read"])
-def test_editing_and_reading_tools_are_the_business_of_other_hooks(held: Checkout, tool: str) -> None:
-    assert held.hook("post-tool", held.call("one", tool, {"file_path": "a.py"})) == NOTHING
+def test_reading_tools_are_not_followed(checkout: Checkout) -> None:
+    edited(checkout, "one", "a.py", "mine\n")
+    assert checkout.hook("post-tool", checkout.call("two", "Read", {"file_path": "a.py"})) == NOTHING
 
 
 def test_where_nothing_was_ever_reserved_no_store_is_made(checkout: Checkout) -> None:
-    assert run_tool(checkout, a_py="second\n") == NOTHING
+    assert harmed(checkout, "one", "a.py") == NOTHING
     assert not (checkout.root / ".git" / "interlock").exists()
 
 
-def test_without_git_single_files_are_watched(tmp_path: Path) -> None:
+def test_without_git_held_files_are_watched_as_well(tmp_path: Path) -> None:
     (tmp_path / "interlock.toml").write_text("")
-    (tmp_path / "a.py").write_text("first\n")
     checkout = Checkout(tmp_path.resolve())
-    checkout.agent("alice").reserve_files(["a.py"], ttl_minutes=240)
-    an_hour_later(checkout)
-    assert "a.py: held by alice" in run_tool(checkout, a_py="second\n").context
+    edited(checkout, "one", "a.py", "mine\n")
+    harmed(checkout, "two", "a.py")
+    assert (checkout.root / "a.py").read_text() == "mine\n"
+
+
+def test_subagents_of_one_session_are_agents(checkout: Checkout) -> None:
+    first = checkout.call("one", "Edit", {"file_path": "a.py"}, agent_id="sub-1")
+    assert checkout.hook("pre-edit", first).status == 0
+    (checkout.root / "a.py").write_text("mine\n")
+    checkout.hook("post-tool", first | {"hook_event_name": "PostToolUse"})
+    refused = checkout.hook("pre-edit", first | {"agent_id": "sub-2"})
+    assert refused.status == 2
+    assert "claude-one/sub-1" in refused.err
+    assert "put back" in harmed(checkout, "one", "a.py", agent_id="sub-2").context
+    end = checkout.event("one", "SubagentStop", agent_id="sub-1")
+    assert checkout.hook("stop", end).status == 0
+    assert checkout.leases == {"a.py": "claude-one"}
+    assert checkout.hook("pre-edit", first | {"agent_id": "sub-3"}).status == 0, "its session's files are free for it"
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]"])

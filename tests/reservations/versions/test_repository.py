@@ -1,0 +1,96 @@
+"""The index, the stash and HEAD beside others who hold files."""
+
+import pytest
+
+from interlock.reservations.git.commit import commit
+from interlock.reservations.versions import repository
+from tests.child import git
+from tests.reservations.versions.sharing import WORK, Sharing
+
+UNSTAGED = {
+    "unstaged": "git reset -q",
+    "taken out": "git rm -q --cached ann.py",
+    "staged anew": "echo x > ann.py; git add -A",
+    "all read anew": "git read-tree HEAD",
+}
+
+
+def index(sharing: Sharing) -> dict[str, str]:
+    rows = git(sharing.root, "ls-files", "-s").splitlines()
+    return {path: entry for row in rows for entry, _, path in (row.partition("\t"),)}
+
+
+@pytest.mark.parametrize("line", UNSTAGED.values(), ids=UNSTAGED)
+def test_entries_of_held_paths_go_back_and_what_the_other_staged_stays(sharing: Sharing, line: str) -> None:
+    sharing.hold("ann.py")
+    sharing.shell("git add ann.py", by="ann")
+    staged = index(sharing)["ann.py"]
+    sharing.shell(f"{line}; echo own > bob.py; git add bob.py")
+    assert index(sharing)["ann.py"] == staged
+    assert git(sharing.root, "show", ":bob.py") == "own\n"
+    assert sharing.read("ann.py") == WORK
+    assert any("were put back: ann.py" in row.body for row in sharing.told("ann"))
+
+
+def test_what_the_holder_stages_stays(sharing: Sharing) -> None:
+    sharing.hold("ann.py")
+    sharing.shell("git add ann.py", by="ann")
+    sharing.shell("git reset -q", by="ann")
+    assert git(sharing.root, "diff", "--cached", "--name-only") == ""
+    assert sharing.told("ann") == []
+
+
+@pytest.mark.parametrize("drop", ["git stash drop", "git stash clear", "git stash pop"])
+def test_an_entry_of_the_stash_that_another_agent_made_is_stored_again(sharing: Sharing, drop: str) -> None:
+    sharing.hold("src/ann.py")
+    sharing.shell("echo set aside > ann.py; git stash push -q -m mine ann.py", by="ann")
+    made = [*repository.stash_entries(f"{sharing.root}/.git")]
+    said = sharing.shell(drop)
+    assert [*repository.stash_entries(f"{sharing.root}/.git")] == made
+    assert any("was stored again: On main: mine" in line for line in said)
+    assert any("was stored again" in row.body for row in sharing.told("ann"))
+
+
+def test_who_made_an_entry_may_take_it(sharing: Sharing) -> None:
+    sharing.hold("src/ann.py")
+    sharing.shell("echo set aside > ann.py; git stash push -q ann.py", by="ann")
+    sharing.shell("git stash pop -q", by="ann")
+    assert repository.stash_entries(f"{sharing.root}/.git") == {}
+    sharing.shell("true")
+    assert repository.stash_entries(f"{sharing.root}/.git") == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("git switch -q -c other", "is other ("),
+        ("git commit -q --allow-empty --amend -m other", "which does not come after main ("),
+        ("git commit -q -m swept -- src/ann.py", "change what you hold: src/ann.py"),
+    ],
+)
+def test_holders_are_told_of_a_head_that_moved_under_them(sharing: Sharing, line: str, said: str) -> None:
+    sharing.hold("src/ann.py")
+    sharing.shell(line)
+    assert any(said in row.body for row in sharing.told("ann"))
+
+
+def test_a_commit_of_own_paths_tells_nobody(sharing: Sharing) -> None:
+    sharing.hold("ann.py")
+    sharing.shell("echo own > bob.py; git commit -q -m own -- bob.py")
+    assert sharing.told("ann") == []
+
+
+def test_a_commit_goes_to_the_branch_on_which_its_files_were_reserved(sharing: Sharing) -> None:
+    sharing.hold("ann.py")
+    sharing.shell("git switch -q -c other")
+    refused = commit(sharing.context("ann"), "mine")
+    assert "on other now, and ann.py was reserved on main" in refused["errors"][0]["message"]
+    made = commit(sharing.context("ann"), "mine", on="other")
+    assert made["errors"] == []
+    assert made.get("branch") == "other"
+
+
+def test_who_switches_the_branch_itself_commits_there(sharing: Sharing) -> None:
+    sharing.hold("ann.py")
+    sharing.shell("git switch -q -c other", by="ann")
+    assert commit(sharing.context("ann"), "mine")["errors"] == []
