@@ -215,10 +215,15 @@ class RespondAnswer(TypedDict):
 
 
 class StatusAnswer(TypedDict):
-    """What `interlock status` shows of the reservations; `more` says of each list how many rows it leaves out."""
+    """What `interlock status` shows of the reservations; `more` says of each list how many rows it leaves out.
+
+    `disturbed` is there when others changed held files: what was put back (`why` is `undone`) or kept twice (`both`),
+    by `version`, `path`, `root`, `holders`, `others` and `at`.
+    """
 
     leases: list[dict[str, Any]]
     waiters: list[dict[str, Any]]
     negotiations: list[dict[str, Any]]
+    disturbed: NotRequired[list[dict[str, Any]]]
     more: NotRequired[dict[str, int]]
     rest: NotRequired[dict[str, Any]]

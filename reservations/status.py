@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
+from interlock.reservations import place
 from interlock.reservations.answers import AgentsAnswer, StatusAnswer, iso
 from interlock.reservations.leases import calls, liveness, losses, wait_queue
 from interlock.reservations.leases.losses import Lost
@@ -12,6 +13,7 @@ from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.leases.views import lease_info
 from interlock.reservations.messages import escalation
 from interlock.reservations.store.records import Agent, Lease, Negotiation, Waiter, key_of
+from interlock.reservations.versions import recovery
 
 LATELY_SECONDS: Final = 24 * 3600
 """How long an agent without a lease is listed after it was last seen."""
@@ -71,6 +73,8 @@ def current_state(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> Stat
             "negotiations": [_negotiation(entry, row) for row in recent[:MAX_ROWS]],
         }
         counts = {"leases": len(held), "waiters": len(queue), "negotiations": len(recent)}
+    if rows := recovery.disturbed(place.at(ctx.caller.root), since):
+        answer["disturbed"], counts["disturbed"] = rows[:MAX_ROWS], len(rows)
     more = {name: count - MAX_ROWS for name, count in counts.items() if count > MAX_ROWS}
     if more:
         answer["more"] = more

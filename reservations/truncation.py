@@ -56,6 +56,7 @@ _LISTS: Final = {
     "leases": _List(_STATUS, _keys("pattern", "holder")),
     "waiters": _List(_STATUS, _keys("position", "agent")),
     "negotiations": _List(_STATUS, _keys("thread_id", "requester", "holder", "state")),
+    "disturbed": _List("`interlock recover` lists all.", _keys("version", "path", "why")),
 }
 """The lists that can be long, in the order in which they are given space. `fetch_inbox` has a bound of its own."""
 

@@ -36,7 +36,7 @@ def recover_command(
 
     Example: interlock recover src/app.py; interlock recover --restore 12
 
-    Exit 0 when it is done, 1 when there is no such version or another agent holds the file, 2 for wrong usage.
+    Exit 0 when it is done, 1 when there is no such version, 5 when another agent holds the file, 2 for wrong usage.
     """
     if to is not None and number is None:
         raise click.UsageError("--to goes with --restore N")

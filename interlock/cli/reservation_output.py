@@ -14,6 +14,7 @@ import click
 
 from interlock.core.text import one_line
 from interlock.reservations import key_of, review_command, span
+from interlock.reservations.versions.recovery import HAPPENED
 
 LEAST: Final = 12
 """A column that may be cut keeps so many characters."""
@@ -313,6 +314,14 @@ def show_reservations(status: Mapping[str, Any], me: str) -> None:
         head = ("requester", "holder", "pattern", "urgency", "age (min)", "state", "thread")
         title = _of("Pending Negotiations", negotiations, more.get("negotiations", 0), "newest")
         show_table(title, head, rows, cut="state", spare=("urgency", "age (min)"))
+    if disturbed := status.get("disturbed"):
+        rows = [
+            (row["path"], ", ".join(row["holders"]), ", ".join(row["others"]), HAPPENED[row["why"]], row["version"])
+            for row in disturbed
+        ]
+        title = _of("Held files that others changed", disturbed, more.get("disturbed", 0), "newest")
+        show_table(title, ("file", "holder", "changed by", "what is kept", "version"), rows, cut="what is kept")
+        click.echo("interlock recover --show VERSION shows it, --restore VERSION brings it back")
 
 
 def _show_absent(leases: Sequence[Mapping[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 import os
 from typing import Any, Final
 
+from interlock.core.errors import Exit
 from interlock.reservations import place
 from interlock.reservations.answers import iso
 from interlock.reservations.errors import ReservationError
@@ -30,6 +31,7 @@ class UnknownVersionError(ReservationError):
     """
 
     code = "RSV909"
+    exit_code = Exit.REFUSED
 
 
 class HeldByOthersError(ReservationError):
@@ -39,6 +41,7 @@ class HeldByOthersError(ReservationError):
     """
 
     code = "RSV910"
+    exit_code = Exit.CONFLICT
 
 
 def listing(found: place.Place, path: str = "", *, everything: bool = False) -> list[dict[str, Any]]:
@@ -57,6 +60,14 @@ def listing(found: place.Place, path: str = "", *, everything: bool = False) -> 
         disturbed = {(row.root, row.path) for row in rows if row.why in ("undone", "both")}
         rows = [row for row in rows if (row.root, row.path) in disturbed and row.why != "expected"]
     return [_row(row) for row in rows]
+
+
+def disturbed(found: place.Place, since: float) -> list[dict[str, Any]]:
+    """Return what was put back of held files or kept twice since a time, the newest first."""
+    if not os.path.lexists(store.path_of(found)):
+        return []
+    with store.opened(found).transaction() as tx:
+        return [_row(row) for row in tx.versions() if row.why in ("undone", "both") and row.at >= since]
 
 
 def _row(row: Version) -> dict[str, Any]:

@@ -357,8 +357,8 @@ def _grouped(rows: Iterable[Undone]) -> list[tuple[tuple[str, ...], Verdict, lis
 def _for_holder(verdict: Verdict, who: str, named: str, problem: str) -> str:
     if problem:
         return (
-            f"{who} changed what you hold: {named}. It cannot be put back ({problem}); `interlock recover` has it as it "
-            "was."
+            f"{who} changed what you hold: {named}. It cannot be put back ({problem}); `interlock recover` has it as "
+            "it was."
         )
     if verdict == "back":
         return (
@@ -376,8 +376,8 @@ def _for_author(verdict: Verdict, holders: Sequence[str], named: str, problem: s
     if verdict == "back" and not problem:
         return (
             f"Your command changed files that {held} holds: {named}. They were put back as {held} left them; what "
-            "your command wrote there is in `interlock recover`. Ask for a file before you change it: `interlock negotiate "
-            "FILE --reason WHY`."
+            "your command wrote there is in `interlock recover`. Ask for a file before you change it: `interlock "
+            "negotiate FILE --reason WHY`."
         )
     return (
         f"Files that {held} holds changed while your command ran: {named}. Both versions are kept, and {held} is told. "
