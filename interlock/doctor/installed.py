@@ -75,18 +75,18 @@ TOOLS: Final[dict[str, dict[str, Callable[[str], dict[str, Any]]]]] = {
         "Write": lambda path: {"file_path": path, "content": "three"},
         "MultiEdit": lambda path: {"file_path": path, "edits": []},
         "NotebookEdit": lambda path: {"notebook_path": path, "new_source": ""},
-        "Bash": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+        "Bash": lambda path: {"command": f"rm -f {shlex.quote(path)}"},
         "mcp__files__write_file": lambda path: {"path": path, "content": "three"},
     },
     "codex": {
         "apply_patch": lambda path: {"command": _PATCH.format(path)},
-        "Bash": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+        "Bash": lambda path: {"command": f"rm -f {shlex.quote(path)}"},
         "mcp__files__write_file": lambda path: {"path": path, "content": "three"},
     },
     "gemini": {
         "write_file": lambda path: {"file_path": path, "content": "three"},
         "replace": lambda path: {"file_path": path, "old_string": "two", "new_string": "three"},
-        "run_shell_command": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+        "run_shell_command": lambda path: {"command": f"rm -f {shlex.quote(path)}"},
         "mcp_files_write_file": lambda path: {"path": path, "content": "three"},
     },
 }
@@ -102,6 +102,12 @@ SETTINGS: Final = {
 
 BEFORE: Final = {"claude": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool"}
 """A client's event before a tool call."""
+AFTER: Final = {"claude": "PostToolUse", "codex": "PostToolUse", "gemini": "AfterTool"}
+"""A client's event after one."""
+SHELLS: Final = frozenset({"Bash", "run_shell_command"})
+"""The tools among `TOOLS` that run a command: what it does to a held file is undone afterwards."""
+SUBAGENTS: Final = {"claude": "Edit", "codex": "apply_patch"}
+"""The clients that say which subagent of a session calls, and a tool of each."""
 
 TITLES: Final = {row.client: row.title for row in INSTALLATIONS}
 """Each client's name for people."""

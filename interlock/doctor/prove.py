@@ -17,10 +17,14 @@ from typing import Any, Final
 
 from interlock.core.git import environment
 from interlock.core.project import PROJECT
+from interlock.core.state import STATE
 from interlock.doctor.entry_points import hook_state
 from interlock.doctor.installed import (
+    AFTER,
     BEFORE,
     FIX,
+    SHELLS,
+    SUBAGENTS,
     TITLES,
     TOOLS,
     Handler,
@@ -114,7 +118,8 @@ def planted(home: Path, env: Mapping[str, str]) -> Generator[Scratch]:
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="interlock-probe-")))
     try:
         number = secrets.token_hex(4)
-        named = {PROJECT: str(folder), identity.NAMES[0]: f"probe-{number}-asker", PROBE: "1"}
+        asker = f"probe-{number}-asker"
+        named = {PROJECT: str(folder), identity.NAMES[0]: asker, PROBE: "1", STATE: str(folder / ".git" / "state")}
         file, holder = f".interlock-probe/{number}.txt", f"probe-{number}-holder"
         scratch = Scratch(folder, home, file, holder, {**_clean(env), "CLAUDE_PROJECT_DIR": str(home)}, named)
         _make(scratch)
@@ -224,7 +229,11 @@ def entry_points(home: Path) -> list[EntryPoint]:
         for title, handlers, fix in ways:
             for tool in tools:
                 name = f"{title}: {tool}"
-                found.append(EntryPoint(name, partial(_tool, name, hooks, handlers, tool, fix)))
+                attempt = _shell if tool in SHELLS else _tool
+                found.append(EntryPoint(name, partial(attempt, name, hooks, handlers, tool, fix)))
+            if client in SUBAGENTS:
+                name = f"{title}: two subagents of a session"
+                found.append(EntryPoint(name, partial(_subagents, name, hooks, handlers, SUBAGENTS[client], fix)))
     place = githooks.find(home)
     known = names_recorded(home)
     if place is not None and any(_is_entry_point(place, known, name) for name in GIT_HOOKS):
@@ -291,6 +300,51 @@ def _asking(scratch: Scratch) -> str:
     return "".join(json.dumps({"jsonrpc": "2.0", **row}) + "\n" for row in rows)
 
 
+def _call(hooks: Hooks, event: str, tool: str, path: Path, root: Path, **more: str) -> str:
+    """Return what the client sends of a call that is about a file."""
+    return json.dumps({
+        "session_id": "probe", "cwd": str(root), "hook_event_name": event, "tool_name": tool, "tool_use_id": "probe",
+        "tool_input": TOOLS[hooks.client][tool](str(path)), **more,
+    })  # fmt: skip
+
+
+def _shell(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:
+    """Let a command remove the held file between the hooks before and after it: it must be there again."""
+    before, after = (
+        [row for row in handlers if row.event == event and row.matches(tool)]
+        for event in (BEFORE[hooks.client], AFTER[hooks.client])
+    )
+    if hooks.off or not before or not after:
+        found = f"{hooks.off} switches all hooks off" if hooks.off else f"no hook is called before and after {tool}"
+        return Proof(name, hooks.off or BEFORE[hooks.client], refused=False, found=found, fix=fix)
+    path = scratch.root / scratch.file
+    calls = [(row, _call(hooks, row.event, tool, path, scratch.root)) for row in (*before, *after)]
+    said = Said(0, "", "")
+    for row, call in calls:
+        said = scratch.run(["/bin/sh", "-c", row.command], cwd=scratch.home, stdin=call)
+        if row in before and said.status == REFUSED:
+            return _judged(scratch, name, row.command, said, refused=True, fix=fix)
+        if row in before:
+            path.unlink(missing_ok=True)
+    how = f"{after[0].command} ({after[0].path})"
+    return _judged(scratch, name, how, said, refused=path.exists(), fix=fix)
+
+
+def _subagents(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:
+    """Let two subagents of one session edit one file: the second must be refused, and hear of the first."""
+    rows = [row for row in handlers if row.event == BEFORE[hooks.client] and row.matches(tool)]
+    if hooks.off or not rows:
+        return Proof(name, hooks.off or BEFORE[hooks.client], refused=False, found="no hook is called", fix=fix)
+    path = scratch.root / "other.txt"
+    first, second = (_call(hooks, rows[0].event, tool, path, scratch.root, agent_id=f"probe-{at}") for at in (1, 2))
+    scratch.run(["/bin/sh", "-c", rows[0].command], cwd=scratch.home, stdin=first)
+    said = scratch.run(["/bin/sh", "-c", rows[0].command], cwd=scratch.home, stdin=second)
+    how = f"{rows[0].command} ({rows[0].path})"
+    if said.status == REFUSED and "/probe-1" in said.err:
+        return Proof(name, how, refused=True, found=said.first)
+    return Proof(name, how, refused=False, found=f"both may edit (status {said.status}): {said.first}", fix=fix)
+
+
 def _tool(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:
     """Call the hooks as the client does: each through a shell, in the project, with the call on standard input."""
     event = BEFORE[hooks.client]
@@ -300,13 +354,10 @@ def _tool(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: 
     rows = [row for row in handlers if row.event == event and row.matches(tool)]
     if not rows:
         return Proof(name, event, refused=False, found=f"no hook of Interlock is called for {tool}", fix=fix)
-    call = {
-        "session_id": "probe", "cwd": str(scratch.root), "hook_event_name": event, "tool_name": tool,
-        "tool_use_id": "probe", "tool_input": TOOLS[hooks.client][tool](str(scratch.root / scratch.file)),
-    }  # fmt: skip
+    call = _call(hooks, event, tool, scratch.root / scratch.file, scratch.root)
     proofs: list[Proof] = []
     for row in rows:
-        said = scratch.run(["/bin/sh", "-c", row.command], cwd=scratch.home, stdin=json.dumps(call))
+        said = scratch.run(["/bin/sh", "-c", row.command], cwd=scratch.home, stdin=call)
         how = f"{row.command} ({row.path})"
         proofs.append(_judged(scratch, name, how, said, refused=said.status == REFUSED, fix=fix))
     # One hook that refuses is enough for the client.

@@ -82,9 +82,9 @@ SHELL_TOOLS = ("bash", "run_command", "execute_shell_command", "start_process")
 
 
 @pytest.mark.parametrize("client", EVENTS)
-def test_a_matcher_names_only_tools_that_the_hook_knows(client: str) -> None:
-    before, after, *_ = EVENTS[client]
-    assert {*OWN[client], after.matcher} <= {*EDITS, *SHELLS}
+def test_the_hook_reads_the_tools_of_servers_that_write(client: str) -> None:
+    before = EVENTS[client][0]
+    assert {*OWN[client]} <= {*EDITS, *SHELLS}
     for form in SERVED[client]:
         for tool in FILE_TOOLS:
             call = client_input.Call("", "", "", form.format("files", tool), "", {"path": "a"}, {})
@@ -264,7 +264,7 @@ def test_a_group_as_init_wrote_it_is_brought_up_to_date_and_goes_whole(root: Pat
     install(root, client)
     event = EVENTS[client][0]
     (group,) = hooks_of(root, client)[event.name]
-    assert group["matcher"] == event.matcher
+    assert group.get("matcher", "") == event.matcher
     uninstall(root)
     assert tree(root) == before
 
