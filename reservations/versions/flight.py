@@ -6,6 +6,8 @@ call: one that may write anything stays in flight, in the background, for as lon
 A process belongs to a call if it started after the call began, works below the call's checkout, and has the session's
 id in its environment or the client among its ancestors. Where there is no `/proc`, the event ends the call.
 
+An editing tool is followed in the same way, since clients run a user's own hooks after it, such as a formatter.
+
 A call without an event ends when its session says that it stops, when its client has ended and nothing of it lives, or
 after `MAX_SECONDS`: no client lets a command run longer in the foreground.
 """
@@ -41,7 +43,7 @@ def ended(calls: Sequence[Call], now: float, is_running: Callable[[str, int, str
     for call in calls:
         limit = MAX_EDIT_SECONDS if call.paths else MAX_SECONDS
         is_left = call.pid is not None and is_running(process.host(), call.pid, call.started) is False
-        if (call.background or is_left or now - call.begun > limit) and (call.paths or not lives(call)):
+        if (call.background or is_left or now - call.begun > limit) and not lives(call):
             found.append(call)
     return found
 

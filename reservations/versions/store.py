@@ -262,8 +262,8 @@ class VersionRows(Rows):
             self._run("DELETE FROM call WHERE number = ?", (number,))
 
     def to_background(self, number: int) -> None:
-        """Keep a call whose tool has ended and whose processes have not."""
-        self._run("UPDATE call SET background = 1 WHERE number = ?", (number,))
+        """Keep a call whose tool has ended and whose processes have not: what they write is not known any more."""
+        self._run("UPDATE call SET background = 1, expected = '{}' WHERE number = ?", (number,))
 
     def hooked(self) -> set[str]:
         """Return the keys of the agents whose tool calls pass hooks."""

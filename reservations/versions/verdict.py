@@ -16,7 +16,7 @@ first that fits:
 | both; the time of the change lies within the calls of one side alone | as that side alone | put back |
 | both otherwise | both | put back |
 
-A call in the foreground goes before calls in the background: beside a server that runs for hours, nothing else could
+A call in the foreground goes before commands in the background: beside a server that runs for hours, nothing else could
 be told. *keep*: the content is the new good version. *both*: the newest stays and is good, both versions are kept, and
 both sides are told. What was undone is kept too, so no row loses anything.
 """
@@ -78,8 +78,8 @@ def decide(
 
 
 def _nearest(mine: Sequence[Call], others: Sequence[Call]) -> tuple[Sequence[Call], Sequence[Call]]:
-    """Return the calls in the foreground, where there are any, in place of all."""
-    at_front = [[call for call in calls if not call.background] for calls in (mine, others)]
+    """Return the calls in the foreground, where there are any, in place of all; an editing tool is never behind."""
+    at_front = [[call for call in calls if call.paths or not call.background] for calls in (mine, others)]
     return (at_front[0], at_front[1]) if any(at_front) else (mine, others)
 
 

@@ -254,10 +254,10 @@ class _Look:
                 return
             if not event.failed:
                 self._give_result(own)
-            if own.paths or not flight.lives(own):
-                self.tx.drop_calls([own.number])
-            else:
+            if flight.lives(own):
                 self.tx.to_background(own.number)
+            else:
+                self.tx.drop_calls([own.number])
 
     def _expected(self, path: str, event: Began) -> list[str]:
         """Keep what an editing tool is about to write, and return the digests."""
@@ -390,10 +390,10 @@ def stopped(ctx: Context, found: place.Place, session: str) -> None:
     with store.opened(found).transaction() as tx:
         for call in tx.calls():
             if call.session == session and not call.background and key_of(call.agent) == key_of(ctx.caller.name):
-                if call.paths or not flight.lives(call):
-                    tx.drop_calls([call.number])
-                else:
+                if flight.lives(call):
                     tx.to_background(call.number)
+                else:
+                    tx.drop_calls([call.number])
 
 
 __all__ = ["GONE", "Began", "Ended", "Undone", "is_watched", "look_now", "stopped"]

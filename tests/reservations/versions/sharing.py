@@ -3,7 +3,7 @@
 The hooks of both are called in this process, as their clients would; what the commands do is done by the tests.
 """
 
-import os
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +76,9 @@ class Sharing:
 
     def shell(self, line: str, by: str = "bob") -> list[str]:
         """Let an agent run a line of the shell."""
-        return self.run(lambda: os.system(f"cd '{self.root}' && ({line}) >/dev/null 2>&1"), by)
+        return self.run(
+            lambda: subprocess.run(["bash", "-c", line], cwd=self.root, capture_output=True, check=False), by
+        )
 
     def read(self, path: str) -> str:
         """Return what a file holds."""

@@ -90,6 +90,21 @@ def test_a_killed_clients_command_stays_in_flight_for_as_long_as_it_lives(sharin
     assert in_flight(sharing) == []
 
 
+@needs_proc
+def test_what_a_users_own_hook_makes_of_an_edit_is_the_holders(sharing: Sharing) -> None:
+    target = sharing.root / "ann.py"
+    sharing.hold("ann.py")
+    sharing.before("bob")
+    sharing.before("ann", tool="Write", paths=[str(target)], results=lambda _: [b"x=1\n"])
+    target.write_text("x=1\n")
+    env = {**os.environ, "CLAUDE_CODE_SESSION_ID": "session-ann"}
+    with subprocess.Popen(["sh", "-c", "sleep 0.5; echo 'x = 1' > ann.py"], cwd=sharing.root, env=env) as formatter:
+        sharing.after("ann", tool="Write")
+        formatter.wait()
+    sharing.after("bob")
+    assert sharing.read("ann.py") == "x = 1\n"
+
+
 def test_the_event_finds_its_call_by_id_else_by_session_and_tool(sharing: Sharing) -> None:
     sharing.before("bob", use="1")
     sharing.before("bob", use="2")
