@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from interlock.reservations.ticket_files import is_ticket_file
     from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, page_of_agents, page_of_leases
     from interlock.reservations.versions.flight import acting
+    from interlock.reservations.versions.watch import is_watched, look_now
 
 __all__ = [
     "ANY_NAME", "FIRST_SOUND_WAL", "GIT_HOOKS", "JOURNAL_RUN", "KEPT_SUFFIX", "MAX_ANSWER_BYTES", "MAX_ETA_MINUTES",
@@ -44,7 +45,8 @@ __all__ = [
     "CommitAnswer", "Comparison", "Lease", "LentLeases", "Lost", "Message", "Negotiation", "NotCoveredError", "Report",
     "ReservationError", "Reservations", "Runtime", "SqliteStore", "Step", "Transaction", "Waiter", "acting",
     "authors_of", "bounded", "check_commits", "commit", "compare_here", "drain_events", "expand_braces", "git_hook",
-    "guarded", "is_ticket_file", "journal_mode", "journal_of", "key_of", "leave_queue", "normal", "open_reservations",
+    "guarded", "is_ticket_file", "is_watched", "journal_mode", "journal_of", "key_of", "leave_queue", "look_now",
+    "normal", "open_reservations",
     "open_runtime", "page_of_agents", "page_of_leases", "replace", "review_command", "span", "state_of", "steps_of",
     "to_read", "typed",
 ]  # fmt: skip

@@ -16,7 +16,17 @@ from interlock.cli.context import talk
 from interlock.cli.reservation_output import holder_words
 from interlock.core.finding import Finding
 from interlock.core.project import PROJECT, is_marked
-from interlock.reservations import Reservations, drain_events, key_of, leave_queue, open_reservations, place, typed
+from interlock.reservations import (
+    Reservations,
+    drain_events,
+    is_watched,
+    key_of,
+    leave_queue,
+    look_now,
+    open_reservations,
+    place,
+    typed,
+)
 from interlock.reservations.answers import LeaseInfo, Refusal, StatusAnswer
 from interlock.reservations.patterns import Pattern, canonical, covers, relative
 from interlock.reservations.rules import refuse
@@ -26,13 +36,16 @@ AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 
 @contextmanager
 def calls_of(root: Path | None) -> Generator[Reservations]:
-    """Open the reservations around a folder; afterwards, what happened is written into the journal."""
+    """Open the reservations around a folder, with a look at what is held; then what happened goes into the journal."""
     found = place.find(str(root or os.getcwd()))  # noqa: PTH109
     if not found.common and not is_marked(found.root) and not os.environ.get(PROJECT):
         click.echo(f"note: no git repository and no interlock.toml upwards of {found.root}: this folder is a project "
                    "of its own, apart from all others", err=True)  # fmt: skip
     mine = open_reservations(None if root is None else str(root), "cli")
     try:
+        if is_watched(found):
+            for line in look_now(mine, found):
+                click.echo(f"note: {line}", err=True)
         yield mine
     finally:
         try:
