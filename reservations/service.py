@@ -1,16 +1,19 @@
 """The calls of one agent, as all entry points use them, and how they are opened."""
 
 import os
-from functools import partial
-from typing import Final
+from contextlib import suppress
+from functools import partial, wraps
+from typing import Any, Final
 
 from interlock.reservations import identity, place, process, settings, status
+from interlock.reservations.answers import ReserveAnswer
+from interlock.reservations.errors import ReservationError
 from interlock.reservations.git.checkouts import unsaved
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.messages import negotiation, response, sending
 from interlock.reservations.store.sqlite import SqliteStore
-from interlock.reservations.versions import flight
+from interlock.reservations.versions import flight, watch
 
 LOOK_SECONDS: Final = 1.0
 """How long an answer waits for a look into other worktrees: each costs some runs of git."""
@@ -23,7 +26,16 @@ class Reservations(Context):
     cannot correct. Every argument may be anything: what has the wrong type is refused like any other wrong value.
     """
 
-    reserve_files = calls.reserve
+    @wraps(calls.reserve)
+    def reserve_files(self, *args: Any, **more: Any) -> ReserveAnswer:  # noqa: D102 - that of `calls.reserve`
+        answer = calls.reserve(self, *args, **more)
+        if answer["reservations"]:
+            # What is held is kept from now on, whether or not its holder's calls pass hooks. What is over the bound
+            # is refused to others, when they begin.
+            with suppress(ReservationError):
+                watch.look_now(self, place.at(self.caller.root))
+        return answer
+
     release_files = calls.release
     release_all = calls.release_all
     check_conflicts = calls.check

@@ -108,9 +108,8 @@ def _show(answer: CommitAnswer, home: str, way: tuple[str, str]) -> None:
         click.echo(f"  found: {row['found']}\n  expected: {row['expected']}\n  fix: {row['fix']}", err=True)
         if (call := row.get("next")) is not None:
             click.echo(f"  next: {command_of(call, *way)}", err=True)
-    if disturbed := answer.get("disturbed"):
-        named = _named(disturbed)
-        click.echo(f"your hooks wrote or set aside what others hold; they have been notified: {named}", err=True)
+    for line in answer.get("disturbed", ()):
+        click.echo(f"note: {line}", err=True)
     if answer["commit"] is None:
         return
     click.echo(answer["commit"])

@@ -6,6 +6,7 @@ user's hooks run, and a commit that fails leaves the index as it was found.
 
 import os
 import os.path
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NotRequired, TypedDict
 
@@ -13,16 +14,18 @@ from interlock.core.project import PROJECT
 from interlock.reservations import place
 from interlock.reservations.answers import Refusal
 from interlock.reservations.git import commands, partial_commit
-from interlock.reservations.git import overwritten as disturbed
-from interlock.reservations.git.commit_lock import HOLD_SECONDS, alone, announce
 from interlock.reservations.git.foreign_leases import foreign, touched
 from interlock.reservations.git.hook_scripts import KEPT_SUFFIX, MARK
 from interlock.reservations.git.uncommitted import EXPECTED, MAX_LEFT, Left, Owned, nothing, whose
 from interlock.reservations.leases import calls
+from interlock.reservations.leases.commit_lock import HOLD_SECONDS, alone, announce
 from interlock.reservations.leases.fencing import NotCoveredError, guarded
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.patterns import matches
 from interlock.reservations.rules import refuse, shown
+from interlock.reservations.store.records import SYSTEM
+from interlock.reservations.versions import watch
+from interlock.reservations.versions.watch import MAX_NAMED
 
 OWN_FOLDER: Final = "artifacts/interlock"
 """Where Interlock writes by itself: committed when it is named, and otherwise nobody's change."""
@@ -30,6 +33,7 @@ MAX_EVENT_PATHS: Final = 50
 
 _HOOKS: Final = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
 _HEAD_BYTES: Final = 200
+_MORE: Final = re.compile(r" and [0-9]+ more\b")
 _UNMERGED: Final = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _UNDERWAY: Final = {
     "MERGE_HEAD": "merge", "CHERRY_PICK_HEAD": "cherry-pick", "REVERT_HEAD": "revert", "rebase-merge": "rebase",
@@ -41,8 +45,7 @@ class CommitAnswer(TypedDict):
     """The answer of a commit: `commit` is null when none was made; with errors beside it, it was made all the same.
 
     `left` are the changed paths that stay as they are, those that nobody holds first: of `left_count` at most
-    `MAX_LEFT`; `said` is what git or a hook printed; `disturbed` are files of others that a hook has written or set
-    aside meanwhile.
+    `MAX_LEFT`; `said` is what git or a hook printed; `disturbed` says what a hook of yours did to files of others.
     """
 
     commit: str | None
@@ -95,9 +98,22 @@ def commit(
         if lock is None:
             text = "Another `interlock commit` is at work in this repository."
             return _refused(text, "commit.lock", "Try again when it has ended.")
+        watch.look_now(ctx, place.at(ctx.caller.root))
         if message is not None and _runs_hooks(ctx.caller.root):
             announce(lock, ctx.caller.name, ctx.caller.root)  # not while an editor is open, which sets nothing aside
-        return _commit(ctx, message, paths, release=release, anyway=anyway, on=on)
+        answer = _commit(ctx, message, paths, release=release, anyway=anyway, on=on)
+    if answer["commit"] and (told := watch.look_now(ctx, place.at(ctx.caller.root), watch.Did("interlock commit"))):
+        answer["disturbed"] = told
+    return answer
+
+
+def _unread(ctx: Context, paths: Iterable[str]) -> list[str]:
+    """Return which of some paths were kept twice, as messages say that the caller has not read."""
+    with calls.entered(ctx) as entry:
+        name = entry.agent.name
+        rows = entry.tx.inbox(name, after=0, unread_only=True, limit=entry.tx.unread_count(name))
+    bodies = [row.body for row in rows if row.topic == watch.TOPIC and row.sender == SYSTEM]
+    return [path for path in paths if any(shown(path) in body or _MORE.search(body) for body in bodies)]
 
 
 def _commit(
@@ -120,12 +136,12 @@ def _commit(
         return _refused(f"{shown(unmerged[0])} has conflicts.", unmerged[0], "Settle them, then `git add` the file.")
     if refusal := _on_another_branch(ctx, wanted, on):
         return refusal
-    if not anyway and (over := disturbed.unread(ctx, wanted)):
+    if not anyway and (over := _unread(ctx, wanted)):
         text = f"{shown(over[0])} was written while you held it, maybe by another agent; you have not read the message."
         fix = (
             "Read `interlock inbox`, look at `git diff`, and commit again where it is as you want it; or give --anyway."
         )
-        return _refused(text, ", ".join(map(shown, over[: disturbed.MAX_NAMED])), fix)
+        return _refused(text, ", ".join(map(shown, over[:MAX_NAMED])), fix)
     try:
         with guarded(ctx, wanted, hold_seconds=HOLD_SECONDS):
             answer = _made(ctx, message, wanted, changed)
@@ -164,14 +180,11 @@ def _on_another_branch(ctx: Context, paths: Sequence[str], on: str) -> CommitAns
 
 
 def _made(ctx: Context, message: str | None, paths: list[str], changed: Mapping[str, str]) -> CommitAnswer:
-    """Let git make the commit, undo it if a hook added what others hold, and see what became of their files."""
-    before = disturbed.stamps(ctx.caller.root, touched(foreign(ctx), changed))
+    """Let git make the commit, and undo it if a hook added what others hold."""
     made = partial_commit.make(ctx, message, paths, [path for path in paths if changed[path] == "??"])
     answer = _judged(ctx, made, paths)
     if made.said:
         answer["said"] = made.said
-    if found := disturbed.report(ctx, before):
-        answer["disturbed"] = found
     return answer
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from interlock.core import git
 from interlock.reservations.git import commands
-from interlock.reservations.git.commit_lock import HOLD_SECONDS, LOCK_SECONDS, PAUSE_SECONDS
+from interlock.reservations.leases.commit_lock import HOLD_SECONDS, LOCK_SECONDS, PAUSE_SECONDS
 from interlock.reservations.leases.runtime import Context, Runtime
 
 _OWN: tuple[str, ...] = ("GIT_OPTIONAL_LOCKS", "GIT_PAGER", "LC_ALL")

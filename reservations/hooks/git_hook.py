@@ -13,7 +13,6 @@ from interlock.core.errors import InterlockError
 from interlock.reservations.git import commands, foreign_leases
 from interlock.reservations.git.foreign_leases import Held, Hit, overlapping, touched
 from interlock.reservations.leases.runtime import Context
-from interlock.reservations.rules import shown
 
 COMMIT_FIX: Final = (
     "commit your own paths alone: `git commit -m MESSAGE -- PATHS`, or `interlock commit -m MESSAGE` for all that you "
@@ -28,12 +27,11 @@ REBASE_FIX: Final = (
 
 
 class Verdict(NamedTuple):
-    """What a hook would touch, nothing is a pass, and what of it git has written already when it asks."""
+    """What a hook would touch; nothing is a pass."""
 
     action: str
     hits: Sequence[Hit]
     fix: str
-    written: Sequence[Hit] = ()
 
 
 def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | None]) -> int:
@@ -58,16 +56,14 @@ def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | No
 
 
 def refused(ctx: Context, via: str, verdict: Verdict) -> int:
-    """Print a refusal, add it to the events, notify the holders of files that changed all the same, and return 1."""
+    """Print a refusal, add it to the events, put back what git wrote all the same before it asked, and return 1."""
     sys.stderr.write(f"{foreign_leases.explain(verdict.action, verdict.hits, verdict.fix)}\n")
     foreign_leases.note(ctx, via, verdict.action, verdict.hits)
-    if verdict.written:
-        from interlock.reservations.git import overwritten  # noqa: PLC0415 - few refusals come too late
+    from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
+    from interlock.reservations.versions import watch  # noqa: PLC0415
 
-        named = ", ".join(shown(path) for path, _ in verdict.written[: overwritten.MAX_NAMED])
-        sys.stderr.write(f"  already written: {named}; the holders were notified.\n")
-        when = f"by a git command of {shown(ctx.caller.name)} that was refused too late"
-        overwritten.notify_holders(ctx, verdict.written, when, via)
+    for line in watch.look_now(ctx, place.at(ctx.caller.root), watch.Did(f"git, {via}")):
+        sys.stderr.write(f"  {line}\n")
     return 1
 
 

@@ -10,10 +10,9 @@ from typing import Final, NamedTuple
 
 from interlock.reservations import place, shared_files
 from interlock.reservations.answers import Conflict, Refusal, ReserveAnswer
-from interlock.reservations.git import commit_lock
 from interlock.reservations.hooks import client_hook, client_input, edit_results, release_requests
 from interlock.reservations.hooks.client_input import Call
-from interlock.reservations.leases import calls, grant_log, hook_state
+from interlock.reservations.leases import calls, commit_lock, grant_log, hook_state
 from interlock.reservations.leases.grant_log import Missed
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.leases.views import lasting

@@ -8,7 +8,6 @@ pass.
 
 import os
 import os.path
-import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -24,10 +23,6 @@ MOVE_FIX: Final = (
 STASH_FIX: Final = "set aside your own paths alone: `git stash push -- PATHS`, or commit them: `interlock commit`."
 DROP_FIX: Final = "leave it to the agents whose work is in it."
 MERGE_FIX: Final = "wait until these paths are free (`interlock reserve PATHS --wait 45`), then merge."
-LATE_SECONDS: Final = 10.0
-"""What changed before that was not changed by the command that git asks about."""
-MAX_LOOKED_AT: Final = 500
-"""At most this many held files of a move are compared with the working tree."""
 _STARTS: Final = ("rebase-merge/orig-head", "rebase-apply/orig-head", "rebase-apply/abort-safety", "sequencer/head")
 """Where git keeps the commit that `--abort` goes back to; going back always passes."""
 _THERE: Final = ("--all", "--reflog")
@@ -90,28 +85,10 @@ def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Held) 
             after = commands.empty_tree(here, in_hook=True) if is_zero(new) else new
             hits = touched(held, commands.between(here, before, after, in_hook=True))
             action = f"this move of {'HEAD' if name == 'HEAD' else name} changes"
-            verdict = Verdict(action, hits, MOVE_FIX, _written(here, after, hits))
+            verdict = Verdict(action, hits, MOVE_FIX)
         if verdict.hits:
             return verdict
     return None
-
-
-def _written(here: str, after: str, hits: Sequence[Hit]) -> list[Hit]:
-    """Return what is in the working tree as it is to be, and came there just now: git wrote it before it asked.
-
-    A commit of what its holder wrote just now looks alike: better one message too many.
-    """
-    if not hits:
-        return []
-    from interlock.reservations.leases import hook_state  # noqa: PLC0415 - only a refusal looks
-
-    since = time.time() - LATE_SECONDS
-    fresh = [hit for hit in hits[:MAX_LOOKED_AT] if hook_state.time_of(os.path.join(here, hit[0])) >= since]
-    if not fresh:
-        return []
-    asked = ["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames", after, "--", *(path for path, _ in fresh)]
-    other = {*commands.names(commands.ask(here, asked, in_hook=True))}
-    return [hit for hit in fresh if hit[0] not in other]
 
 
 def _action(env: Mapping[str, str]) -> str:

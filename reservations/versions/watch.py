@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from interlock.reservations import place
 from interlock.reservations.leases import calls as lease_calls
+from interlock.reservations.leases import commit_lock
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.rules import shown, some
 from interlock.reservations.store.records import Agent, Lease, key_of, replace
@@ -32,8 +33,12 @@ from interlock.reservations.versions.store import KEEP_SECONDS, Call, OverBoundE
 from interlock.reservations.versions.verdict import Change, Verdict, decide
 
 TOPIC: Final = "surprise-write"
+"""The topic of messages about a change that was not undone, which the holder has to look at."""
+NOTICE: Final = "shared-checkout"
+"""The topic of those about one that was, and about the index, the stash and HEAD."""
 MAX_NAMED: Final = 8
 _TIDY_SECONDS: Final = 3600.0
+_DID_SECONDS: Final = 30.0
 
 
 class Began(NamedTuple):
@@ -62,6 +67,12 @@ class Ended(NamedTuple):
     failed: bool = False
 
 
+class Did(NamedTuple):
+    """Something that the caller has just done, by a tool whose calls pass no hooks."""
+
+    tool: str
+
+
 class Undone(NamedTuple):
     """What was done about one change of a held file."""
 
@@ -76,7 +87,7 @@ def is_watched(found: place.Place) -> bool:
     return os.path.lexists(found.store_path) or os.path.lexists(store.path_of(found))
 
 
-def look_now(ctx: Context, found: place.Place, event: Began | Ended | None = None) -> list[str]:
+def look_now(ctx: Context, found: place.Place, event: Began | Ended | Did | None = None) -> list[str]:
     """Look at all held files, and return what the caller is told of what it, or somebody else, did.
 
     Raises:
@@ -87,7 +98,7 @@ def look_now(ctx: Context, found: place.Place, event: Began | Ended | None = Non
     folder = os.path.dirname(versions.path)
     try:
         with versions.transaction() as tx:
-            done = _Look(ctx, found, tx, folder)
+            done = _Look(ctx, found, tx, folder, event)
             done.compare()
             done.note(event)
     except OSError as error:
@@ -99,7 +110,9 @@ def look_now(ctx: Context, found: place.Place, event: Began | Ended | None = Non
 class _Look:
     """One look, inside its transaction; `tell` comes after it."""
 
-    def __init__(self, ctx: Context, found: place.Place, tx: VersionRows, folder: str) -> None:
+    def __init__(
+        self, ctx: Context, found: place.Place, tx: VersionRows, folder: str, event: Began | Ended | Did | None
+    ) -> None:
         self.ctx, self.tx, self.folder = ctx, tx, folder
         self.now = ctx.runtime.clock()
         self.me = key_of(ctx.caller.name)
@@ -109,6 +122,8 @@ class _Look:
         self.told: list[repository.Told] = []
         self.leases = [(project, lease) for project in self.projects.values() for lease in self._leases(project)]
         self.calls = tx.calls()
+        if isinstance(event, Did):
+            self.calls.append(self._call(event.tool, self.now - _DID_SECONDS))
         self.sessions = {key_of(call.agent): key_of(call.agent.rpartition("/")[0]) for call in self.calls
                          if call.agent.count("/") and call.session}  # fmt: skip
         self.hooked = tx.hooked()
@@ -151,21 +166,28 @@ class _Look:
         gone = {call.number for call in flight.ended(self.calls, self.now, self.ctx.runtime.is_running)}
         known = self.tx.files()
         held = look.held_files(self.leases, known)
+        # While a commit of ours is at work in a checkout, its hooks may have set unsaved work aside, and put it back.
+        busy = {root for root in {key[0] for key in held} if self._commits(root)}
         last = float(self.tx.value("last look") or 0.0)
-        for file, now, before in look.changed(held, known, self.tx, last):
+        quiet = {key: file for key, file in held.items() if file.root not in busy}
+        for file, now, before in look.changed(quiet, known, self.tx, last):
             if before is None:
                 self._keep(file, now)
             else:
                 self._judge(file, before, now)
         for key in known.keys() - held.keys():
             self.tx.drop_file(*key)
-        self.told += [told for root in {file.root for file in held.values()} for told in self._repository(root, held)]
+        self.told += [told for root in {file.root for file in quiet.values()} for told in self._repository(root, quiet)]
         self.tx.drop_calls(gone)
         self.calls = [call for call in self.calls if call.number not in gone]
         self.tx.put_value("last look", repr(self.now))
         if self.now - float(self.tx.value("tidied") or 0.0) > _TIDY_SECONDS:
             self.tx.forget(self.now - KEEP_SECONDS)
             self.tx.put_value("tidied", repr(self.now))
+
+    def _commits(self, root: str) -> bool:
+        common = place.at(root).common
+        return bool(common) and bool(commit_lock.at_work(common, root, self.now))
 
     def _keep(self, file: Held, now: Seen, why: store.Why = "held", by: Iterable[Call] = ()) -> None:
         self.tx.put_file(file.root, file.path, now, file.holders)
@@ -236,18 +258,31 @@ class _Look:
                 with SqliteStore(project.store_path).transaction() as rows:
                     rows.put_lease(replace(lease, branch=head))
 
-    def note(self, event: Began | Ended | None) -> None:
+    def _call(self, tool: str, begun: float) -> Call:
+        caller = self.ctx.caller
+        return Call(
+            0, caller.name, "", "", tool, caller.root, (), {}, begun, background=False, pid=caller.pid,
+            started=caller.started,
+        )  # fmt: skip
+
+    def note(self, event: Began | Ended | Did | None) -> None:
         """Enter the call that is about to begin, or end the one that has ended."""
         caller = self.ctx.caller
-        if event is not None:
+        if isinstance(event, Began | Ended):
             self.tx.see(self.me, self.now)
         if isinstance(event, Began):
             expected = {path: self._expected(path, event) for path in event.paths if event.results is not None}
-            call = Call(
-                0, caller.name, event.session, event.use_id, event.tool, caller.root, event.paths, expected, self.now,
-                background=False, pid=caller.pid, started=caller.started, speaks=event.speaks,
-            )  # fmt: skip
-            self.tx.add_call(call)
+            call = self._call(event.tool, self.now)
+            self.tx.add_call(
+                replace(
+                    call,
+                    session=event.session,
+                    use_id=event.use_id,
+                    paths=event.paths,
+                    expected=expected,
+                    speaks=event.speaks,
+                )
+            )
         elif isinstance(event, Ended):
             own = flight.matching(self.calls, caller.name, event.session, event.tool, event.use_id)
             if own is None:
@@ -299,26 +334,27 @@ class _Look:
     def tell(self) -> list[str]:
         """Notify everybody concerned but the caller; return what the caller is told."""
         lines: list[str] = []
-        notices: list[repository.Told] = []
+        notices = [(names, text, NOTICE) for names, text in self.told]
         for holders, verdict, rows in _grouped(self.done):
             named = some((row.file.path for row in rows), MAX_NAMED)
             agents = list(dict.fromkeys(call.agent for row in rows for call in row.by))
             tools = list(dict.fromkeys(shown(call.tool) for row in rows for call in row.by))
             who = f"{' or '.join(map(shown, agents))} ({', '.join(tools)})" if agents else "Somebody"
             problem = next((row.problem for row in rows if row.problem), "")
-            notices.append((holders, _for_holder(verdict, who, named, problem)))
-            notices.append((agents, _for_author(verdict, holders, named, problem)))
-        for names, text in [*notices, *self.told]:
+            topic = NOTICE if verdict == "back" else TOPIC
+            notices.append((holders, _for_holder(verdict, who, named, problem), topic))
+            notices.append((agents, _for_author(verdict, holders, named, problem), NOTICE))
+        for names, text, topic in notices:
             if self.me in map(key_of, names):
                 lines.append(text)
-            self._notify([name for name in names if key_of(name) != self.me], text)
+            self._notify([name for name in names if key_of(name) != self.me], text, topic)
         self._record()
         return lines
 
-    def _notify(self, names: Sequence[str], text: str) -> None:
+    def _notify(self, names: Sequence[str], text: str, topic: str) -> None:
         for name in dict.fromkeys(names):
             with lease_calls.entered(self._context(name)) as entry:
-                entry.notify(name, TOPIC, text)
+                entry.notify(name, topic, text)
 
     def _context(self, name: str) -> Context:
         """Return the project that an agent holds something in; else the caller's own."""

@@ -18,6 +18,7 @@ from interlock.reservations.guard.check import check_command
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
+from interlock.reservations.versions import watch
 from tests.child import Ran
 
 COMMAND = [sys.executable, "-m", "interlock"]
@@ -44,6 +45,7 @@ class Checkout:
     def reserve(self, name: str, *patterns: str, exclusive: bool = True, reason: str = "rewriting it") -> ReserveAnswer:
         answer = calls.reserve(self.agent(name), list(patterns), reason=reason, exclusive=exclusive)
         assert answer["errors"] == []
+        watch.look_now(self.agent(name), place.find(str(self.root)))
         return answer
 
     def events(self, kind: str) -> list[dict[str, Any]]:
@@ -60,7 +62,13 @@ class Checkout:
         home = str(self.root.parent)
         who = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER")
                for part, value in (("NAME", name), ("EMAIL", f"{name}@example.org"))}  # fmt: skip
-        own = {"HOME": home, "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true"}
+        own = {
+            "INTERLOCK_STATE": os.environ["INTERLOCK_STATE"],
+            "HOME": home,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_EDITOR": "true",
+            "GIT_SEQUENCE_EDITOR": "true",
+        }
         return kept | who | own | {"INTERLOCK_AGENT_ID": name}
 
     def git(self, name: str, *arguments: str, cwd: Path | None = None, data: bytes = b"") -> Ran:

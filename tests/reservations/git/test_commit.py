@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from interlock.reservations.git import commit_lock, overwritten
 from interlock.reservations.git.commit import CommitAnswer, commit
-from interlock.reservations.git.commit_lock import at_work
-from interlock.reservations.git.foreign_leases import foreign, touched
 from interlock.reservations.git.uncommitted import MAX_LEFT
 from interlock.reservations.hooks import pre_edit
-from interlock.reservations.leases import calls
+from interlock.reservations.leases import calls, commit_lock
+from interlock.reservations.leases.commit_lock import at_work
 from interlock.reservations.leases.runtime import Context, Runtime
 from interlock.reservations.messages import negotiation, sending
+from interlock.reservations.versions import watch
 from tests.reservations.git.checkout import Checkout
 from tests.reservations.world import codes
 
@@ -314,23 +313,34 @@ ASIDE = "git diff > ../aside; git checkout -q -- .; {during}; git apply ../aside
 """What pre-commit and lint-staged do: work that is not staged is taken off the disk while the checks run."""
 
 
-def test_unsaved_work_that_a_hook_set_aside_is_reported_once_to_both(shared: Checkout) -> None:
+def test_unsaved_work_that_a_hook_set_aside_and_put_back_is_nobodys_surprise(shared: Checkout) -> None:
     shared.must("ann", "reset", "-q")
     hook(shared, "commit-msg", ASIDE.format(during="true"))
     answer = committed(shared, "bob", "bob.py")
-    assert (answer["errors"], answer.get("disturbed")) == ([], ["ann.py", "src/ann.py"])
+    assert (answer["errors"], answer.get("disturbed")) == ([], None)
     assert shared.read("ann.py") == "ann.py two\n"
-    assert [row["path"] for row in shared.events("surprise_write")] == ["ann.py", "src/ann.py"]
+    assert shared.events("surprise_write") == []
+
+
+def test_work_that_a_hook_took_away_comes_back_and_both_are_told(shared: Checkout) -> None:
+    hook(shared, "commit-msg", "rm ann.py")
+    answer = committed(shared, "bob", "bob.py")
+    assert "ann holds: ann.py. They were put back" in answer.get("disturbed", [""])[0]
+    assert shared.read("ann.py") == "ann.py two\n"
+    assert [(row["path"], row["outcome"]) for row in shared.events("surprise_write")] == [("ann.py", "back")]
     messages = sending.fetch(shared.agent("ann"))["messages"]
-    assert [row["topic"] for row in messages] == ["surprise-write"]
-    assert "ann.py" in messages[0]["body"]
-    assert committed(shared, "bob").get("disturbed") == ["ann.py", "src/ann.py"]
-    assert sending.fetch(shared.agent("ann"))["messages"] == []
+    assert ["bob (interlock commit) changed what you hold: ann.py" in row["body"] for row in messages] == [True]
+
+
+def kept_twice(shared: Checkout, *paths: str) -> None:
+    """Let ann hear that these files are kept twice."""
+    with calls.entered(shared.agent("bob")) as entry:
+        more = " and 9 more" if len(paths) > 1 else ""
+        entry.notify("ann", watch.TOPIC, f"The newest version stays: {paths[0]}{more}.")
 
 
 def test_what_another_agent_wrote_over_is_committed_when_its_holder_has_read_of_it(shared: Checkout) -> None:
-    hits = touched(foreign(shared.agent("bob")), ["ann.py", "src/ann.py"])
-    overwritten.notify_holders(shared.agent("bob"), hits[:1], "while git reset ran", "git")
+    kept_twice(shared, "ann.py")
     shared.write("ann.py", "of bob\n")
     refused = committed(shared, "ann")
     assert (codes(refused), refused["commit"], refused["errors"][0]["found"]) == (["RSV208"], None, "ann.py")
@@ -341,16 +351,10 @@ def test_what_another_agent_wrote_over_is_committed_when_its_holder_has_read_of_
 
 
 def test_damage_that_is_known_is_committed_anyway(shared: Checkout) -> None:
-    hits = touched(foreign(shared.agent("bob")), ["ann.py"])
-    overwritten.notify_holders(shared.agent("bob"), hits * 9, "while git reset ran", "git")
+    kept_twice(shared, "ann.py", "others")
     assert codes(committed(shared, "ann", "src/ann.py")) == ["RSV208"], "the message names not all"
     answer = commit(shared.agent("ann"), "mine", anyway=True)
     assert answer["paths"] == ["ann.py", "src/ann.py"]
-
-
-def test_work_that_no_hook_touched_is_not_reported(shared: Checkout) -> None:
-    assert "disturbed" not in committed(shared, "bob")
-    assert shared.events("surprise_write") == []
 
 
 def test_edit_waits_while_hooks_of_a_commit_work_in_the_same_checkout_alone(shared: Checkout, tmp_path: Path) -> None:

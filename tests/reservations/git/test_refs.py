@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from interlock.reservations import place
 from interlock.reservations.git import commands as asking
 from interlock.reservations.messages import sending
+from interlock.reservations.versions import watch
 from tests.reservations.git.checkout import Checkout, make
 
 
@@ -86,11 +88,12 @@ def test_stash_of_own_paths_goes_and_comes_back(branches: Checkout) -> None:
         ("merge -q theirs", False),
     ],
 )  # fmt: skip
-def test_holder_is_notified_of_what_git_wrote_before_refusal(branches: Checkout, command: str, notified: bool) -> None:
+def test_holder_is_told_of_what_git_wrote_before_a_refusal(branches: Checkout, command: str, notified: bool) -> None:
+    watch.look_now(branches.agent("ann"), place.find(str(branches.root)))
     before = branches.head()
     done = branches.git("bob", *command.split())
     assert (done.status != 0, branches.head()) == (True, before)
-    assert ("already written: ann.py" in done.err) == notified
+    assert ("Both versions are kept" in done.err) == notified
     found = sending.fetch(branches.agent("ann"))["messages"]
     assert [("bob" in row["body"], "ann.py" in row["body"]) for row in found] == ([(True, True)] if notified else [])
 

@@ -44,7 +44,7 @@ def test_what_a_command_did_to_a_held_file_is_undone_and_told(checkout: Checkout
     assert (checkout.root / "a.py").read_text() == "mine\n"
     assert f"They were put back as {client}-one left them" in ran.context
     assert [
-        f"{client}-two ({SHELL[client]})" in row.body for row in checkout.messages(f"{client}-one", "surprise-write")
+        f"{client}-two ({SHELL[client]})" in row.body for row in checkout.messages(f"{client}-one", "shared-checkout")
     ]
     data = json.loads(checkout.events("surprise_write")[0].data)
     assert (data["agent"], data["holder"], data["outcome"]) == (f"{client}-two", f"{client}-one", "back")

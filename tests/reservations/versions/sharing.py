@@ -88,7 +88,7 @@ class Sharing:
         """Return what an agent was told of its files."""
         with SqliteStore(self.found.store_path).transaction() as tx:
             rows = tx.inbox(name, after=0, unread_only=False, limit=100)
-        return [row for row in rows if row.topic == watch.TOPIC]
+        return [row for row in rows if row.topic in (watch.TOPIC, watch.NOTICE)]
 
     def versions(self, path: str = "") -> list[Version]:
         """Return what is kept of a file, the newest first."""
