@@ -421,7 +421,7 @@ def test_edit_waiting_for_a_commit_passes_as_soon_as_it_ends(shared: Checkout, m
 
         monkeypatch.setattr("time.sleep", sleep)
         assert edited(shared, "ann", "ann.py") == 0
-    assert len(waits) == 1
+    assert waits[0] == commit_lock.PAUSE_SECONDS
 
 
 def test_own_journal_is_no_change_of_anybody_and_is_committed_when_it_is_named(bare: Checkout) -> None:
