@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.sealed.errors import SealError
-from interlock.graph.task.sealing import _warnings  # pyright: ignore[reportPrivateUsage]
 from tests.gates.sealed.sealing import FILES, PATH, RIGHT, WRONG, kinds, needs_namespaces, project
 from tests.refusals import raises_code
 
@@ -188,15 +187,3 @@ def test_programs_beside_that_of_the_gate_are_found_first(tmp_path: Path) -> Non
     test = "import shutil\n\ndef test_it():\n    assert shutil.which('coverage').endswith('.venv/bin/coverage')\n"
     made = project(tmp_path / "p", {**FILES, "tests/test_path.py": test})
     assert "tests/test_path.py::test_it" not in made.check.tests.failing()
-
-
-def test_modules_that_keep_their_content_among_tests_are_named(tmp_path: Path) -> None:
-    files = {
-        **FILES,
-        "shop/price.py": "x = 1\n",
-        "shop/test_price.py": "from shop.price import x\n\ndef test_x(): assert x\n",
-    }
-    made = project(tmp_path / "p", files)
-    assert [row.message for row in _warnings(made.case, made.check) if row.code == "SEAL416"] == [
-        "Modules lie among tests, and keep their base content for that: shop/price.py."
-    ]
