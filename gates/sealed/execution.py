@@ -13,7 +13,7 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,7 +46,8 @@ _PROGRESS_SECONDS: Final = 1.0
 class Execution:
     """What came of one run of a command: its tests, how it ended, what was printed, and how it was isolated.
 
-    `root` is the project's root as the command saw it.
+    `root` is the project's root as the command saw it. `unprepared` says which command of `prepare` failed, so that the
+    gate's own did not run.
     """
 
     tests: TestRun
@@ -54,6 +55,7 @@ class Execution:
     output: Output
     level: Level
     root: str = ""
+    unprepared: str = ""
 
 
 @dataclass(slots=True)
@@ -79,7 +81,13 @@ class Workspace:
     writes_bytecode: bool = False
     output: Output = field(default_factory=Output)
     progress: Callable[[int], None] | None = None
-    closed: bool = field(default_factory=lambda: sandbox.level() == "namespaces")
+    level: Level = field(default_factory=sandbox.level)
+    prepared: bool = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether commands see the export at the checkout's own path, in a sandbox."""
+        return self.level == "namespaces"
 
     @property
     def export(self) -> Path:
@@ -292,11 +300,16 @@ def workspace(
 
 
 def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = False) -> Execution:
-    """Run the gate's command, and read what came of it; `only` are ids of the tests to run, where the runner can.
+    """Run the commands of `prepare`, then the gate's own, and read what came of it.
+
+    `only` are ids of the tests to run, where the runner can.
 
     Raises:
         CollectorError: The command cannot be started.
     """
+    if failed := prepare(here):
+        run = TestRun("exit", complete=False, problem=failed)
+        return Execution(run, Ended(0, 0.0, "unstarted"), here.output, here.level, here.root, failed)
     case, shown = here.case, time.monotonic()
     report = report_of(case.gate.command, case.seal)
     printed = bytearray()
@@ -328,13 +341,14 @@ def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = Fal
         tests = read_report(report, data, ended.exit_status)
     frozen = {case.inside(path) for path in here.frozen}
     written = case.store.written(here.export, here.folder / "index", frozen)
-    level: Level = "namespaces" if here.closed else "none"
-    return Execution(replace(tests, written=tuple(written)), ended, here.output, level, here.root)
+    return Execution(replace(tests, written=tuple(written)), ended, here.output, here.level, here.root)
 
 
 def prepare(here: Workspace) -> str:
-    """Run the commands of `prepare`; return why one failed, or nothing."""
-    for argv in here.case.seal.prepare:
+    """Run the commands of `prepare`, once in each export; return why one failed, or nothing."""
+    commands = () if here.prepared else here.case.seal.prepare
+    here.prepared = True
+    for argv in commands:
         ended = here.run(argv)
         if ended.exit_status != 0:
             how = "did not end in time" if ended.timed_out else f"ended with status {ended.exit_status}"
@@ -349,9 +363,3 @@ def _read(place: Path, export: Path) -> bytes:
         if is_below(real, (os.path.realpath(export),)) and os.path.getsize(real) <= _MAX_REPORT_BYTES:
             return Path(real).read_bytes()
     return b""
-
-
-def names(paths: Iterable[str]) -> str:
-    """Return a few paths in a sentence."""
-    rows = list(paths)
-    return ", ".join(rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")

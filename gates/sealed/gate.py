@@ -29,7 +29,6 @@ from hashlib import sha256
 from typing import Any, Final
 
 from interlock.core.finding import Finding
-from interlock.core.process import Ended
 from interlock.gates.checks.sealed import fault_of
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
@@ -39,7 +38,7 @@ from interlock.gates.sealed.base import BaseCheck, Progress, confirm_base, usabl
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import Comparison, compare, compare_added
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.execution import Execution, Workspace, execute, prepare, workspace
+from interlock.gates.sealed.execution import Execution, Workspace, execute, workspace
 from interlock.gates.sealed.heldout import run_held_out
 from interlock.gates.sealed.outcomes import BAD, TestRun
 from interlock.gates.sealed.product import Choice, Product, choose
@@ -186,12 +185,6 @@ class _Judging:
         suppressions = self._suppressions(choice)
         while True:
             with self._workspace(candidate) as here:
-                if failed := prepare(here):
-                    fault = fault_of("prepare", "", failed)
-                    execution = Execution(TestRun("exit", complete=False), Ended(0, 0.0, "unstarted"), here.output,
-                                          "namespaces")  # fmt: skip
-                    run = SealedRun(candidate, tree, choice, execution.tests, Comparison(()), execution, (fault,))
-                    return replace(run, suppressions=suppressions)
                 execution, comparison, tries = self._tried(here, self._compare)
             deciding = self._deciding(choice, execution)
             if not deciding:
@@ -219,8 +212,6 @@ class _Judging:
         changes: dict[str, Entry | None] = {case.inside(path): entry for path, entry in choice.added.items()}
         changes |= {case.inside(path): None for path in choice.removed}
         with self._workspace(case.store.compose(done.tree, changes)) as here:
-            if failed := prepare(here):
-                return replace(done, faults=(fault_of("prepare", "", failed),))
 
             def judge_added(tests: TestRun) -> Comparison:
                 return compare_added(
@@ -236,8 +227,7 @@ class _Judging:
         added = tuple(each for each in execution.tests.cases if each.id in new)
         tests = replace(done.tests, cases=(*done.tests.cases, *added))
         comparison = replace(
-            done.comparison, faults=comparison.faults, new=(*done.comparison.new, *comparison.new),
-            counts=dict(Counter(each.outcome for each in tests.cases)),
+            done.comparison, faults=comparison.faults, new=(*done.comparison.new, *comparison.new)
         )  # fmt: skip
         return replace(
             done, tests=tests, comparison=comparison, execution=execution, faults=comparison.faults,
@@ -271,6 +261,8 @@ class _Judging:
         here.progress = lambda count: self.progress(f"{count} of {known} tests" if known else f"{count} tests")
         allowed = {path for path, _ in self.check.tests.run.broken} & {*self.case.seal.allow_failing}
         execution, tries = execute(here, keep_going=bool(allowed)), 1
+        if execution.unprepared:
+            return execution, Comparison((fault_of("prepare", "", execution.unprepared),)), tries
         comparison = judge_tests(execution.tests)
         while (
             tries <= self.case.seal.retries and comparison.faults and {row.code for row in comparison.faults} <= _AGAIN
@@ -280,9 +272,9 @@ class _Judging:
             # In an export of its own: what a try leaves behind must not help the next one.
             with self._workspace(here.tree) as fresh:
                 fresh.output, fresh.progress = here.output, here.progress
-                if prepare(fresh):
-                    break
                 again = execute(fresh, only=failed)
+            if again.unprepared:
+                break
             execution, tries = replace(again, tests=_merged(execution.tests, again.tests)), tries + 1
             comparison = judge_tests(execution.tests)
         return execution, comparison, tries
@@ -296,6 +288,8 @@ class _Judging:
     def _deciding(self, choice: Choice, execution: Execution) -> dict[str, Entry]:
         """Return the files of the product that turn out to decide the run, or to be none since nothing loads them."""
         product, tests, root = self.check.product, execution.tests, execution.root
+        if not tests.sessions:
+            return {}
         found = {os.path.relpath(path, root) for path in tests.frozen if path.startswith(f"{root}/")}
         if not product.roots and not product.globs:
             loaded = {os.path.relpath(path, root) for _, path in tests.loaded}
@@ -391,7 +385,7 @@ def summary(case: GateCase, done: SealedRun, work: Work, check: BaseCheck) -> di
         "runner": tests.runner,
         "parsed": tests.parsed,
         "observed": tests.sessions > 0,
-        "counts": dict(comparison.counts or {}),
+        "counts": Counter(each.outcome for each in tests.cases),
         "tries": done.tries,
         **{name: list(values[:_MAX_LISTED]) for name, values in lists.items()},
         "heldout": None if done.heldout is None else dict(done.heldout),

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
 
 Outcome: TypeAlias = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
 """What a test came to. `xpassed` passed although it was expected to fail, and its runner does not mind."""
@@ -108,10 +108,6 @@ class TestRun:
         """Return how many tests came to one of some outcomes."""
         return sum(case.outcome in outcomes for case in self.cases)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data, for a file."""
-        return asdict(self)
-
 
 def bounded(text: str, limit: int = MESSAGE_CHARACTERS) -> str:
     """Return the text without colours, its middle left out where it is too long."""
@@ -123,11 +119,11 @@ def bounded(text: str, limit: int = MESSAGE_CHARACTERS) -> str:
 
 
 def run_from_json(data: Mapping[str, Any]) -> TestRun:
-    """Return the run that `to_json` made plain data of, or raise KeyError, TypeError or ValueError."""
-    fields = dict(data)
-    fields["cases"] = tuple(TestCase(**case) for case in fields["cases"])
-    for name in ("broken", "skipped_files", "loaded"):
-        fields[name] = tuple((str(one), str(two)) for one, two in fields[name])
-    for name in ("collected", "running", "deselected", "frozen", "early", "roots", "changed", "written"):
-        fields[name] = tuple(str(value) for value in fields[name])
+    """Return the run that `asdict` made plain data of, or raise KeyError, TypeError or ValueError."""
+    fields = {name: _hashable(value) for name, value in data.items()}
+    fields["cases"] = tuple(TestCase(**case) for case in data["cases"])
     return TestRun(**fields)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, cast("list[Any]", value))) if isinstance(value, list) else value

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +58,7 @@ def test_honest_work_passes(calc: Sealed, name: str) -> None:
     work, product, new = HONEST[name]
     run = calc.judge(work)
     assert (kinds(run), [*run.choice.taken], len(run.comparison.new)) == ([], product, new)
-    assert run.comparison.counts == {"passed": 4 + new}
+    assert Counter(case.outcome for case in run.tests.cases) == {"passed": 4 + new}
     assert calc.case.store.differing(calc.frozen.base, run.tree).keys() == {*product}
 
 

@@ -99,7 +99,7 @@ def test_what_a_runner_reports_is_the_run(folder: Path) -> None:
     assert (run.broken, run.skipped_files) == ((("test_b.py", "x"),), (("test_c.py", "y"),))
     assert (run.loaded, run.frozen, run.roots) == ((("calc", "/p/calc.py"),), ("/p/test_a.py",), ("/p",))
     assert (run.cases[0].file, run.cases[0].ran, run.cases[0].seconds) == ("test_a.py", "ended", 0.5)
-    assert run.to_json()["cases"][0]["id"] == "a"
+    assert run.cases[0].id == "a"
 
 
 @each_row("line", ["{}", json.dumps(case("a")), json.dumps(case("a")) + " " + "0" * 64, "", "x", "\0"])
