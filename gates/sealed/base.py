@@ -189,10 +189,10 @@ def _faults(
 
 def _without_content(case: GateCase) -> list[Finding]:
     """Return that tests fail because a file is a pointer of git-lfs: they name it when it is not there at all."""
-    pointers = case.below_root(case.store.pointers(case.frozen.base))
+    pointers = case.base.below(case.store.pointers(case.frozen.base))
     if not pointers:
         return []
-    tree = case.store.compose(case.frozen.base, {case.inside(path): None for path in pointers})
+    tree = case.store.compose(case.frozen.base, {case.base.inside(path): None for path in pointers})
     with workspace(case, tree) as here:
         tests = execute(here, keep_going=True).tests
     words = "\n".join([*(row.message for row in tests.cases if row.outcome in BAD), *(row[1] for row in tests.broken)])

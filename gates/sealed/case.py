@@ -19,7 +19,7 @@ from interlock.gates.sealed.record import Record
 from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.settings import Seal
 from interlock.gates.sealed.setup import made_by_setup
-from interlock.gates.sealed.store import Entry, Store, place_of, write
+from interlock.gates.sealed.store import Base, Entry, Store, place_of, write
 
 Note = Callable[[str], None]
 
@@ -173,9 +173,14 @@ class GateCase:
         return Environment(**row)
 
     @cached_property
+    def base(self) -> Base:
+        """The tree of the base."""
+        return Base(self.store, self.frozen.base, self.frozen.root)
+
+    @cached_property
     def files(self) -> dict[str, Entry]:
         """The files of the base below the project's root, relative to it."""
-        return self.below_root(self.store.files(self.frozen.base))
+        return self.base.below(self.base.files)
 
     @property
     def cwd(self) -> str:
@@ -189,19 +194,9 @@ class GateCase:
         folder = os.path.dirname(os.path.normpath(os.path.join(self.cwd, program))) if "/" in program else ""
         return folder if is_below(folder, (*self.environment.kept, *self.environment.links)) else ""
 
-    def inside(self, path: str) -> str:
-        """Return a path relative to the top for one that is relative to the project's root."""
-        return f"{self.frozen.root}/{path}" if self.frozen.root else path
-
-    def below_root(self, rows: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the rows whose path lies below the project's root, by path relative to it."""
-        prefix = f"{self.frozen.root}/" if self.frozen.root else ""
-        return {path[len(prefix) :]: row for path, row in rows.items() if path.startswith(prefix)}
-
     def content(self, path: str) -> bytes | None:
         """Return the content of a file of the base, by its path relative to the root; None where it has none."""
-        entry = self.files.get(path)
-        return None if entry is None else self.store.content(entry.oid)
+        return self.base.content(self.base.inside(path))
 
     def accept_places(self) -> None:
         """Accept where dependencies lie now, since the base could be judged with them."""

@@ -208,7 +208,7 @@ class Workspace:
                 binds += [Bind("", f"{target}/{name}") for name in SCRATCH if os.path.isdir(f"{source}/{name}")]
         prefix = f"{top}/{case.frozen.root}".rstrip("/")
         for path in self.frozen[:_MAX_BINDS]:
-            if os.path.isfile(place := f"{self.export}/{case.inside(path)}"):
+            if os.path.isfile(place := f"{self.export}/{case.base.inside(path)}"):
                 binds.append(Bind(place, f"{prefix}/{path}"))
         binds += [Bind(made, path) for path, made in self._observers().items()]
         return Box(tuple(binds), inside.links, case.seal.network)
@@ -293,7 +293,7 @@ def workspace(
         case.store.export(tree, here.export, folder / "index")
         here.prepare_folders()
         for path, data in (laid_over or {}).items():
-            place = here.export / case.inside(path)
+            place = here.export / case.base.inside(path)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
         yield here
@@ -324,7 +324,7 @@ def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = Fal
         printed.extend(data[: _MAX_REPORT_BYTES - len(printed)])
         here.output.add(data)
 
-    place = here.export / case.inside(os.path.join(case.seal.cwd, report.path)) if report.path else None
+    place = here.export / case.base.inside(os.path.join(case.seal.cwd, report.path)) if report.path else None
     if place is not None:
         place.unlink(missing_ok=True)
     with Observation(here.folder / "run", here.root, only=only, keep_going=keep_going, progress=progress) as seen:
@@ -339,7 +339,7 @@ def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = Fal
     if tests is None:
         data = _read(place, here.export) if place is not None else bytes(printed)
         tests = read_report(report, data, ended.exit_status)
-    frozen = {case.inside(path) for path in here.frozen}
+    frozen = {case.base.inside(path) for path in here.frozen}
     written = case.store.written(here.export, here.folder / "index", frozen)
     return Execution(replace(tests, written=tuple(written)), ended, here.output, here.level, here.root)
 

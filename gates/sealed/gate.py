@@ -41,7 +41,7 @@ from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import Execution, Workspace, execute, workspace
 from interlock.gates.sealed.heldout import run_held_out
 from interlock.gates.sealed.outcomes import BAD, TestRun
-from interlock.gates.sealed.product import Choice, Product, choose
+from interlock.gates.sealed.product import Choice, Product, choose, matching
 from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.store import Entry
 from interlock.gates.suppressions import added_suppressions
@@ -125,12 +125,12 @@ def chosen(case: GateCase, work: Work, product: Product) -> tuple[str, Choice]:
     """Store the work, and choose what of it is judged; return its tree, too."""
     store, frozen = case.store, case.frozen
     tree = store.snapshot(frozen.root, case.seal.keep)
-    changes: dict[str, Entry | None] = case.below_root(store.differing(frozen.base, tree))
+    changes: dict[str, Entry | None] = case.base.below(store.differing(frozen.base, tree))
     new = [path for path, entry in changes.items() if entry is not None and path not in case.files]
-    ignored = case.below_root(dict.fromkeys(store.ignored_by(frozen.base, map(case.inside, new))))
+    ignored = case.base.below(dict.fromkeys(store.ignored_by(frozen.base, map(case.base.inside, new))))
     choice = choose(
-        product, changes, case.files, scope=compile_scope(work.scope).matches, may_change=_may_change(work),
-        ignored=frozenset(ignored), observed=not product.globs,
+        product, changes, case.files, scope=compile_scope(work.scope).matches, may_change=matching(work.may_change),
+        ignored=frozenset(ignored),
     )  # fmt: skip
     if work.present is not None:
         _check_present(case, choice, work.present())
@@ -209,8 +209,8 @@ class _Judging:
         """Run the command once more with the new files that are no product, and without tests that were moved."""
         self.progress("the tests of the base passed; now with the new files")
         case, choice = self.case, done.choice
-        changes: dict[str, Entry | None] = {case.inside(path): entry for path, entry in choice.added.items()}
-        changes |= {case.inside(path): None for path in choice.removed}
+        changes: dict[str, Entry | None] = {case.base.inside(path): entry for path, entry in choice.added.items()}
+        changes |= {case.base.inside(path): None for path in choice.removed}
         with self._workspace(case.store.compose(done.tree, changes)) as here:
 
             def judge_added(tests: TestRun) -> Comparison:
@@ -250,7 +250,7 @@ class _Judging:
 
     def _candidate(self, choice: Choice) -> str:
         case = self.case
-        changes = {case.inside(path): entry for path, entry in choice.taken.items()}
+        changes = {case.base.inside(path): entry for path, entry in choice.taken.items()}
         return case.store.compose(case.frozen.base, changes)
 
     def _tried(
@@ -283,7 +283,7 @@ class _Judging:
         return compare(self.check.tests, tests, free=self._free, allow_failing=self.case.seal.allow_failing)
 
     def _free(self, path: str) -> bool:
-        return bool(path) and _may_change(self.work)(path)
+        return bool(path) and matching(self.work.may_change)(path)
 
     def _deciding(self, choice: Choice, execution: Execution) -> dict[str, Entry]:
         """Return the files of the product that turn out to decide the run, or to be none since nothing loads them."""
@@ -320,7 +320,7 @@ class _Judging:
 
     def _rewritten(self, tests: TestRun, choice: Choice) -> list[Finding]:
         """Return the files that keep their base content, and that the run wrote although that of the base did not."""
-        before, taken = {*self.check.tests.run.written}, {self.case.inside(path) for path in choice.taken}
+        before, taken = {*self.check.tests.run.written}, {self.case.base.inside(path) for path in choice.taken}
         found = sorted({*tests.written} - before - taken)
         faults = [fault_of("rewritten", path, "another content after the run") for path in found]
         faults += [fault_of("rewritten", path, "made and loaded by the run") for path in self._made(tests, choice)]
@@ -345,10 +345,6 @@ class _Judging:
                 rows = added_suppressions(self.case.content(path), self.case.store.content(entry.oid), path)
                 found += [f"{path}:{line} {comment}" for line, comment in rows]
         return tuple(found)
-
-
-def _may_change(work: Work) -> Callable[[str], bool]:
-    return compile_scope(work.may_change).matches if work.may_change else lambda _path: False
 
 
 def _merged(first: TestRun, again: TestRun) -> TestRun:

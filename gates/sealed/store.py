@@ -30,12 +30,14 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from interlock.core import git
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 from interlock.gates.sealed.errors import SealError
+
+T = TypeVar("T")
 
 STATE: Final = "INTERLOCK_STATE"
 OWN: Final = ".interlock"
@@ -143,6 +145,10 @@ class Base:
             return path
         return path[len(self.root) + 1 :] if path.startswith(f"{self.root}/") else None
 
+    def below(self, rows: Mapping[str, T]) -> dict[str, T]:
+        """Return the rows of what lies below the project's root, by path relative to it."""
+        return {path: row for name, row in rows.items() if (path := self.outside(name)) is not None}
+
     def content(self, path: str) -> bytes | None:
         """Return the content of a file, by its path relative to the top; None when there is no such file."""
         entry = self.files.get(path)
@@ -184,7 +190,9 @@ class Store:
     def _snapshot(self, top: Path, index: str, excludes: list[str]) -> str:
         names = {"GIT_INDEX_FILE": f"{self.folder}/{index}"}
         write(self._git_folder() / "info/exclude", (_COMPILED + "\n".join(excludes) + "\n").encode())
-        head = self._head(top)
+        # Without a repository of its own git would answer for a checkout around it.
+        at_head = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        head = self._ask(*at_head, repository=top) if os.path.lexists(top / ".git") else ""
         known = Path(f"{self.folder}/{index}.head")
         if head and (not known.exists() or known.read_text("ascii") != head):
             # What HEAD tracks stays part of the tree although it may be ignored; entries as they are keep their stamps.
@@ -194,12 +202,14 @@ class Store:
             write(known, head.encode())
         for path in self._repositories(head) if head else ():
             if os.path.isdir(top / path) and not os.path.lexists(top / path / ".git"):
-                raise _submodule(path, "it has no files")
+                raise _submodule(path)
         # The first time all contents go into one pack: a file each would take three times as long to read again.
         packed = () if Path(f"{self.folder}/{index}").exists() else ("-c", "core.bigFileThreshold=1")
         added = self._git(*packed, "add", "-A", "--", ".", work=top, also=names)
         if added.status != 0:
-            raise _unreadable(added.why)
+            message = f"The files of the checkout cannot be read: {added.why[:400]}."
+            fix = "Make them readable, rename what git cannot name, or list what is no part of it in a .gitignore."
+            raise SealError("SEAL101", message, fix)
         tree = self._do("write-tree", also=names).decode().strip()
         inside = self._repositories(tree)
         self._forget(top, inside, names)
@@ -248,22 +258,11 @@ class Store:
         return Commit(name, written, tree)
 
     def _name_of(self, revision: str) -> str:
-        if revision.startswith("-"):
-            raise _unknown(revision, "it begins with `-`")
-        if _HEX.fullmatch(revision):
-            named = self._ask("rev-parse", "--verify", "--quiet", f"refs/heads/{revision}")
-            named = named or self._ask("rev-parse", "--verify", "--quiet", f"refs/tags/{revision}")
-            if named and not named.startswith(revision.lower()):
-                raise _unknown(revision, "a branch or a tag has the name of an object", "Write the whole hash.")
-            found = self._ask("rev-parse", f"--disambiguate={revision}").split()
-            commits = [name for name in found if self._ask("cat-file", "-t", name) == "commit"]
-            if len(commits) == 1:
-                return commits[0]
-            if commits:
-                raise _unknown(revision, f"{len(commits)} commits begin so", "Write more of its digits.")
         name = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if not name:
             raise _unknown(revision, "there is no commit yet" if revision == "HEAD" else "git knows no such commit")
+        if _HEX.fullmatch(revision) and not name.startswith(revision.lower()):
+            raise _unknown(revision, "a branch or a tag has the name of an object", "Write the whole hash of a commit.")
         return name
 
     def _commit_tree(self, repository: Path, name: str) -> str:
@@ -273,7 +272,7 @@ class Store:
         def tree_of(path: str) -> str:
             where = repository / path
             if not os.path.lexists(where / ".git"):
-                raise _submodule(path, "it has no files")
+                raise _submodule(path)
             return self._commit_tree(where, self.files(tree)[path].oid)
 
         return self._with_repositories(tree, self._repositories(tree), tree_of)
@@ -291,15 +290,13 @@ class Store:
     def _converted(self, tree: str, files: Mapping[str, Entry]) -> dict[str, Entry | None]:
         """Return the files whose lines end otherwise in a checkout, by the attributes of the tree alone."""
         with TemporaryDirectory(prefix="interlock-") as name:
-            plain = f"{name}/plain.git"
-            shared = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{self._git_folder()}/objects"}
-            self._init(Path(plain), attributes="")
-            out = Path(f"{name}/out")
+            plain, out = Path(name, "plain.git"), Path(name, "out")
+            self._init(plain, attributes="")
             out.mkdir()
-            index = {**shared, "GIT_INDEX_FILE": f"{name}/index", "GIT_DIR": plain, "GIT_WORK_TREE": os.fspath(out)}
-            for words in (("read-tree", tree), ("checkout-index", "-a", "-f", "-q")):
-                git.run(out, words, "sealed", also=index, timeout_seconds=None)
-            own = {"GIT_INDEX_FILE": f"{name}/own"}
+            own = {"GIT_INDEX_FILE": f"{name}/index"}
+            converting = {**own, "GIT_DIR": os.fspath(plain), "GIT_OBJECT_DIRECTORY": f"{self._git_folder()}/objects"}
+            self._do("read-tree", tree, also=converting)
+            self._do("checkout-index", "-a", "-f", "-q", work=out, also=converting)
             self._do("read-tree", tree, also=own)
             self._do("add", "-A", "-f", "--", ".", work=out, also=own)
             made = self.files(self._do("write-tree", also=own).decode().strip())
@@ -381,8 +378,7 @@ class Store:
             raise SealError("SEAL122", f"The export in {folder} cannot be written: {done.why[:300]}.", fix)
         self._do("add", "-A", "-f", "--", ".", work=folder, also=names)
         if (found := self._do("write-tree", also=names).decode().strip()) != tree:
-            fix = "Something other than Interlock changed the store. Remove it, and start a new run."
-            raise SealError("SEAL110", f"{self._git_folder()} does not hold tree {tree}, but {found}.", fix)
+            raise _damaged(self._git_folder(), f"it does not hold tree {tree}, but {found}")
 
     def written(self, folder: Path, index: Path, frozen: Collection[str] = ()) -> list[str]:
         """Return the files of an export that were written or removed; other ones than `frozen` may be put back."""
@@ -478,10 +474,10 @@ class Store:
             raise _unwritable(folder, made.why)
         (folder / "info").mkdir(exist_ok=True)
         write(folder / "info/attributes", attributes.encode())
-        rows = "".join(f"[{name.partition('.')[0]}]\n\t{name.partition('.')[2]} = {value}\n"
-                       for name, value in _SETTINGS.items())  # fmt: skip
         with (folder / "config").open("a", encoding="ascii") as file:
-            file.write(rows)
+            for name, value in _SETTINGS.items():
+                section, _, key = name.partition(".")
+                file.write(f"[{section}]\n\t{key} = {value}\n")
         write(folder / "user", b"[safe]\n\tdirectory = *\n")
 
     def _git(
@@ -501,20 +497,13 @@ class Store:
     ) -> bytes:
         done = self._git(*words, work=work, data=data, also=also)
         if done.status != 0:
-            fix = "Something other than Interlock changed the store. Remove it, and start a new run."
-            raise SealError("SEAL110", f"{self.folder}/store.git cannot be used: {done.why[-300:]}.", fix)
+            raise _damaged(self._git_folder(), done.why[-300:])
         return done.output
 
-    def _ask(self, *words: str) -> str:
+    def _ask(self, *words: str, repository: Path | None = None) -> str:
         """Ask git of the checkout for names and kinds of objects, for which it runs nothing; empty: no answer."""
-        done = git.run(self.top, words, "sealed", timeout_seconds=None)
+        done = git.run(repository or self.top, words, "sealed", timeout_seconds=None)
         return done.output.decode("ascii", "replace").strip() if done.status == 0 else ""
-
-    def _head(self, top: Path) -> str:
-        if not os.path.lexists(top / ".git"):  # git would answer for a checkout around it
-            return ""
-        done = git.run(top, ("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), "sealed", timeout_seconds=None)
-        return done.output.decode("ascii").strip() if done.status == 0 else ""
 
     def _fetch(self, repository: Path, name: str) -> None:
         # A fetch that was cut off leaves a part of the objects.
@@ -560,8 +549,7 @@ def _holds(place: Path, mode: str, data: bytes) -> bool:
 def _listed(folder: str, tree: str) -> Mapping[str, Entry]:
     done = git.run(folder, ("ls-tree", "-r", "-z", "--full-tree", tree), "sealed", timeout_seconds=None)
     if done.status != 0:
-        fix = "Something other than Interlock changed the store, or removed it. Start a new run."
-        raise SealError("SEAL110", f"{folder} does not hold tree {tree}: {done.why[:300]}.", fix)
+        raise _damaged(folder, f"it does not hold tree {tree}: {done.why[:300]}")
     found = dict[str, Entry]()
     for row in done.output.split(b"\0")[:-1]:
         about, _, path = row.partition(b"\t")
@@ -570,16 +558,14 @@ def _listed(folder: str, tree: str) -> Mapping[str, Entry]:
     return MappingProxyType(found)
 
 
-def _unreadable(why: str) -> SealError:
-    return SealError(
-        "SEAL101", f"The files of the checkout cannot be read: {why.strip()[:400]}.",
-        "Make them readable, rename what git cannot name, or list it in a .gitignore if it is no part of the project.",
-    )  # fmt: skip
+def _damaged(folder: str | Path, why: str) -> SealError:
+    fix = "Something other than Interlock changed the store, or removed it. Remove it, and start a new run."
+    return SealError("SEAL110", f"{folder} cannot be used: {why}.", fix)
 
 
-def _submodule(path: str, why: str) -> SealError:
+def _submodule(path: str) -> SealError:
     fix = f"Run `git submodule update --init {path}`."
-    return SealError("SEAL131", f"The submodule {path} is not there: {why}.", fix)
+    return SealError("SEAL131", f"The submodule {path} has no files.", fix)
 
 
 def _unknown(revision: str, why: str, fix: str = "Name a commit, a branch or a tag, or `start`.") -> SealError:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed.outcomes import TestCase, TestRun
-from interlock.gates.sealed.product import Choice, Product, choose, derive, inline_tests, keyed
+from interlock.gates.sealed.product import Choice, Product, choose, derive, inline_tests, keyed, matching
 from interlock.gates.sealed.store import FILE, LINK, SUBMODULE, Entry
 from tests.table import each_row
 
@@ -119,14 +119,12 @@ PRODUCT = derive(SEEN, ROOT, BASE, ["requests"])
 CHANGED, NEW, GONE, A_LINK, A_MODULE = Entry(FILE, "2"), Entry(FILE, "2"), None, Entry(LINK, "2"), Entry(SUBMODULE, "2")
 
 
-def chosen(
-    changes: dict[str, Entry | None], *may_change: str, product: Product = PRODUCT, observed: bool = True
-) -> Choice:
+def chosen(changes: dict[str, Entry | None], *may_change: str, product: Product = PRODUCT) -> Choice:
     base = {path: Entry(LINK if path == "src/shop/vendor" else FILE, "1") for path in BASE}
     return choose(
         product, changes, base, scope=compile_scope(["**", "!docs/**"]).matches,
-        may_change=compile_scope(may_change).matches if may_change else lambda _: False,
-        ignored=frozenset({"src/shop/generated.py"}), observed=observed,
+        may_change=matching(may_change),
+        ignored=frozenset({"src/shop/generated.py"}),
     )  # fmt: skip
 
 
@@ -177,10 +175,10 @@ def test_a_new_package_needs_a_file_of_its_own_and_a_name_that_nothing_has() -> 
         assert (chosen({**rows}).taken, {*chosen({**rows}).added}) == ({}, {*rows})
 
 
-def test_where_nobody_observes_no_new_module_is_product() -> None:
-    listed = replace(PRODUCT, roots=("",))
-    assert fate(chosen({"src/util.py": NEW}, product=listed, observed=False), "src/util.py") == "added"
-    assert fate(chosen({"src/shop/util.py": NEW}, product=listed, observed=False), "src/shop/util.py") == "taken"
+def test_where_a_toolchain_lists_the_packages_no_new_module_beside_them_is_product() -> None:
+    listed = Product(("src/shop",))
+    assert fate(chosen({"src/util.rs": NEW}, product=listed), "src/util.rs") == "added"
+    assert fate(chosen({"src/shop/util.rs": NEW}, product=listed), "src/shop/util.rs") == "taken"
 
 
 def test_what_may_change_is_taken_and_nothing_compiled_ignored_or_linked() -> None:
