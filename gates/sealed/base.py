@@ -163,7 +163,7 @@ def _faults(
         message = f"A command of `prepare` failed on the base: {done.unprepared}; {last}."
         fix = "Correct it; it runs in an export, as tests do, and finds what `keep` names and the variables of `env`."
         return [Finding("SEAL410", "error", "prepare", message, fix=fix)]
-    if (foreign := foreign_code(case, tests, root, ())) is not None:
+    if (foreign := foreign_code(case, tests, root)) is not None:
         return [foreign]
     if not tests.passes or tests.count("skipped") or tests.judge:
         progress("the same tests run in the checkout's place, not sealed")

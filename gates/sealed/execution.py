@@ -81,8 +81,12 @@ class Workspace:
     writes_bytecode: bool = False
     output: Output = field(default_factory=Output)
     progress: Callable[[int], None] | None = None
-    level: Level = field(default_factory=sandbox.level)
     prepared: bool = False
+
+    @property
+    def level(self) -> Level:
+        """How commands are isolated."""
+        return sandbox.level()
 
     @property
     def closed(self) -> bool:
@@ -107,23 +111,23 @@ class Workspace:
 
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_seconds: float | None = None,
-        output: Callable[[bytes], object] | None = None, stdin: bytes = b"",
+        output: Callable[[bytes], object] | None = None, stdin: bytes = b"", box: Box | None = None,
     ) -> Ended:  # fmt: skip
-        """Run one command in the export.
+        """Run one command in the export; `box` is what it sees, by default what a sealed one does.
 
         Raises:
             CollectorError: Its program is not to be had (`COL202`, `SEAL107`).
         """
-        case = self.case
-        limit = timeout_seconds or case.gate.timeout_seconds
+        gate = self.case.gate
+        seen = (box or self._box()) if self.closed else None
         try:
             return sandbox.run(
-                [self._program(argv[0]), *argv[1:]], self._box() if self.closed else None, cwd=self.seen(case.cwd),
-                env=self.environment() if env is None else env, timeout_seconds=limit, output=output or self.output.add,
-                stdin=stdin,
+                [self._program(argv[0]), *argv[1:]], seen, cwd=self.seen(self.case.cwd),
+                env=self.environment() if env is None else env, timeout_seconds=timeout_seconds or gate.timeout_seconds,
+                output=output or self.output.add, stdin=stdin,
             )  # fmt: skip
         except (OSError, ValueError) as error:
-            raise unstartable(case.gate, error, argv[0]) from error
+            raise unstartable(gate, error, argv[0]) from error
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the commands: small, and not the agent's."""
@@ -200,7 +204,7 @@ class Workspace:
             Bind(os.fspath(HELD_OUT_PROBES), f"{_INSIDE}/heldout"),
             *self._compiled(),
             *(Bind(place, place) for place in inside.places),
-            *(Bind("", place) for place in inside.hidden),
+            *(Bind("", place) for hidden in inside.places.values() for place in hidden),
         ]  # fmt: skip
         for target, source in self._kept().items():
             binds.append(Bind(source, target))

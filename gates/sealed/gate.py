@@ -301,11 +301,7 @@ class _Judging:
         }  # fmt: skip
 
     def _refuse_foreign(self, execution: Execution) -> None:
-        product, tests = self.check.product, execution.tests
-        names = {os.path.basename(path).partition(".")[0] for path in (*product.packages, *product.modules)}
-        if not tests.sessions or not names:
-            return
-        if (found := foreign_code(self.case, tests, execution.root, tuple(names))) is not None:
+        if (found := foreign_code(self.case, execution.tests, execution.root)) is not None:
             raise SealError(found.code, f"{self.case.gate.id}: {found.message}", found.fix)
 
     def _refuse_read_only(self, execution: Execution, comparison: Comparison) -> None:
