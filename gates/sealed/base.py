@@ -101,7 +101,6 @@ def check_base(case: GateCase, *, progress: Progress = lambda _line: None, known
         product = _product(case, here, done.tests)
         root = here.root
     case.check_dependencies()
-    _prune(case, bytecode)
     output, log = done.output.finish()[0], f"{path}.log"
     write(log, output)
     check = BaseCheck(BaseTests(done.tests), product, log=log, bytecode=tree_digest(bytecode))
@@ -226,8 +225,8 @@ def _without_product(case: GateCase, tests: TestRun, product: Product, tail: str
 
 
 # -- compiled dependencies --------------------------------------------------------------------------------------------
-# Python reads compiled code from a folder of ours alone. A run of the base fills it; what it compiled of the tree
-# itself goes, since a work of the same second and size would be taken for it.
+# Python reads compiled code from a folder of ours alone. A run of the base fills it; nothing of the tree itself is kept,
+# since a work of the same second and size would be taken for it.
 
 
 def bytecode_folder(case: GateCase) -> Path:
@@ -250,11 +249,3 @@ def tree_digest(folder: Path) -> str:
         digest.update(f"{path.relative_to(folder)}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
         number += 1
     return digest.hexdigest() if number else ""
-
-
-def _prune(case: GateCase, folder: Path) -> None:
-    top = Path(f"{folder}{case.frozen.top}")
-    kept = [Path(f"{folder}{target}") for target in case.environment.kept]
-    for path in sorted(top.rglob("*.pyc")):
-        if not any(path.is_relative_to(place) for place in kept):
-            path.unlink()

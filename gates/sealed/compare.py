@@ -9,6 +9,7 @@ Ids that differ between two runs of the base hold a path, a time or a random val
 function and a number, those first that passed. A test that failed in one of two runs of the base is flaky, and named.
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,8 +59,8 @@ class BaseTests:
     @property
     def allow_line(self) -> str:
         """The line of configuration that allows what fails on the base; empty when all of it passes."""
-        quoted = ['"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in self.failing()]
-        return f"allow_failing = [{', '.join(quoted)}]" if quoted else ""
+        names = self.failing()
+        return f"allow_failing = {json.dumps(names, ensure_ascii=False)}" if names else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,6 @@ _ASK: Final = {"python": "import sys; print(sys.executable)", "node": "console.l
 """What asks an interpreter that a version manager starts through a script where it really is."""
 _ASK_SECONDS: Final = 20
 _SHEBANG_BYTES: Final = 512
-_MAX_LINKS: Final = 40
 _SYSTEM: Final = (
     "/usr/lib/python3*", "/usr/local/lib/python3*", "/usr/lib64/python3*", "/usr/lib/python3*/*-packages",
     "/usr/local/lib/python3*/*-packages",
@@ -150,9 +149,9 @@ class _Finder:
     variables: dict[str, str] = field(default_factory=dict[str, str])
 
     def keep(self, place: str) -> None:
-        real = self._follow(place)
-        if not os.path.lexists(real):
+        if not os.path.exists(place):
             return
+        real = self._follow(place)
         if is_below(real, (os.fspath(self.top),)):
             self.kept[real] = real
         else:
@@ -166,7 +165,7 @@ class _Finder:
 
     def _interpreters(self, real: str) -> None:
         for name in ("python", "python3", "node"):
-            if os.path.lexists(program := f"{real}/bin/{name}"):
+            if os.path.exists(program := f"{real}/bin/{name}"):
                 self._installation(self._follow(program), packages=_sees_packages(program))
         for link in _links_out(real):
             self._add(self._follow(link))
@@ -236,25 +235,16 @@ class _Finder:
 
     def _follow(self, path: str) -> str:
         """Return where a path leads, and keep the links on the way to it."""
-        parts, at, number = [*reversed(path.split("/"))], "", 0
-        while parts:
-            name = parts.pop()
-            if name in ("", "."):
-                continue
-            if name == "..":
-                at = at.rpartition("/")[0]
-                continue
-            step = f"{at}/{name}"
-            if number < _MAX_LINKS and os.path.islink(step):
-                number += 1
+        at = "/"
+        for name in path.split("/"):
+            step = os.path.normpath(os.path.join(at, name))
+            if os.path.islink(step):
                 text = os.readlink(step)
                 if not is_below(step, SYSTEM):
                     self.links[step] = text
-                parts += reversed(text.split("/"))
-                at = "" if text.startswith("/") else at
-            else:
-                at = step
-        return at or "/"
+                step = self._follow(os.path.join(at, text))
+            at = step
+        return at
 
     def _asked(self, shim: str) -> str:
         """Return what a script of a version manager starts: an interpreter says it, other programs lie beside one."""
@@ -288,7 +278,7 @@ def _links_out(folder: str) -> Iterator[str]:
         return
     for pattern in ("*", "@*/*"):
         for path in glob.glob(f"{folder}/{pattern}"):
-            if os.path.islink(path) and not is_below(os.path.realpath(path), (folder,)):
+            if os.path.islink(path) and os.path.exists(path) and not is_below(os.path.realpath(path), (folder,)):
                 yield path
 
 

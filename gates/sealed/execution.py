@@ -218,17 +218,17 @@ class Workspace:
         return Box(tuple(binds), inside.links, case.seal.network)
 
     def _compiled(self) -> Iterator[Bind]:
-        """Yield where compiled code lies: of dependencies, once known, read-only; of the tree always a new folder."""
+        """Yield where compiled code lies: of dependencies as the base's run left it, of the tree nowhere."""
         inside, top = f"{_INSIDE}/bytecode", self.case.frozen.top
-        if self.writes_bytecode or not self.bytecode:
-            yield Bind(self.bytecode or f"{self.folder}/bytecode", inside, writable=True)
-            return
-        os.makedirs(f"{self.bytecode}{top}", exist_ok=True)
-        yield Bind(self.bytecode, inside)
+        place = self.bytecode or f"{self.folder}/bytecode"
+        writable = self.writes_bytecode or not self.bytecode
+        os.makedirs(f"{place}{top}", exist_ok=True)
+        yield Bind(place, inside, writable)
         yield Bind("", f"{inside}{top}")
-        for target in self._kept():
-            if os.path.isdir(place := f"{self.bytecode}{target}"):
-                yield Bind(place, f"{inside}{target}")
+        for target, source in self._kept().items():
+            if os.path.isdir(source):
+                os.makedirs(f"{place}{target}", exist_ok=True)
+                yield Bind(f"{place}{target}", f"{inside}{target}", writable)
 
     def _kept(self) -> dict[str, str]:
         """Return what is kept; of generated files only those below packages of the product, once it is known."""

@@ -181,9 +181,9 @@ class _Judging:
 
     def first(self, tree: str, choice: Choice) -> SealedRun:
         """Run the tests of the base on the candidate, and judge them."""
-        candidate = self._candidate(choice)
         suppressions = self._suppressions(choice)
         while True:
+            candidate = self._with(self.case.frozen.base, choice.taken)
             with self._workspace(candidate) as here:
                 execution, comparison, tries = self._tried(here, self._compare)
             deciding = self._deciding(choice, execution)
@@ -194,7 +194,6 @@ class _Judging:
             new = {path: entry for path, entry in deciding.items() if path not in self.case.files}
             held = {path: "it decides the run, as tests and plugins do" for path in deciding if path not in new}
             choice = replace(choice, taken=kept, added={**choice.added, **new}, held={**choice.held, **held})
-            candidate = self._candidate(choice)
         if {row.code for row in comparison.faults} & _DOUBTFUL and self.check.tests.again is None:
             self.check = confirm_base(self.case, self.check, self.progress)
             comparison = self._compare(execution.tests)
@@ -208,10 +207,9 @@ class _Judging:
     def with_new_tests(self, done: SealedRun) -> SealedRun:
         """Run the command once more with the new files that are no product, and without tests that were moved."""
         self.progress("the tests of the base passed; now with the new files")
-        case, choice = self.case, done.choice
-        changes: dict[str, Entry | None] = {case.base.inside(path): entry for path, entry in choice.added.items()}
-        changes |= {case.base.inside(path): None for path in choice.removed}
-        with self._workspace(case.store.compose(done.tree, changes)) as here:
+        choice = done.choice
+        tree = self._with(done.tree, {**choice.added, **dict.fromkeys(choice.removed)})
+        with self._workspace(tree) as here:
 
             def judge_added(tests: TestRun) -> Comparison:
                 return compare_added(
@@ -219,7 +217,7 @@ class _Judging:
                     tests,
                     first=done.tests,
                     moved=lambda path: path in choice.removed,
-                    allow_failing=case.seal.allow_failing,
+                    allow_failing=self.case.seal.allow_failing,
                 )
 
             execution, comparison, tries = self._tried(here, judge_added)
@@ -248,10 +246,9 @@ class _Judging:
             bytecode=self.bytecode, laid_over=laid_over,
         )  # fmt: skip
 
-    def _candidate(self, choice: Choice) -> str:
-        case = self.case
-        changes = {case.base.inside(path): entry for path, entry in choice.taken.items()}
-        return case.store.compose(case.frozen.base, changes)
+    def _with(self, tree: str, changes: Mapping[str, Entry | None]) -> str:
+        """Return a tree with other files below the root."""
+        return self.case.store.compose(tree, {self.case.base.inside(path): entry for path, entry in changes.items()})
 
     def _tried(
         self, here: Workspace, judge_tests: Callable[[TestRun], Comparison]
@@ -315,24 +312,18 @@ class _Judging:
             raise SealError("SEAL401", f"{message}: {found[-1][:_MAX_WORDS]}", "Let the command write elsewhere.")
 
     def _rewritten(self, tests: TestRun, choice: Choice) -> list[Finding]:
-        """Return the files that keep their base content, and that the run wrote although that of the base did not."""
-        before, taken = {*self.check.tests.run.written}, {self.case.base.inside(path) for path in choice.taken}
-        found = sorted({*tests.written} - before - taken)
-        faults = [fault_of("rewritten", path, "another content after the run") for path in found]
-        faults += [fault_of("rewritten", path, "made and loaded by the run") for path in self._made(tests, choice)]
-        return faults
-
-    def _made(self, tests: TestRun, choice: Choice) -> list[str]:
-        """Return the files beside the product that were loaded, though no tree has them and the base loaded none."""
+        """Return what the run wrote, or made and loaded beside the product, although that of the base did not."""
         case, base = self.case, self.check.tests.run
-        known = {*base.frozen, *(path for _, path in base.loaded)}
+        taken = {case.base.inside(path) for path in choice.taken}
+        rows = [(path, "another content after the run") for path in sorted({*tests.written} - {*base.written} - taken)]
         there = {*case.files, *choice.taken, *choice.added}
-        found = set[str]()
-        for path in {*tests.frozen, *(path for _, path in tests.loaded)} - known:
+        known = {*base.frozen, *(path for _, path in base.loaded)}
+        for path in sorted({*tests.frozen, *(path for _, path in tests.loaded)} - known):
             inside = os.path.relpath(path, case.root)
-            if is_below(path, [os.fspath(case.root)]) and not is_below(path, case.environment.kept):
-                found |= {inside} - there
-        return sorted(path for path in found if not self.check.product.holds(path))
+            is_made = is_below(path, [os.fspath(case.root)]) and not is_below(path, case.environment.kept)
+            if is_made and inside not in there and not self.check.product.holds(inside):
+                rows.append((inside, "made and loaded by the run"))
+        return [fault_of("rewritten", *row) for row in rows]
 
     def _suppressions(self, choice: Choice) -> tuple[str, ...]:
         found: list[str] = []
