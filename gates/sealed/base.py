@@ -225,8 +225,8 @@ def _without_product(case: GateCase, tests: TestRun, product: Product, tail: str
 
 
 # -- compiled dependencies --------------------------------------------------------------------------------------------
-# Python reads compiled code from a folder of ours alone. A run of the base fills it; nothing of the tree itself is kept,
-# since a work of the same second and size would be taken for it.
+# Python reads compiled code from a folder of ours alone. A run of the base fills it, and leaves nothing of the tree
+# itself there, since a work of the same second and size would be taken for it.
 
 
 def bytecode_folder(case: GateCase) -> Path:

@@ -164,12 +164,12 @@ class Workspace:
     def interpreter(self, language: str) -> str:
         """Return the program that runs a language: that of a kept environment, else what its name means on PATH."""
         names = ("python", "python3") if language == "python" else ("node",)
-        for target, source in self.case.environment.kept.items():
-            for name in names:
-                if os.access(f"{source}/bin/{name}", os.X_OK):
-                    return f"{target}/bin/{name}"
-        found = (self.case.environment.programs.get(name, "") for name in reversed(names))
-        return next(filter(None, found), names[-1])
+        inside = self.case.environment
+        own = (
+            f"{target}/bin/{name}" for target, source in inside.kept.items() for name in names
+            if os.access(f"{source}/bin/{name}", os.X_OK)
+        )  # fmt: skip
+        return next(own, "") or inside.programs.get(names[-1]) or inside.programs.get(names[0]) or names[-1]
 
     def _program(self, name: str) -> str:
         case = self.case
@@ -290,11 +290,10 @@ def workspace(
     writes_bytecode: bool = False, laid_over: Mapping[str, bytes] | None = None,
 ) -> Generator[Workspace]:  # fmt: skip
     """Make the export of a tree, to run commands in; `laid_over` are files that are written over it, by path."""
-    size = sum(1 for _ in case.files) * 8192
-    with sandbox.private_folder(size) as folder:
+    with sandbox.private_folder(len(case.files) * 8192) as folder:
         here = Workspace(case, tree, folder, frozen, packages, bytecode, writes_bytecode)
         here.export.mkdir()
-        case.store.export(tree, here.export, folder / "index")
+        case.store.export(tree, here.export)
         here.prepare_folders()
         for path, data in (laid_over or {}).items():
             place = here.export / case.base.inside(path)
@@ -344,7 +343,7 @@ def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = Fal
         data = _read(place, here.export) if place is not None else bytes(printed)
         tests = read_report(report, data, ended.exit_status)
     frozen = {case.base.inside(path) for path in here.frozen}
-    written = case.store.written(here.export, here.folder / "index", frozen)
+    written = case.store.written(here.export, frozen)
     return Execution(replace(tests, written=tuple(written)), ended, here.output, here.level, here.root)
 
 

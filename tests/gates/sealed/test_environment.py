@@ -98,10 +98,8 @@ def test_an_interpreter_of_a_version_manager_is_found_through_its_script(home: P
     seen = found(home, "python", "-m", "pytest", path=f"{home}/.pyenv/shims:{PATH}")
     assert (seen.programs, [*seen.places]) == ({"python": str(real)}, [str(home / ".pyenv/versions/3.11.7")])
     assert seen.path.split(":")[0] == str(real.parent)
-    script, shim = (
-        program(real.parent / "pytest"),
-        program(home / ".pyenv/shims/pytest", "#!/bin/sh\nexec pyenv exec\n"),
-    )
+    script = program(real.parent / "pytest")
+    shim = program(home / ".pyenv/shims/pytest", "#!/bin/sh\nexec pyenv exec\n")
     assert found(home, "pytest", path=f"{shim.parent}:{PATH}").programs == {"pytest": str(script)}
 
 

@@ -52,7 +52,7 @@ if os.fork() == 0:
 WAITS = """
 def test_it():
     import calc, os, time
-    until = time.monotonic() + 20
+    until = time.monotonic() + 5
     while not (os.path.exists("told") and os.path.getsize("told")) and time.monotonic() < until:
         time.sleep(0.05)
     print(open("told").read())
@@ -64,28 +64,20 @@ NODE = """
 const { test } = require('node:test')
 test('doubles', () => require('node:assert').strictEqual(require('../index.js').double(5), 10))
 """
+EXIT = "import os; os._exit(0)\n"
 ONE = "from src.calc import half\n\n\ndef test_half():\n    assert half(2) == 1\n"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One shape.
-
-    Args:
-        files: Of the base.
-        command: Of the gate.
-        fix: Work that passes.
-        cheat: Work that does not.
-        kinds: Of the faults that the cheat is refused for.
-        settings: Of the gate.
-    """
+    """One shape: the files of the base and the command of the gate, work that passes, and work that is refused."""
 
     files: dict[str, str]
     fix: dict[str, str | None]
     cheat: dict[str, str | None]
     kinds: list[str] = field(default_factory=lambda: ["still_failing"])
     command: tuple[str, ...] = (".venv/bin/pytest", "-q")
-    settings: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict[str, tuple[tuple[str, ...], ...]])
+    prepare: tuple[tuple[str, ...], ...] = ()
 
 
 SHAPES = {
@@ -136,7 +128,7 @@ SHAPES = {
         {CODE: RIGHT},
         {CODE: "open('tests/conftest.py', 'w').write('import src.calc; src.calc.double = lambda x: x * 2')\n" + WRONG},
         kinds=["rewritten"],
-        settings={"prepare": ((".venv/bin/python", "prepare.py"),)},
+        prepare=((".venv/bin/python", "prepare.py"),),
     ),
     "a module of Node beside others": Shape(
         {
@@ -149,6 +141,10 @@ SHAPES = {
         {"preload.js": "process.exit(0)\n", ".noderc.js": "process.exit(0)\n"},
         command=("node", "--test"),
     ),
+    "workers": Shape(FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], (".venv/bin/pytest", "-n", "2")),
+    "coverage": Shape(
+        FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], (".venv/bin/coverage", "run", "-m", "pytest")
+    ),
     "a process that is left behind": Shape(FILES, {CODE: RIGHT}, {CODE: ORPHAN + WRONG}),
 }
 
@@ -160,14 +156,13 @@ def test_in_each_shape_of_a_project_a_fix_passes_and_a_cheat_does_not(tmp_path: 
     shape = SHAPES[name]
     if not shape.command[0].startswith(".venv/") and shutil.which(shape.command[0], path=PATH) is None:
         pytest.skip(f"{shape.command[0]} is not installed")
-    made = project(tmp_path / "p", shape.files, *shape.command, **shape.settings)
+    made = project(tmp_path / "p", shape.files, *shape.command, prepare=shape.prepare)
     assert (kinds(made.judge(shape.fix)), kinds(made.judge(shape.cheat))) == ([], shape.kinds)
 
 
 def test_one_that_lost_its_parent_is_not_listened_to(tmp_path: Path) -> None:
     needs_namespaces()
-    seen = WAITS
-    made = project(tmp_path / "p", {"calc.py": ORPHAN, "test_it.py": seen, ".gitignore": "told\n.venv\n"})
+    made = project(tmp_path / "p", {"calc.py": ORPHAN, "test_it.py": WAITS, ".gitignore": "told\n.venv\n"})
     (case,) = made.check.tests.run.cases
     assert (case.outcome, made.check.tests.run.sessions) == ("failed", 1)
     assert '"ignored": true' in Path(made.check.log).read_text()
