@@ -104,17 +104,13 @@ class TestRun:
         whole = self.complete and self.exit_status == 0 and not self.problem and not self.broken
         return whole and not self.skipped_files and all(case.outcome in GOOD for case in self.cases)
 
-    def count(self, *outcomes: str) -> int:
-        """Return how many tests came to one of some outcomes."""
-        return sum(case.outcome in outcomes for case in self.cases)
 
-
-def bounded(text: str, limit: int = MESSAGE_CHARACTERS) -> str:
+def bounded(text: str) -> str:
     """Return the text without colours, its middle left out where it is too long."""
     text = _COLOURS.sub("", text)
-    if len(text) <= limit:
+    if len(text) <= MESSAGE_CHARACTERS:
         return text
-    half = (limit - 5) // 2
+    half = (MESSAGE_CHARACTERS - 5) // 2
     return f"{text[:half]}\n[…]\n{text[-half:]}"
 
 

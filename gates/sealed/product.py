@@ -33,9 +33,6 @@ _OUTSIDE: Final = "outside the scope"
 _UNASKED: Final = frozenset({"sitecustomize", "usercustomize", "apport_python_hook"})
 """Modules that Python imports by itself when it starts, the last one as Debian has it: the one list of names here."""
 
-Held = Mapping[str, str]
-"""Path of a file of the work that is not taken, to why."""
-
 
 @dataclass(frozen=True)
 class Product:
@@ -209,7 +206,7 @@ class Choice:
     taken: Mapping[str, Entry | None] = field(default_factory=dict[str, "Entry | None"])
     added: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
     removed: Sequence[str] = ()
-    held: Held = field(default_factory=dict[str, str])
+    held: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def choose(

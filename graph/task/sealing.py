@@ -228,8 +228,7 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         message = f"The command fails on the base, with status {tests.exit_status}, and has to succeed in the end."
         fix = f"Nothing, if the work is to make it succeed; the log is {check.log}."
         yield Finding("SEAL405", "warning", "command", message, fix=fix)
-    if tests.count("skipped"):
-        names = [row.id for row in tests.cases if row.outcome == "skipped"]
+    if names := [row.id for row in tests.cases if row.outcome == "skipped"]:
         message = f"{len(names)} of the base's tests are skipped, here as in the checkout: {few(names, _MAX_NAMED)}."
         yield Finding("SEAL414", "warning", "command", message, fix="Nothing, if they are meant to be skipped here.")
     if check.product.globs and not check.product and not check.faults:

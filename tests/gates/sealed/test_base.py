@@ -49,15 +49,6 @@ def test_a_command_that_nobody_observes_judges_what_the_keys_name(tmp_path: Path
     assert kinds(made.judge({"src/calc": "right\n", "docs/x.md": ""})) == []
 
 
-def test_without_the_keys_what_is_judged_is_not_known(tmp_path: Path) -> None:
-    assert codes(shell(tmp_path / "p", product=(), tests=()).check) == ["SEAL412"]
-
-
-def test_ignored_files_are_no_work_and_are_not_there(tmp_path: Path) -> None:
-    made = shell(tmp_path / "p", {"check.sh": "grep -q right src/calc out/built\n"})
-    assert kinds(made.judge({"out/built": "right\n", "src/calc": "wrong\n"})) == ["exit_status"]
-
-
 def test_commands_run_in_the_folder_that_the_gate_names_and_after_those_that_prepare(tmp_path: Path) -> None:
     files = {"app/check.sh": "grep -q right ../src/calc && test -e made\n"}
     made = shell(tmp_path / "p", files, cwd="app", tests=("app/**",), prepare=(("touch", "made"),))
