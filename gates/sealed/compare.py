@@ -12,11 +12,12 @@ function and a number, those first that passed. A test that failed in one of two
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from interlock.core.finding import Finding
+from interlock.core.text import few
 from interlock.gates.checks.sealed import fault_of
 from interlock.gates.sealed.outcomes import BAD, GOOD, SKIPPED, TestCase, TestRun, run_from_json
 
@@ -130,7 +131,7 @@ def _unusable(base: TestRun, now: TestRun) -> Comparison | None:
     changed = sorted({*now.changed} - {*base.changed})
     if now.problem:
         fault = fault_of("unread", "", now.problem)
-    elif judge := now.judge or (f"other code in {_few(changed)}" if changed else ""):
+    elif judge := now.judge or (f"other code in {few(changed, _MAX_NAMED)}" if changed else ""):
         fault = fault_of("judge", "", judge)
     elif not base.parsed:
         if now.exit_status == 0:
@@ -139,7 +140,7 @@ def _unusable(base: TestRun, now: TestRun) -> Comparison | None:
     elif not now.parsed or now.sessions < base.sessions:
         found = "no test runner reported" if not now.sessions else f"{now.sessions} of {base.sessions} runners reported"
         if failed := [case.id for case in now.cases if case.outcome in BAD]:
-            found += f"; failed: {_few(failed)}"
+            found += f"; failed: {few(failed, _MAX_NAMED)}"
         fault = fault_of("incomplete", "", f"{_end(now)}; {found}")
     else:
         return None
@@ -169,9 +170,15 @@ class _Comparing:
         for case in new:
             faults += self._unknown(case)
         faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in self.allow]
-        faults += self._still_without_test()
-        if not faults and not any(case.outcome in GOOD for case in now.cases) and not self._all_allowed():
-            faults.append(fault_of("nothing_ran", "", _summary(now)))
+        passed = {case.file for case in now.cases if case.outcome in GOOD}
+        for path in sorted(self.unlisted - passed - self.broken.keys() - self.allow):
+            if now.complete and not self.free(path):
+                faults.append(fault_of("no_test_in_file", path, "no test of this file passed"))
+        others = [case for case in now.cases if not _allowed(case, self.allow)]
+        if not faults and not passed and not self.gone and (others or not now.cases):
+            counts = Counter(case.outcome for case in now.cases)
+            found = ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "no test"
+            faults.append(fault_of("nothing_ran", "", found))
         allowed = tuple(case.id for case in now.cases if case.outcome in BAD and _allowed(case, self.allow))
         return Comparison(
             tuple(faults or _unexplained(now)), tuple(case.id for case in new), tuple(self.gone), allowed
@@ -234,17 +241,6 @@ class _Comparing:
             return faults
         return self._outcome(None, case)
 
-    def _still_without_test(self) -> list[Finding]:
-        passed = {case.file for case in self.now.cases if case.outcome in GOOD}
-        return [
-            fault_of("no_test_in_file", path, "no test of this file passed")
-            for path in sorted(self.unlisted - passed - self.broken.keys() - self.allow)
-            if self.now.complete and not self.free(path)
-        ]
-
-    def _all_allowed(self) -> bool:
-        return bool(self.gone) or (all(_allowed(case, self.allow) for case in self.now.cases) and bool(self.now.cases))
-
 
 def _numbered(run: TestRun, functions: set[str]) -> TestRun:
     """Return the run with the tests of some functions named by a number, those first that passed."""
@@ -280,11 +276,6 @@ def _allowed(case: TestCase, allow: frozenset[str]) -> bool:
     return bool({case.id, _function(case.id), case.file} & allow)
 
 
-def _summary(run: TestRun) -> str:
-    counts = Counter(case.outcome for case in run.cases)
-    return ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "no test"
-
-
 def _end(run: TestRun) -> str:
     return "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
 
@@ -297,11 +288,5 @@ def _ended(run: TestRun, wanted: Sequence[str]) -> Finding:
     ended = {*run.running, *(case.id for case in run.cases)}
     for what, ids in (("running", run.running), ("not begun", [each for each in wanted if each not in ended])):
         if ids:
-            found += f"; {what}: {_few(ids)}"
+            found += f"; {what}: {few(ids, _MAX_NAMED)}"
     return fault_of("incomplete", "", found)
-
-
-def _few(ids: Iterable[str]) -> str:
-    names = list(ids)
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(names[:_MAX_NAMED]) + more

@@ -149,9 +149,9 @@ class _Finder:
     variables: dict[str, str] = field(default_factory=dict[str, str])
 
     def keep(self, place: str) -> None:
-        if not os.path.exists(place):
-            return
         real = self._follow(place)
+        if not os.path.exists(real):
+            return
         if is_below(real, (os.fspath(self.top),)):
             self.kept[real] = real
         else:
@@ -234,11 +234,11 @@ class _Finder:
         self._add(real if several else prefix, packages=packages or os.path.exists(f"{prefix}/pyvenv.cfg"))
 
     def _follow(self, path: str) -> str:
-        """Return where a path leads, and keep the links on the way to it."""
+        """Return where a path leads, and keep the links on the way to it; one that leads nowhere is left as it is."""
         at = "/"
         for name in path.split("/"):
             step = os.path.normpath(os.path.join(at, name))
-            if os.path.islink(step):
+            if os.path.islink(step) and os.path.exists(step):
                 text = os.readlink(step)
                 if not is_below(step, SYSTEM):
                     self.links[step] = text
@@ -276,10 +276,9 @@ def _links_out(folder: str) -> Iterator[str]:
     """Yield the links of a folder of node packages that lead out of it: packages that are linked from elsewhere."""
     if os.path.basename(folder) != "node_modules":
         return
-    for pattern in ("*", "@*/*"):
-        for path in glob.glob(f"{folder}/{pattern}"):
-            if os.path.islink(path) and os.path.exists(path) and not is_below(os.path.realpath(path), (folder,)):
-                yield path
+    for path in (*glob.glob(f"{folder}/*"), *glob.glob(f"{folder}/@*/*")):
+        if os.path.islink(path) and os.path.exists(path) and not is_below(os.path.realpath(path), (folder,)):
+            yield path
 
 
 def _sees_packages(program: str) -> bool:

@@ -84,14 +84,9 @@ class Workspace:
     prepared: bool = False
 
     @property
-    def level(self) -> Level:
-        """How commands are isolated."""
-        return sandbox.level()
-
-    @property
     def closed(self) -> bool:
         """Whether commands see the export at the checkout's own path, in a sandbox."""
-        return self.level == "namespaces"
+        return sandbox.level() == "namespaces"
 
     @property
     def export(self) -> Path:
@@ -101,7 +96,7 @@ class Workspace:
     @property
     def root(self) -> str:
         """The project's root, as commands see it."""
-        return os.fspath(self.case.root) if self.closed else os.path.normpath(self.export / self.case.frozen.root)
+        return self.seen(os.fspath(self.case.root))
 
     def seen(self, path: str) -> str:
         """Return a path of the machine's checkout as commands see it."""
@@ -312,7 +307,7 @@ def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = Fal
     """
     if failed := prepare(here):
         run = TestRun("exit", complete=False, problem=failed)
-        return Execution(run, Ended(0, 0.0, "unstarted"), here.output, here.level, here.root, failed)
+        return Execution(run, Ended(0, 0.0, "unstarted"), here.output, sandbox.level(), here.root, failed)
     case, shown = here.case, time.monotonic()
     report = report_of(case.gate.command, case.seal)
     printed = bytearray()
@@ -344,7 +339,7 @@ def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = Fal
         tests = read_report(report, data, ended.exit_status)
     frozen = {case.base.inside(path) for path in here.frozen}
     written = case.store.written(here.export, frozen)
-    return Execution(replace(tests, written=tuple(written)), ended, here.output, here.level, here.root)
+    return Execution(replace(tests, written=tuple(written)), ended, here.output, sandbox.level(), here.root)
 
 
 def prepare(here: Workspace) -> str:

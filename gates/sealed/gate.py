@@ -25,6 +25,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -197,8 +198,7 @@ class _Judging:
         if {row.code for row in comparison.faults} & _DOUBTFUL and self.check.tests.again is None:
             self.check = confirm_base(self.case, self.check, self.progress)
             comparison = self._compare(execution.tests)
-        self._refuse_foreign(execution)
-        self._refuse_read_only(execution, comparison)
+        self._refuse_set_up(execution, comparison)
         faults = (*comparison.faults, *self._rewritten(execution.tests, choice))
         return SealedRun(
             candidate, tree, choice, execution.tests, comparison, execution, faults, tries, suppressions
@@ -209,27 +209,18 @@ class _Judging:
         self.progress("the tests of the base passed; now with the new files")
         choice = done.choice
         tree = self._with(done.tree, {**choice.added, **dict.fromkeys(choice.removed)})
+        judged = partial(
+            compare_added, self.check.tests, first=done.tests, moved=choice.removed.__contains__,
+            allow_failing=self.case.seal.allow_failing,
+        )  # fmt: skip
         with self._workspace(tree) as here:
-
-            def judge_added(tests: TestRun) -> Comparison:
-                return compare_added(
-                    self.check.tests,
-                    tests,
-                    first=done.tests,
-                    moved=lambda path: path in choice.removed,
-                    allow_failing=self.case.seal.allow_failing,
-                )
-
-            execution, comparison, tries = self._tried(here, judge_added)
+            execution, comparison, tries = self._tried(here, judged)
         new = frozenset(comparison.new)
         added = tuple(each for each in execution.tests.cases if each.id in new)
         tests = replace(done.tests, cases=(*done.tests.cases, *added))
-        comparison = replace(
-            done.comparison, faults=comparison.faults, new=(*done.comparison.new, *comparison.new)
-        )  # fmt: skip
         return replace(
-            done, tests=tests, comparison=comparison, execution=execution, faults=comparison.faults,
-            tries=max(done.tries, tries),
+            done, tests=tests, comparison=replace(done.comparison, new=(*done.comparison.new, *comparison.new)),
+            execution=execution, faults=comparison.faults, tries=max(done.tries, tries),
         )  # fmt: skip
 
     def held_out(self, done: SealedRun) -> SealedRun:
@@ -261,10 +252,10 @@ class _Judging:
         if execution.unprepared:
             return execution, Comparison((fault_of("prepare", "", execution.unprepared),)), tries
         comparison = judge_tests(execution.tests)
-        while (
-            tries <= self.case.seal.retries and comparison.faults and {row.code for row in comparison.faults} <= _AGAIN
-        ):
-            failed = [row.field for row in comparison.faults]
+        while tries <= self.case.seal.retries and (faults := comparison.faults):
+            if not {row.code for row in faults} <= _AGAIN:
+                break
+            failed = [row.field for row in faults]
             self.progress(f"try {tries + 1}: {len(failed)} failed before")
             # In an export of its own: what a try leaves behind must not help the next one.
             with self._workspace(here.tree) as fresh:
@@ -297,19 +288,16 @@ class _Judging:
             if entry is not None and path in found and not self._free(path)
         }  # fmt: skip
 
-    def _refuse_foreign(self, execution: Execution) -> None:
+    def _refuse_set_up(self, execution: Execution, comparison: Comparison) -> None:
+        """Refuse to call it a fault of the work that other code runs, or that a step writes where nothing can be."""
+        gate = self.case.gate.id
         if (found := foreign_code(self.case, execution.tests, execution.root)) is not None:
-            raise SealError(found.code, f"{self.case.gate.id}: {found.message}", found.fix)
-
-    def _refuse_read_only(self, execution: Execution, comparison: Comparison) -> None:
-        """Refuse to call it a fault of the work that a step of the command writes where nothing can be written."""
+            raise SealError(found.code, f"{gate}: {found.message}", found.fix)
         tail = execution.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
-        found = [line.strip() for line in tail.splitlines() if _READ_ONLY.search(line)]
-        if found and {row.code for row in comparison.faults} == {"exit_status"}:
-            message = (
-                f"{self.case.gate.id} cannot be sealed as it is: a step of its command writes where dependencies lie"
-            )
-            raise SealError("SEAL401", f"{message}: {found[-1][:_MAX_WORDS]}", "Let the command write elsewhere.")
+        lines = [line.strip() for line in tail.splitlines() if _READ_ONLY.search(line)]
+        if lines and {row.code for row in comparison.faults} == {"exit_status"}:
+            message = f"{gate} cannot be sealed as it is: a step of its command writes where dependencies lie"
+            raise SealError("SEAL401", f"{message}: {lines[-1][:_MAX_WORDS]}", "Let the command write elsewhere.")
 
     def _rewritten(self, tests: TestRun, choice: Choice) -> list[Finding]:
         """Return what the run wrote, or made and loaded beside the product, although that of the base did not."""

@@ -72,14 +72,6 @@ class Product:
             return self._is_named(path)
         return path in self.modules or (is_below(path, self.packages) and not is_below(path, self.test_folders))
 
-    def is_beside(self, path: str) -> bool:
-        """Whether a file lies beside a single module of the product and has its ending.
-
-        Where there are no import roots, as with Node, a new one counts if the run loaded it.
-        """
-        folder, ending = os.path.dirname(path), os.path.splitext(path)[1]
-        return any(os.path.dirname(each) == folder and each.endswith(ending) for each in self.modules if ending)
-
     def keeps(self, path: str) -> bool:
         """Whether a file is frozen."""
         return path in self._frozen
@@ -271,8 +263,9 @@ def _never_taken(path: str, entry: Entry | None, before: Entry | None, ignored: 
 def _is_new_product(path: str, product: Product, work: set[str], base: Mapping[str, Entry]) -> bool:
     if product.globs or product.holds(path):
         return product.holds(path)
-    if not product.roots:
-        return product.is_beside(path)
+    if not product.roots:  # as with Node: beside a single module, with its ending; it counts if the run loads it
+        folder, ending = os.path.dirname(path), os.path.splitext(path)[1]
+        return any(os.path.dirname(each) == folder and each.endswith(ending) for each in product.modules if ending)
     root = _root_of(path, product.roots)
     if root is None:
         return False
