@@ -33,6 +33,7 @@ _BYTECODE: Final = "__pycache__"
 _NAMED: Final = 5
 
 _name: Final = attrgetter("name")
+_stamp: Final = attrgetter("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 
 Stamp: TypeAlias = tuple[int, int, int, int, int]
 """Mode, size, times of modification and change in nanoseconds, inode."""
@@ -70,8 +71,9 @@ def held(
     Raises:
         SealError: `SEAL201` it differs, which is a question to a person; `SEAL102` a file cannot be read.
     """
-    name, walked = name_of(place, hidden), [*_walk(place, hidden)]
-    path, stamps = _path(folder, name).with_suffix(".held"), _hashed(map(repr, walked))
+    name = name_of(place, hidden)
+    path = _path(folder, name).with_suffix(".held")
+    stamps = _hashed(f"{file}\0{stamp}" for file, stamp in _walk(place, hidden))
     with suppress(OSError, ValueError, KeyError, TypeError):
         read = json.loads(path.read_bytes())
         if read["stamps"] == stamps:
@@ -81,9 +83,10 @@ def held(
         note(f"recording {place}, the first time")
     read_before = {(file, *row[:5]): row[5] for file, row in (known or {}).items()}
     rows: dict[str, Row] = {}
-    for file, stamp in walked:
+    for file, stamp in _walk(place, hidden):
         rows[file] = (*stamp, read_before.get((file, *stamp)) or _digest(f"{place}/{file}", stamp[0]))
     accept(folder, name, rows, trust=trust)
+    stamps = _hashed(f"{file}\0{row[:5]}" for file, row in rows.items())
     contents = _hashed(f"{file}\0{_content(row)}" for file, row in rows.items())
     found = Held(stamps, contents, packages(place, rows))
     write(path, json.dumps(asdict(found)).encode())
@@ -178,7 +181,3 @@ def _walk(place: str, hidden: Sequence[str]) -> Iterator[tuple[str, Stamp]]:
                     waiting.append(f"{folder}{name}/")
     except OSError as error:
         raise _unreadable(place, error) from error
-
-
-def _stamp(status: os.stat_result) -> Stamp:
-    return status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
