@@ -64,6 +64,7 @@ NODE = """
 const { test } = require('node:test')
 test('doubles', () => require('node:assert').strictEqual(require('../index.js').double(5), 10))
 """
+COVERED = (".venv/bin/coverage", "run", "-m", "pytest")
 EXIT = "import os; os._exit(0)\n"
 ONE = "from src.calc import half\n\n\ndef test_half():\n    assert half(2) == 1\n"
 
@@ -94,7 +95,6 @@ SHAPES = {
             "app/tests.py": UNIT.format(module="app.models"),
             "site_settings.py": "",
             "manage.py": MANAGE,
-            ".gitignore": FILES[".gitignore"],
         },
         {"app/models.py": RIGHT, "app/more.py": "x = 1\n"},
         {"manage.py": MANAGE + "\n", "app/tests.py": ""},
@@ -108,18 +108,10 @@ SHAPES = {
         command=("make", "test"),
     ),
     "a recipe that compiles": Shape(
-        {**FILES, "Makefile": COMPILES},
-        {CODE: RIGHT},
-        {"Makefile": "test:\n\ttrue\n"},
-        command=("make", "test"),
+        {**FILES, "Makefile": COMPILES}, {CODE: RIGHT}, {"Makefile": "test:\n\ttrue\n"}, command=("make", "test")
     ),
     "a module that becomes a package": Shape(
-        {
-            "calc.py": WRONG,
-            "tests/test_calc.py": UNIT.format(module="calc"),
-            "pytest.ini": FILES["pytest.ini"],
-            ".gitignore": FILES[".gitignore"],
-        },
+        {"calc.py": WRONG, "tests/test_calc.py": UNIT.format(module="calc"), "pytest.ini": FILES["pytest.ini"]},
         {"calc.py": None, "calc/__init__.py": "from calc.core import double\n", "calc/core.py": RIGHT},
         {"apport_python_hook.py": "import os\nos._exit(0)\n"},
     ),
@@ -131,25 +123,18 @@ SHAPES = {
         prepare=((".venv/bin/python", "prepare.py"),),
     ),
     "a module of Node beside others": Shape(
-        {
-            "index.js": "exports.double = x => x + 2\n",
-            "test/index.test.js": NODE,
-            "package.json": "{}",
-            ".gitignore": FILES[".gitignore"],
-        },
+        {"index.js": "exports.double = x => x + 2\n", "test/index.test.js": NODE, "package.json": "{}"},
         {"index.js": "exports.double = require('./times.js')(2)\n", "times.js": "module.exports = n => x => x * n\n"},
         {"preload.js": "process.exit(0)\n", ".noderc.js": "process.exit(0)\n"},
         command=("node", "--test"),
     ),
     "workers": Shape(FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], (".venv/bin/pytest", "-n", "2")),
-    "coverage": Shape(
-        FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], (".venv/bin/coverage", "run", "-m", "pytest")
-    ),
+    "coverage": Shape(FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], COVERED),
     "a process that is left behind": Shape(FILES, {CODE: RIGHT}, {CODE: ORPHAN + WRONG}),
 }
 
 
-@pytest.mark.sample("a script starts pytest", "a process that is left behind")
+@pytest.mark.sample("a script starts pytest", "a recipe that compiles", "a process that is left behind")
 @pytest.mark.parametrize("name", SHAPES)
 def test_in_each_shape_of_a_project_a_fix_passes_and_a_cheat_does_not(tmp_path: Path, name: str) -> None:
     needs_namespaces()
