@@ -180,9 +180,8 @@ class _Comparing:
             found = ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "no test"
             faults.append(fault_of("nothing_ran", "", found))
         allowed = tuple(case.id for case in now.cases if case.outcome in BAD and _allowed(case, self.allow))
-        return Comparison(
-            tuple(faults or _unexplained(now)), tuple(case.id for case in new), tuple(self.gone), allowed
-        )  # fmt: skip
+        faults = faults or _unexplained(now)
+        return Comparison(tuple(faults), tuple(case.id for case in new), tuple(self.gone), allowed)
 
     def _of_base(self, identity: str) -> list[Finding]:
         """Return what is wrong with a test that the base has."""

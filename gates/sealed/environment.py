@@ -32,10 +32,7 @@ _ASK: Final = {"python": "import sys; print(sys.executable)", "node": "console.l
 """What asks an interpreter that a version manager starts through a script where it really is."""
 _ASK_SECONDS: Final = 20
 _SHEBANG_BYTES: Final = 512
-_SYSTEM: Final = (
-    "/usr/lib/python3*", "/usr/local/lib/python3*", "/usr/lib64/python3*", "/usr/lib/python3*/*-packages",
-    "/usr/local/lib/python3*/*-packages",
-)  # fmt: skip
+_PYTHONS: Final = ("/usr/lib/python3*", "/usr/local/lib/python3*", "/usr/lib64/python3*")
 """Where distributions install Python and its packages."""
 _FINDER: Final = re.compile(r"/__editable___\w+_finder\.py$")
 _RUNNERS: Final = re.compile(
@@ -324,7 +321,7 @@ def packages(place: str, files: Iterable[str]) -> Packages:
 
 def of_system() -> Iterator[Packages]:
     """Yield what the distribution installs."""
-    for place in (place for pattern in _SYSTEM for place in glob.glob(pattern)):
+    for place in (place for each in _PYTHONS for place in (*glob.glob(each), *glob.glob(f"{each}/*-packages"))):
         patterns = ("*", "_pytest/config/__init__.py", "unittest/__init__.py")
         yield packages(place, [file for pattern in patterns for file in glob.glob(pattern, root_dir=place)])
 

@@ -160,11 +160,11 @@ class Workspace:
         """Return the program that runs a language: that of a kept environment, else what its name means on PATH."""
         names = ("python", "python3") if language == "python" else ("node",)
         inside = self.case.environment
-        own = (
-            f"{target}/bin/{name}" for target, source in inside.kept.items() for name in names
-            if os.access(f"{source}/bin/{name}", os.X_OK)
-        )  # fmt: skip
-        return next(own, "") or inside.programs.get(names[-1]) or inside.programs.get(names[0]) or names[-1]
+        for target, source in inside.kept.items():
+            for name in names:
+                if os.access(f"{source}/bin/{name}", os.X_OK):
+                    return f"{target}/bin/{name}"
+        return inside.programs.get(names[-1]) or inside.programs.get(names[0]) or names[-1]
 
     def _program(self, name: str) -> str:
         case = self.case

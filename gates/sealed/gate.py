@@ -209,10 +209,8 @@ class _Judging:
         self.progress("the tests of the base passed; now with the new files")
         choice = done.choice
         tree = self._with(done.tree, {**choice.added, **dict.fromkeys(choice.removed)})
-        judged = partial(
-            compare_added, self.check.tests, first=done.tests, moved=choice.removed.__contains__,
-            allow_failing=self.case.seal.allow_failing,
-        )  # fmt: skip
+        moved, allow = choice.removed.__contains__, self.case.seal.allow_failing
+        judged = partial(compare_added, self.check.tests, first=done.tests, moved=moved, allow_failing=allow)
         with self._workspace(tree) as here:
             execution, comparison, tries = self._tried(here, judged)
         new = frozenset(comparison.new)
