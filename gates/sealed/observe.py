@@ -46,8 +46,7 @@ def with_observer(path: str, folder: str) -> bytes:
     """
     text, probes = Path(path).read_bytes(), f"{folder}/probes"
     if path.endswith(".py"):
-        name = "pytest" if path.endswith("/_pytest/config/__init__.py") else "unittest"
-        return text + _LINE.format(file=f"{probes}/{name}_observer.py", probes=probes).encode()
+        return text + _LINE.format(file=f"{probes}/observer.py", probes=probes).encode()
     first, _, rest = text.partition(b"\n")
     load = 'import "{}"\n' if path.endswith(".mjs") else 'require("{}")\n'
     return first + b"\n" + load.format(f"{probes}/node_observer.cjs").encode() + rest
