@@ -45,8 +45,7 @@ function report (gate, { testExecError, failureMessage, numFailingTests, testFil
   if (testExecError || (failureMessage && !numFailingTests)) gate.broken(file, testExecError?.stack ?? failureMessage)
   for (const { status, ancestorTitles, title, duration, failureMessages } of testResults) {
     const outcome = OUTCOMES[status] ?? 'skipped'
-    const message = outcome === 'failed' ? gate.message(failureMessages[0]) : ''
-    gate.test({ file, names: [...ancestorTitles, title], outcome, milliseconds: duration, message })
+    gate.test({ file, names: [...ancestorTitles, title], outcome, milliseconds: duration, said: failureMessages[0] })
   }
 }
 

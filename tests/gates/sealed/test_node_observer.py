@@ -4,9 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -257,24 +254,6 @@ def test_other_programs_are_left_alone(tmp_path: Path) -> None:
     root = write(tmp_path / "p", {"main.js": "console.log(process.env.NODE_OPTIONS, process.argv.length)\n"})
     seen = observe(root, (NODE, "main.js", "--test"))
     assert (seen.found, seen.stderr, seen.stdout[-26:]) == (None, "", "/probes/node_observer.cjs 3\n"[-26:])
-
-
-def test_a_signal_opens_no_debugger(tmp_path: Path) -> None:
-    text = "process.on('SIGTERM', () => process.exit(3))\nsetInterval(() => {}, 1000)\nconsole.log('ready')\n"
-    child = subprocess.Popen(
-        (NODE, "main.js"),
-        cwd=write(tmp_path / "p", {"main.js": text}),
-        env=environment(require(PROBES.parent)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    child.send_signal(signal.SIGUSR1)
-    time.sleep(0.3)
-    child.send_signal(signal.SIGTERM)
-    assert (child.communicate(timeout=20)[1], child.returncode) == ("", 3)
 
 
 VITEST = """
