@@ -1,4 +1,4 @@
-"""Runners with an observer in them, as a mount would put it there, and what the gate makes of their reports."""
+"""Runners with an observer in them, and what the gate makes of their reports."""
 
 import os
 import shutil
@@ -7,18 +7,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from interlock.gates.sealed.observe import Observation, with_observer
+from interlock.gates.sealed.observe import Observation
 from interlock.gates.sealed.outcomes import TestCase, TestRun
 from tests.gates.sealed.sealing import write
 
 PROBES = Path(__file__).resolve().parents[3] / "gates" / "sealed" / "probes"
 PYTHON = os.environ.get("OBSERVED_PYTHON", sys.executable)
 """The interpreter whose runners are observed, with pytest, xdist and coverage."""
-SECONDS = 120
 KEPT = ("PATH", "HOME", "TMPDIR", "LANG")
 OUTER = """
 import socket, subprocess, sys
@@ -77,7 +75,7 @@ def command(root: Path, argv: Sequence[str], env: Mapping[str, str]) -> "subproc
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=120,
         check=False,
     )
 
@@ -97,38 +95,13 @@ def watch(
     return Observed(seen.result(done.returncode), done.returncode, done.stdout, done.stderr)
 
 
-@cache
-def _place(package: str) -> Path:
-    code = f"import {package}; print({package}.__path__[0])"
-    run = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=True)
-    return Path(run.stdout.strip())
-
-
-def mount(folder: Path) -> Path:
-    """Make copies of the packages of the runners, of which one file has a line more."""
-    for package, inner in (("_pytest", "config"), ("unittest", "")):
-        copy, real = folder / "packages" / package, _place(package)
-        (copy / inner).mkdir(parents=True)
-        for place in {real, real / inner}:
-            for each in place.iterdir():
-                target = copy / each.relative_to(real)
-                if not target.exists() and each.name != "__pycache__":
-                    target.symlink_to(each)
-        target = copy / inner / "__init__.py"
-        target.unlink()
-        target.write_bytes(with_observer(os.fspath(real / inner / "__init__.py"), os.fspath(folder)))
-    return folder / "packages"
-
-
 def observe(
-    root: Path, files: dict[str, str], *argv: str, unmounted: bool = False, env: Mapping[str, str] | None = None,
-    **spec: Any,
-) -> Observed:  # fmt: skip
-    """Run a command of Python on files with observers in the runners."""
+    root: Path, files: dict[str, str], *argv: str, env: Mapping[str, str] | None = None, **spec: Any
+) -> Observed:
+    """Run a command of Python on files with observers in the runners; tests of a whole gate mount them."""
 
     def variables(folder: Path) -> Mapping[str, str]:
-        place = folder / "probes" / "unmounted" if unmounted else mount(folder)
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-        return kept | {"PYTHONPATH": os.fspath(place), "PYTHONDONTWRITEBYTECODE": "1"} | dict(env or {})
+        return kept | {"PYTHONPATH": f"{folder}/probes/unmounted", "PYTHONDONTWRITEBYTECODE": "1"} | dict(env or {})
 
     return watch(write(root, files), [PYTHON, *argv], variables, **spec)
