@@ -11,21 +11,14 @@ const { deciding, open } = require('./node_channel.cjs')
 const OUTCOMES = { passed: 'passed', failed: 'failed' }
 let core = null
 let settings = {}
-let opening = null
+let opening = null // What sends events, which nothing outside of this file can have.
 
 class Reporter {
-  #opening = opening
-
-  // What sends events is nowhere to be had once this object, which only jest has, is made.
-  constructor () {
-    opening = null
-  }
-
-  async onRunStart () { await this.#opening }
+  async onRunStart () { await opening }
 
   // Everything is told at the end: in which order files end differs from run to run, and the numbers in ids may not.
   async onRunComplete (contexts, results) {
-    const gate = await this.#opening
+    const gate = await opening
     if (!gate) return
     const { testResults, numFailedTests, numRuntimeErrorTestSuites, snapshot } = results
     testResults.forEach(each => gate.tests.add(each.testFilePath))

@@ -218,11 +218,9 @@ def loaded():
     """Return `[name, real path]` of each module with a file that is no part of the standard library."""
     library, found = _realpath(_library) + os.sep, []
     for name in list(_modules):
-        file = file_of(name)
-        if file and (not file.startswith(_library) or "-packages" in file):
-            real = _realpath(file)
-            if not real.startswith(library) or "-packages" in real:
-                found.append([str(name), real])
+        real = _realpath(file_of(name)) if file_of(name) else library
+        if not real.startswith(library) or "-packages" in real:
+            found.append([str(name), real])
     return sorted(found)
 
 
