@@ -135,7 +135,7 @@ def timeless(text: str) -> str:
     return re.sub(r"(duration_ms:? |\()[\d.e-]+", r"\1", text)
 
 
-def test_a_plain_script_is_a_test_by_itself(tmp_path: Path) -> None:
+def test_a_plain_script_is_a_test_by_itself_and_a_file_that_does_not_load_is_broken(tmp_path: Path) -> None:
     scripts = {
         "passes": "require('node:assert').equal(require('../src/calc').add(1, 2), 3)\n",
         "fails": "require('node:assert').equal(require('../src/calc').add(1, 2), 4)\n",
@@ -143,33 +143,23 @@ def test_a_plain_script_is_a_test_by_itself(tmp_path: Path) -> None:
         "exits": "setTimeout(() => process.exit(0), 20)\n",
         "reports": "console.log('not ok 1 adds'); process.on('exit', () => { process.exitCode = 1 })\n",
         "helper": "exports.test = require('node:test')\n",
+        "a": "const test = require('node:test')\nrequire('../src/wrong')\ntest('x', () => {})\n",
     }
-    files = {**FILES, **{f"test/{name}.test.js": text for name, text in scripts.items()}}
-    del files["test/a.test.js"], files["test/b.test.mjs"]
-    seen = observe(write(tmp_path / "p", files), (NODE, "--test"))
-    assert seen.outcomes == {
+    files = {**FILES, **{f"test/{name}.test.js": text for name, text in scripts.items()}, "test/b.test.mjs": HOOK}
+    seen = observe(write(tmp_path / "p", {**files, "src/wrong.js": "exports.x = (\n"}), (NODE, "--test"))
+    assert seen.ids == {
         "test/passes.test.js": "passed",
         "test/fails.test.js": "failed",
         "test/exits.test.js": "passed",
         "test/reports.test.js": "failed",
+        "test/b.test.mjs > outer > waits for it": "failed",
     }
-    # It may have tests that did not come to be defined.
-    assert [file for file, _ in seen.run.broken] == ["test/breaks.test.js"]
     fails = "test/fails.test.js:1 AssertionError [ERR_ASSERTION]: 3 == 4"
     assert seen.cases["test/fails.test.js"].message == fails
     assert seen.cases["test/reports.test.js"].message == "test/reports.test.js not ok 1 adds"
-
-
-def test_a_file_that_does_not_load_is_broken(tmp_path: Path) -> None:
-    files = {
-        **FILES,
-        "src/wrong.js": "exports.x = (\n",
-        "test/a.test.js": "const test = require('node:test')\nrequire('../src/wrong')\ntest('x', () => {})\n",
-        "test/b.test.mjs": HOOK,
-    }
-    seen = observe(write(tmp_path / "p", files), (NODE, "--test", "test/a.test.js", "test/b.test.mjs"))
-    assert seen.ids == {"test/b.test.mjs > outer > waits for it": "failed"}
+    # One that breaks may have tests that did not come to be defined.
     broken = dict(seen.run.broken)
+    assert broken.keys() == {"test/breaks.test.js", "test/a.test.js", "test/b.test.mjs"}
     assert broken["test/a.test.js"] == "src/wrong.js:2 SyntaxError: Unexpected end of input"
     assert broken["test/b.test.mjs"].startswith("test/b.test.mjs:3 TypeError: Cannot read properties of null")
 
