@@ -40,17 +40,8 @@ class Reporter {
     this.vitest = vitest
   }
 
-  // Of these names vitest has one or two, according to its version.
-  onFinished (files, errors) { return this.finish(errors) }
-  onTestRunEnd (modules, errors) { return this.finish(errors) }
-
   // Everything is told at the end: in which order files end differs from run to run, and the numbers in ids may not.
-  finish (errors = []) {
-    this.done ??= this.tell(errors)
-    return this.done
-  }
-
-  async tell (errors) {
+  async onTestRunEnd (modules, errors = []) {
     const gate = await this.#opening
     if (!gate) return
     const { config, state } = this.vitest
@@ -63,7 +54,7 @@ class Reporter {
       if (error.VITEST_TEST_PATH) gate.broken(error.VITEST_TEST_PATH, error.stack ?? error.message)
     }
     const projects = [this.vitest, ...this.vitest.projects ?? []]
-    const servers = [...new Set(projects.map(each => each.vite ?? each.server))].filter(Boolean)
+    const servers = [...new Set(projects.map(each => each.vite))]
     await gate.finish({
       status: unhandled.length > 0 || files.some(each => each.result?.state === 'fail'),
       loaded: servers.flatMap(loaded),
@@ -75,20 +66,20 @@ class Reporter {
 // `cause` is the error of a hook, for which tests did not begin.
 function report (gate, task, names = [], cause = undefined) {
   const file = task.file.filepath
-  const { state, errors, duration, pending } = task.result ?? {}
+  const { state, errors, duration, pending: isCalled } = task.result ?? {}
   if (task.tasks) {
     const error = said(errors)
     if (error) gate.broken(file, error)
     for (const each of task.tasks) report(gate, each, [...names, each.name], error ?? cause)
     return
   }
-  const isCalled = pending ?? task.pending ?? false
   // A test whose process ended before it did has no outcome.
   let outcome = OUTCOMES[state] ?? OUTCOMES[task.mode] ?? 'failed'
   if (outcome === 'skipped' && cause && !isCalled) outcome = 'failed'
-  const message = outcome === 'failed' ? gate.message(said(errors) ?? cause ?? 'it did not end') : ''
-  const ran = outcome === 'failed' && cause ? '' : undefined
-  gate.test({ file, names, outcome, milliseconds: duration, message, ran, when: isCalled ? 'call' : '' })
+  const isBad = outcome === 'failed'
+  const why = isBad ? said(errors) ?? cause ?? 'it did not end' : ''
+  const ran = isBad && cause ? '' : undefined
+  gate.test({ file, names, outcome, milliseconds: duration, said: why, ran, when: isCalled ? 'call' : '' })
 }
 
 function said (errors) {

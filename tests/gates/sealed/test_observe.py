@@ -174,14 +174,6 @@ def test_a_runner_that_began_nothing_was_none(folder: Path) -> None:
     assert observed(folder, [{}, []])[0] is None
 
 
-def test_a_run_that_floods_its_connection_is_judged_by_nothing_of_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(observe, "_MAX_BYTES", 1000)
-    run = ran(folder, case("a"), {"line": "x" * 2000}, case("b"), SESSION)
-    assert (outcomes(run), run.complete, run.judge != "") == ({"a": "passed"}, False, True)
-
-
 def test_one_that_connects_and_says_nothing_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observe, "_WAIT_SECONDS", 0.1)
     with socket.socket(socket.AF_UNIX) as silent, Observation(folder, "/p") as seen:
