@@ -110,8 +110,8 @@ class Observation:
             except OSError:
                 return
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(OSError, ValueError, KeyError, TypeError):

@@ -41,7 +41,16 @@ class Reporter {
   }
 
   // Everything is told at the end: in which order files end differs from run to run, and the numbers in ids may not.
-  async onTestRunEnd (modules, errors = []) {
+  // Of the two names vitest has one or both, according to its version.
+  onFinished (files, errors) { return this.finish(errors) }
+  onTestRunEnd (modules, errors) { return this.finish(errors) }
+
+  finish (errors = []) {
+    this.done ??= this.tell(errors)
+    return this.done
+  }
+
+  async tell (errors) {
     const gate = await this.#opening
     if (!gate) return
     const { config, state } = this.vitest
@@ -54,7 +63,7 @@ class Reporter {
       if (error.VITEST_TEST_PATH) gate.broken(error.VITEST_TEST_PATH, error.stack ?? error.message)
     }
     const projects = [this.vitest, ...this.vitest.projects ?? []]
-    const servers = [...new Set(projects.map(each => each.vite))]
+    const servers = [...new Set(projects.map(each => each.vite ?? each.server))].filter(Boolean)
     await gate.finish({
       status: unhandled.length > 0 || files.some(each => each.result?.state === 'fail'),
       loaded: servers.flatMap(loaded),
@@ -66,13 +75,14 @@ class Reporter {
 // `cause` is the error of a hook, for which tests did not begin.
 function report (gate, task, names = [], cause = undefined) {
   const file = task.file.filepath
-  const { state, errors, duration, pending: isCalled } = task.result ?? {}
+  const { state, errors, duration, pending } = task.result ?? {}
   if (task.tasks) {
     const error = said(errors)
     if (error) gate.broken(file, error)
     for (const each of task.tasks) report(gate, each, [...names, each.name], error ?? cause)
     return
   }
+  const isCalled = pending ?? task.pending ?? false
   // A test whose process ended before it did has no outcome.
   let outcome = OUTCOMES[state] ?? OUTCOMES[task.mode] ?? 'failed'
   if (outcome === 'skipped' && cause && !isCalled) outcome = 'failed'
