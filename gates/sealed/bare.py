@@ -10,14 +10,12 @@ import os
 import re
 import subprocess
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from interlock.core.finding import Finding
-from interlock.gates.command import Output, unstartable
-from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.execution import Workspace, workspace
 from interlock.gates.sealed.outcomes import GOOD, TestRun
@@ -53,16 +51,16 @@ def bare_faults(case: GateCase, sealed: TestRun, tail: str) -> list[Finding]:
     if passed is None:
         if status != 0 or sealed.exit_status == 0:
             return []
-        return [_fault(case, "the command", tail, tail)]
+        return [_fault(case, "the command", tail)]
     failing = {case_.id: case_.message or case_.outcome for case_ in sealed.cases if case_.outcome not in GOOD}
     failing |= dict.fromkeys(sealed.running, "it had begun when the run ended")
-    faults = [_fault(case, name, message, message) for name, message in failing.items() if _junit(name) in passed]
+    faults = [_fault(case, name, message) for name, message in failing.items() if _junit(name) in passed]
     for path, message in (*sealed.broken, *sealed.skipped_files):
         module = path.removesuffix(".py").replace("/", ".")
         if any(classname == module or classname.startswith(f"{module}.") for classname, _ in passed):
-            faults.append(_fault(case, path, message, message))
+            faults.append(_fault(case, path, message))
     if not faults and not sealed.cases and passed:
-        faults.append(_fault(case, "the command", tail, tail))
+        faults.append(_fault(case, "the command", tail))
     return faults[:_MAX_FAULTS]
 
 
@@ -74,18 +72,10 @@ def _run(case: GateCase) -> tuple[int | None, set[tuple[str, str]] | None]:
         env = {**os.environ, **case.seal.env, "PYTEST_ADDOPTS": options}
         env["PYTHONPYCACHEPREFIX"] = f"{here.folder}/bytecode"
         env["PATH"] = f"{here.seen(case.programs_folder)}:{env.get('PATH', os.defpath)}".lstrip(":")
-        binds = [Bind(os.fspath(here.export), case.frozen.top), *_ignored(case, here)]
         if not here.closed:
             env["PYTHONPATH"] = here.environment()["PYTHONPATH"]
-        output = Output()
-        program = case.environment.programs.get(case.gate.command[0], case.gate.command[0])
-        try:
-            ended = sandbox.run(
-                [program, *case.gate.command[1:]], Box(tuple(binds), {}, bare=True) if here.closed else None,
-                cwd=here.seen(case.cwd), env=env, timeout_seconds=case.gate.timeout_seconds, output=output.add,
-            )  # fmt: skip
-        except OSError as error:
-            raise unstartable(case.gate, error) from error
+        binds = (Bind(os.fspath(here.export), case.frozen.top), *_ignored(case, here))
+        ended = here.run(case.gate.command, env=env, box=Box(binds, {}, bare=True))
         return ended.exit_status, _passed(report)
 
 
@@ -101,20 +91,17 @@ def _ignored(case: GateCase, here: Workspace) -> Iterator[Bind]:
         if os.path.islink(source) or not here.closed:
             with suppress(FileExistsError):
                 place.symlink_to(os.readlink(source) if os.path.islink(source) else source)
-        else:
-            place.mkdir(exist_ok=True) if os.path.isdir(source) else place.touch()
-            yield Bind(_copied(here, source) if os.path.basename(source) == "node_modules" else source, source)
+            continue
+        place.mkdir(exist_ok=True) if os.path.isdir(source) else place.touch()
+        seen = source
+        if os.path.basename(source) == "node_modules":  # tools write there, which would be a question to a person
+            seen = f"{here.folder}/copies{source}"
+            os.makedirs(os.path.dirname(seen))
+            subprocess.run(["cp", "-a", source, seen], check=True, capture_output=True)
+        yield Bind(seen, source)
     for target, source in case.environment.kept.items():
         if target != source and here.closed:
             yield Bind(source, target)
-
-
-def _copied(here: Workspace, source: str) -> str:
-    """Return a copy of a folder in which tools write: what this run left there would be a question to a person."""
-    copy = f"{here.folder}/copies{source}"
-    os.makedirs(os.path.dirname(copy))
-    subprocess.run(["cp", "-a", source, copy], check=True, capture_output=True)
-    return copy
 
 
 def _passed(report: Path) -> set[tuple[str, str]] | None:
@@ -137,11 +124,10 @@ def _junit(identity: str) -> tuple[str, str]:
     return ".".join(names[:-1]), names[-1] + (brackets[0] if brackets else "")
 
 
-def _fault(case: GateCase, test: str, found: str, message: str) -> Finding:
+def _fault(case: GateCase, test: str, found: str) -> Finding:
     words = " ".join(found.split())[-_MAX_WORDS:] or "no message"
-    fix = next(_hints(case, message), _OTHERWISE)
     text = f"{test} passes in the checkout and fails sealed: {words}."
-    return Finding("SEAL401", "error", "keep", text, fix=fix)
+    return Finding("SEAL401", "error", "keep", text, fix=next(_hints(case, found), _OTHERWISE))
 
 
 def _hints(case: GateCase, message: str) -> Iterator[str]:
@@ -161,11 +147,8 @@ def _hints(case: GateCase, message: str) -> Iterator[str]:
     yield from (fix for pattern, fix in _HINTS if pattern.search(message))
 
 
-def foreign_code(case: GateCase, run: TestRun, root: str, product: Sequence[str]) -> Finding | None:
-    """Return that other code than that of the tree was tested; None where nothing says so.
-
-    `product` are the names of packages and modules of the product; none: any that the base has a file for.
-    """
+def foreign_code(case: GateCase, run: TestRun, root: str) -> Finding | None:
+    """Return that other code was tested than that of the tree, which has such a file; None where nothing says so."""
     files = {path for path in case.files if path.endswith((".py", ".js", ".mjs", ".cjs", ".ts"))}
     tails = {tail for path in files for tail in _tails(path)}
     for name, path in run.loaded:
@@ -178,9 +161,8 @@ def foreign_code(case: GateCase, run: TestRun, root: str, product: Sequence[str]
                 'env = { PYTHONPATH = "src" } into the gate\'s table, with the folder of the sources.'
             )
             return Finding("SEAL301", "error", "command", message, fix=fix)
-        top = name.partition(".")[0]
         tail = "/".join(path.split("/")[-len(name.split(".")) - path.endswith("/__init__.py") :])
-        if top in product if product else tail in tails and (tail.count("/") or tail in files):
+        if tail in tails and (tail.count("/") or tail in files):
             message = f"Other code is tested: {path} was loaded in place of that of {case.root}."
             return Finding("SEAL302", "error", "command", message, fix=_own(case))
     loaded = {name.partition(".")[0] for name, path in run.loaded if path.startswith(f"{root}/")}

@@ -21,7 +21,7 @@ from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.bare import bare_faults, foreign_code
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import BaseTests
-from interlock.gates.sealed.execution import Execution, Workspace, execute, prepare, workspace
+from interlock.gates.sealed.execution import Execution, Workspace, execute, workspace
 from interlock.gates.sealed.listings import listed_product
 from interlock.gates.sealed.outcomes import BAD, TestRun
 from interlock.gates.sealed.product import Product, derive, inline_tests, keyed
@@ -65,24 +65,20 @@ class BaseCheck:
     level: str = field(default_factory=sandbox.level)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the check as JSON values."""
-        return {
-            "tests": self.tests.to_json(), "product": asdict(self.product), "note": self.note, "log": self.log,
-            "inline": list(self.inline), "bytecode": self.bytecode,
-        }  # fmt: skip
+        """Return what is kept of the check, as JSON values."""
+        return {name: value for name, value in asdict(self).items() if name not in ("faults", "cached")}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], *, cached: bool = False) -> "BaseCheck":
+    def from_json(cls, data: Mapping[str, Any]) -> "BaseCheck":
         """Return the check that `to_json` wrote, or raise KeyError, TypeError or ValueError."""
-        return cls(
-            BaseTests.from_json(data["tests"]), Product(**data["product"]), note=str(data["note"]),
-            log=str(data["log"]), inline=tuple(data["inline"]), bytecode=str(data["bytecode"]), cached=cached,
-        )  # fmt: skip
+        fields: dict[str, Any] = {**data, "inline": tuple(data["inline"]), "cached": True}
+        fields |= {"tests": BaseTests.from_json(data["tests"]), "product": Product(**data["product"])}
+        return cls(**fields)
 
     @property
     def digest(self) -> str:
         """What a run keeps of it."""
-        values = {"run": self.tests.run.to_json(), "product": asdict(self.product), "bytecode": self.bytecode}
+        values = {"run": asdict(self.tests.run), "product": asdict(self.product), "bytecode": self.bytecode}
         return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -95,23 +91,20 @@ def check_base(case: GateCase, *, progress: Progress = lambda _line: None, known
     path = _place(case)
     if known:
         with suppress(OSError, KeyError, TypeError, ValueError):
-            return BaseCheck.from_json(json.loads(path.read_bytes()), cached=True)
+            return BaseCheck.from_json(json.loads(path.read_bytes()))
     progress("the tests of the base, the tree without the work, run in a sealed copy")
     bytecode = bytecode_folder(case)
     shutil.rmtree(bytecode, ignore_errors=True)
     bytecode.mkdir(parents=True, exist_ok=True)
     with workspace(case, case.frozen.base, bytecode=os.fspath(bytecode), writes_bytecode=True) as here:
-        if failed := prepare(here):
-            return _unprepared(case, path, here, failed)
         done = execute(here, keep_going=True)
         product = _product(case, here, done.tests)
         root = here.root
     case.check_dependencies()
-    _prune(case, bytecode)
     output, log = done.output.finish()[0], f"{path}.log"
     write(log, output)
     check = BaseCheck(BaseTests(done.tests), product, log=log, bytecode=tree_digest(bytecode))
-    check = replace(check, inline=tuple(sorted(inline_tests(done.tests, root))), note=_note(done.tests))
+    check = replace(check, inline=tuple(sorted(inline_tests(done.tests, root))), note=_note(done))
     faults = _faults(case, done, product, root, output[-_TAIL_BYTES:].decode("utf-8", "replace"), progress)
     check = replace(check, faults=tuple(faults))
     if not faults and not done.tests.judge and not done.tests.problem and done.tests.complete:
@@ -126,10 +119,10 @@ def confirm_base(case: GateCase, check: BaseCheck, progress: Progress = lambda _
         return check
     progress("the tests of the base run once more, to tell flaky ones apart")
     with workspace(case, case.frozen.base, bytecode=usable_bytecode(case, check.bytecode)) as here:
-        if prepare(here):
-            return check
-        again = execute(here, keep_going=True).tests
-    confirmed = replace(check, tests=BaseTests(check.tests.run, again))
+        done = execute(here, keep_going=True)
+    if done.unprepared:
+        return check
+    confirmed = replace(check, tests=BaseTests(check.tests.run, done.tests))
     if check.cached or not check.faults:
         write(_place(case), json.dumps(confirmed.to_json(), separators=(",", ":")).encode())
     return confirmed
@@ -149,13 +142,13 @@ def _product(case: GateCase, here: Workspace, tests: TestRun) -> Product:
     return derive(tests, here.root, case.files, case.environment.packages.names, seal.tests)
 
 
-def _note(tests: TestRun) -> str:
-    if tests.runner == "exit":
+def _note(done: Execution) -> str:
+    if done.tests.runner == "exit" and not done.unprepared:
         return (
             "Nobody observes this command: its exit status decides. A product that ends the process with status 0 "
             "before a test runs would pass."
         )
-    if not tests.sessions:
+    if not done.tests.sessions and not done.unprepared:
         return "The tests are read from a report, which the process of the tested code writes, and which is believed."
     return ""
 
@@ -164,38 +157,43 @@ def _faults(
     case: GateCase, done: Execution, product: Product, root: str, tail: str, progress: Progress
 ) -> list[Finding]:
     tests = done.tests
-    if (foreign := foreign_code(case, tests, root, ())) is not None:
+    if done.unprepared:
+        last = tail.strip().rpartition("\n")[2][:_MAX_WORDS] or "no output"
+        message = f"A command of `prepare` failed on the base: {done.unprepared}; {last}."
+        fix = "Correct it; it runs in an export, as tests do, and finds what `keep` names and the variables of `env`."
+        return [Finding("SEAL410", "error", "prepare", message, fix=fix)]
+    if (foreign := foreign_code(case, tests, root)) is not None:
         return [foreign]
-    if not tests.passes or tests.count("skipped") or tests.judge:
+    if not tests.passes or tests.judge:
         progress("the same tests run in the checkout's place, not sealed")
         if found := bare_faults(case, tests, tail) or _without_content(case):
             return found
     if tests.judge or tests.problem:
         message = f"The tests of the base cannot be watched: {tests.judge or tests.problem}."
         return [Finding("SEAL403", "error", "command", message, fix="Remove what causes it.")]
-    if tests.runner == "exit" and _MAKE.search(tail):
-        message = f"The command runs no test: {next(iter(_MAKE.findall(tail)), '')} `make` takes a file for the target."
+    if tests.runner == "exit" and (said := _MAKE.search(tail)):
+        message = f"The command runs no test: {said[0]} `make` takes a file for the target."
         fix = "Declare the target in the Makefile: `.PHONY: test`, and commit it."
         return [Finding("SEAL408", "error", "command", message, fix=fix)]
     none = tests.parsed and not tests.cases and not tests.broken
-    if none and tests.exit_status not in (None, _NO_TESTS) and not (tests.complete and tests.exit_status == 0):
+    if none and tests.exit_status not in (None, 0, _NO_TESTS):
         message = f"No test can run, in the checkout or sealed: exit status {tests.exit_status}; {_cause(tail)}."
         fix = (
             "Write the command that runs the tests in a shell without an active virtual environment, such as "
             'command = [".venv/bin/pytest", "-q"], and install the project there (`.venv/bin/pip install -e .`).'
         )
         return [Finding("SEAL408", "error", "command", message, fix=fix)]
-    return [*_without_product(case, tests, product, tail)]
+    return _without_product(case, tests, product, tail)
 
 
 def _without_content(case: GateCase) -> list[Finding]:
     """Return that tests fail because a file is a pointer of git-lfs: they name it when it is not there at all."""
-    pointers = case.below_root(case.store.pointers(case.frozen.base))
+    pointers = case.base.below(case.store.pointers(case.frozen.base))
     if not pointers:
         return []
-    tree = case.store.compose(case.frozen.base, {case.inside(path): None for path in pointers})
+    tree = case.store.compose(case.frozen.base, {case.base.inside(path): None for path in pointers})
     with workspace(case, tree) as here:
-        tests = execute(here, keep_going=True).tests if not prepare(here) else TestRun("exit")
+        tests = execute(here, keep_going=True).tests
     words = "\n".join([*(row.message for row in tests.cases if row.outcome in BAD), *(row[1] for row in tests.broken)])
     named = [path for path in pointers if os.path.basename(path) in words]
     message = f"Tests of the base need {', '.join(named[:3])}, and git-lfs has only a pointer there."
@@ -226,19 +224,9 @@ def _without_product(case: GateCase, tests: TestRun, product: Product, tail: str
     return [Finding("SEAL412", "error", "product", message, fix=fix)]
 
 
-def _unprepared(case: GateCase, path: Path, here: Workspace, failed: str) -> BaseCheck:
-    output, log = here.output.finish()[0], f"{path}.log"
-    write(log, output)
-    last = output.decode("utf-8", "replace").strip().rpartition("\n")[2][:_MAX_WORDS]
-    message = f"A command of `prepare` failed on the base: {failed}; {last or 'no output'}."
-    fix = "Correct it; it runs in an export, as the tests do, and finds what `keep` names and the variables of `env`."
-    tests = TestRun(case.gate.command[0], complete=False, problem=failed)
-    return BaseCheck(BaseTests(tests), Product(), (Finding("SEAL410", "error", "prepare", message, fix=fix),), log=log)
-
-
 # -- compiled dependencies --------------------------------------------------------------------------------------------
-# Python reads compiled code from a folder of ours alone. A run of the base fills it; what it compiled of the tree
-# itself goes, since a work of the same second and size would be taken for it.
+# Python reads compiled code from a folder of ours alone. A run of the base fills it, and leaves nothing of the tree
+# itself there, since a work of the same second and size would be taken for it.
 
 
 def bytecode_folder(case: GateCase) -> Path:
@@ -261,11 +249,3 @@ def tree_digest(folder: Path) -> str:
         digest.update(f"{path.relative_to(folder)}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
         number += 1
     return digest.hexdigest() if number else ""
-
-
-def _prune(case: GateCase, folder: Path) -> None:
-    top = Path(f"{folder}{case.frozen.top}")
-    kept = [Path(f"{folder}{target}") for target in case.environment.kept]
-    for path in sorted(top.rglob("*.pyc")):
-        if not any(path.is_relative_to(place) for place in kept):
-            path.unlink()

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -12,14 +11,13 @@ from typing import Any
 
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.heldout import load_held_out
-from interlock.gates.sealed import environment, record
-from interlock.gates.sealed.environment import Environment, Packages, find_environment
+from interlock.gates.sealed import record
+from interlock.gates.sealed.environment import Environment, Packages, find_environment, joined, of_system
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.record import Record
 from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.settings import Seal
 from interlock.gates.sealed.setup import made_by_setup
-from interlock.gates.sealed.store import Entry, Store, place_of, write
+from interlock.gates.sealed.store import Base, Entry, Store, place_of
 
 Note = Callable[[str], None]
 
@@ -65,8 +63,8 @@ def freeze(
     top, relative = place_of(root)
     store = Store(top)
     note("storing the tree")
-    now = store.snapshot(relative, [name for _, seal in gates for name in seal.keep])
-    tree = base or now
+    present = store.snapshot(relative, [name for _, seal in gates for name in seal.keep])
+    tree = base or present
     ignored, tracked = store.ignored(), store.files(tree)
     environments: dict[str, Mapping[str, Any]] = {}
     records: dict[str, str] = {}
@@ -77,15 +75,16 @@ def freeze(
         commands += [("python3",), ("node",)] if seal.heldout else []
         found = find_environment(top, relative, seal, commands, ignored, tracked, made, path)
         found = _known(store, _name(gate, seal), found, tree, trust=trust)
-        for place in found.recorded:
-            digest = _recorded(store, place, tuple(found.hidden), trust=trust, note=note)
-            records[record.name_of(place, found.hidden)] = digest
-        environments[gate.id] = asdict(replace(found, packages=packages_in(store, found)))
+        held = [*of_system()]
+        for place, hidden in found.recorded.items():
+            now = record.held(store.folder, place, hidden, trust=trust, note=note)
+            records[record.name_of(place, hidden)] = now.contents
+            held.append(now.packages)
+        environments[gate.id] = asdict(replace(found, packages=joined(held)))
         if seal.heldout:
             place = os.path.realpath(Path(os.path.realpath(root)) / seal.heldout)
             heldout[gate.id] = load_held_out(Path(place), checkout=top).digest
-            now = Record(place, {"": (0, 0, 0, 0, 0, heldout[gate.id])})
-            _accept(store, now, record.accepted(store.folder, place), trust=trust)
+            record.accept(store.folder, place, {"": (0, 0, 0, 0, 0, heldout[gate.id])}, trust=trust)
     return Frozen(tree, os.fspath(top), relative, environments, records, heldout)
 
 
@@ -105,7 +104,7 @@ def _known(store: Store, name: str, found: Environment, tree: str, *, trust: boo
         accept_places(store, name, found.recorded)
     inside = {path: os.path.relpath(path, store.top) for path in found.generated}
     ruled = store.ignored_by(tree, inside.values())
-    old = (*found.recorded,) if known is None or trust else (*known.files, os.fspath(store.folder))
+    old = (*found.recorded,) if known is None or trust else (*known, os.fspath(store.folder))
     generated = [path for path in inside if inside[path] in ruled and path in old]
     kept = {target: place for target, place in found.kept.items() if target in generated or target not in inside}
     found = replace(found, kept=kept, generated=generated)
@@ -117,38 +116,7 @@ def _known(store: Store, name: str, found: Environment, tree: str, *, trust: boo
 def accept_places(store: Store, name: str, places: Iterable[str]) -> None:
     """Accept places beside those that are accepted."""
     known = record.accepted(store.folder, name)
-    rows = dict.fromkeys((*(known.files if known else ()), *places), (0, 0, 0, 0, 0, ""))
-    record.accept(store.folder, Record(name, rows))
-
-
-def packages_in(store: Store, found: Environment) -> Packages:
-    """Return what the environments of a gate hold, kept by the digest of their records."""
-    stamps = [f"{place} {record.unchanged(store.folder, place, found.hidden)}" for place in found.recorded]
-    path = store.folder / "kept" / f"packages-{record.hashed(stamps)[:32]}.json"
-    with suppress(OSError, ValueError, TypeError):
-        return Packages(**json.loads(path.read_bytes()))
-    known = {place: record.accepted(store.folder, place, found.hidden) for place in found.recorded}
-    rows = {place: row.files for place, row in known.items() if row is not None}
-    made = environment.packages(rows)
-    write(path, json.dumps(asdict(made)).encode())
-    return made
-
-
-def _recorded(store: Store, place: str, hidden: Sequence[str], *, trust: bool, note: Note) -> str:
-    if digest := record.unchanged(store.folder, place, hidden):
-        return digest
-    known = record.accepted(store.folder, place, hidden)
-    if known is None:
-        note(f"recording {place}, the first time")
-    now = record.look(place, hidden, known)
-    _accept(store, now, known, hidden, trust=trust)
-    return now.contents
-
-
-def _accept(store: Store, now: Record, known: Record | None, hidden: Sequence[str] = (), *, trust: bool) -> None:
-    if known is not None and not trust and (names := record.differing(known, now)):
-        raise record.question(now.place, names)
-    record.accept(store.folder, now, hidden)
+    record.accept(store.folder, name, dict.fromkeys((*(known or ()), *places), (0, 0, 0, 0, 0, "")), trust=True)
 
 
 @dataclass(frozen=True)
@@ -173,9 +141,14 @@ class GateCase:
         return Environment(**row)
 
     @cached_property
+    def base(self) -> Base:
+        """The tree of the base."""
+        return Base(self.store, self.frozen.base, self.frozen.root)
+
+    @cached_property
     def files(self) -> dict[str, Entry]:
         """The files of the base below the project's root, relative to it."""
-        return self.below_root(self.store.files(self.frozen.base))
+        return self.base.below(self.base.files)
 
     @property
     def cwd(self) -> str:
@@ -189,19 +162,9 @@ class GateCase:
         folder = os.path.dirname(os.path.normpath(os.path.join(self.cwd, program))) if "/" in program else ""
         return folder if is_below(folder, (*self.environment.kept, *self.environment.links)) else ""
 
-    def inside(self, path: str) -> str:
-        """Return a path relative to the top for one that is relative to the project's root."""
-        return f"{self.frozen.root}/{path}" if self.frozen.root else path
-
-    def below_root(self, rows: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the rows whose path lies below the project's root, by path relative to it."""
-        prefix = f"{self.frozen.root}/" if self.frozen.root else ""
-        return {path[len(prefix) :]: row for path, row in rows.items() if path.startswith(prefix)}
-
     def content(self, path: str) -> bytes | None:
         """Return the content of a file of the base, by its path relative to the root; None where it has none."""
-        entry = self.files.get(path)
-        return None if entry is None else self.store.content(entry.oid)
+        return self.base.content(self.base.inside(path))
 
     def accept_places(self) -> None:
         """Accept where dependencies lie now, since the base could be judged with them."""
@@ -209,17 +172,9 @@ class GateCase:
 
     def check_dependencies(self) -> None:
         """Refuse dependencies that are not as they were accepted when the run began: `SEAL201`."""
-        hidden = self.environment.hidden
-        for place in self.environment.recorded:
-            digest = self.frozen.records[record.name_of(place, hidden)]
-            if record.unchanged(self.store.folder, place, hidden) == digest:
-                continue
-            known = record.accepted(self.store.folder, place, hidden)
-            now = record.look(place, hidden, known)
-            names = [""] if known is None else record.differing(known, now)
-            if names:
-                raise record.question(place, names)
-            if now.contents != digest:
+        for place, hidden in self.environment.recorded.items():
+            now = record.held(self.store.folder, place, hidden)
+            if now.contents != self.frozen.records[record.name_of(place, hidden)]:
                 raise SealError("SEAL201", f"{place} is not what it was when the run began.", "Start a new run.")
 
     @cached_property

@@ -5,17 +5,19 @@ tests: each test that it has now counts as one that failed on the base, one of t
 skipped from within its body. New tests are judged in a run of their own (`compare_added`): what they bring with them
 has no say about the tests of the base.
 
-Ids that differ between two runs of the base hold a path, a time or a random value: such tests are compared by their
-function and their number. A test that failed in one of two runs of the base is flaky, and named.
+Ids that differ between two runs of the base hold a path, a time or a random value: such tests get the name of their
+function and a number, those first that passed. A test that failed in one of two runs of the base is flaky, and named.
 """
 
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from interlock.core.finding import Finding
+from interlock.core.text import few
 from interlock.gates.checks.sealed import fault_of
 from interlock.gates.sealed.outcomes import BAD, GOOD, SKIPPED, TestCase, TestRun, run_from_json
 
@@ -30,13 +32,9 @@ class BaseTests:
     run: TestRun
     again: TestRun | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data, for a file."""
-        return {"run": self.run.to_json(), "again": self.again.to_json() if self.again else None}
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "BaseTests":
-        """Return what `to_json` wrote, or raise KeyError, TypeError or ValueError."""
+        """Return what `asdict` made plain data of, or raise KeyError, TypeError or ValueError."""
         return cls(run_from_json(data["run"]), run_from_json(data["again"]) if data["again"] else None)
 
     def failing(self) -> tuple[str, ...]:
@@ -62,8 +60,8 @@ class BaseTests:
     @property
     def allow_line(self) -> str:
         """The line of configuration that allows what fails on the base; empty when all of it passes."""
-        quoted = ['"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in self.failing()]
-        return f"allow_failing = [{', '.join(quoted)}]" if quoted else ""
+        names = self.failing()
+        return f"allow_failing = {json.dumps(names, ensure_ascii=False)}" if names else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +73,12 @@ class Comparison:
         new: Ids that the base does not have.
         gone: Ids of the base that are missing or skipped, as a file in `may_change` allows.
         allowed: Ids that fail, as `allow_failing` allows.
-        counts: How many tests came to each outcome.
     """
 
     faults: tuple[Finding, ...]
     new: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     allowed: tuple[str, ...] = ()
-    counts: Mapping[str, int] | None = None
 
 
 def compare(
@@ -95,8 +91,7 @@ def compare(
     """
     if (unusable := _unusable(base.run, now)) is not None:
         return unusable
-    comparing = _Comparing(base, now, free, frozenset(allow_failing))
-    return comparing.result()
+    return _Comparing(base, now, free, frozenset(allow_failing)).result()
 
 
 def compare_added(
@@ -128,63 +123,65 @@ def compare_added(
             faults.append(fault_of("skipped", identity, why))
     new = [case for case in now.cases if case.id not in known]
     faults += [fault_of("equals", case.id, case.equals) for case in new if case.equals and case.outcome in GOOD]
-    if not faults and now.exit_status != 0 and not _explained(now):
-        faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
-    return Comparison(tuple(faults), tuple(case.id for case in new), counts=_counts(now))
+    return Comparison(tuple(faults or _unexplained(now)), tuple(case.id for case in new))
 
 
 def _unusable(base: TestRun, now: TestRun) -> Comparison | None:
     """Return what is to say of a run whose tests are not known, or prove nothing; None of another."""
-    counts = _counts(now)
-    if now.problem:
-        return Comparison((fault_of("unread", "", now.problem),), counts=counts)
     changed = sorted({*now.changed} - {*base.changed})
-    judge = now.judge or (f"other code in {', '.join(changed[:_MAX_NAMED])}" if changed else "")
-    if judge:
-        return Comparison((fault_of("judge", "", judge),), counts=counts)
-    if not base.parsed:
-        failed = now.exit_status != 0
-        return Comparison((_ended(now, []),) if failed else (), counts=counts)
-    if not now.parsed or now.sessions < base.sessions:
+    if now.problem:
+        fault = fault_of("unread", "", now.problem)
+    elif judge := now.judge or (f"other code in {few(changed, _MAX_NAMED)}" if changed else ""):
+        fault = fault_of("judge", "", judge)
+    elif not base.parsed:
+        if now.exit_status == 0:
+            return Comparison(())
+        fault = _ended(now, [])
+    elif not now.parsed or now.sessions < base.sessions:
         found = "no test runner reported" if not now.sessions else f"{now.sessions} of {base.sessions} runners reported"
         if failed := [case.id for case in now.cases if case.outcome in BAD]:
-            found += f"; failed: {_few(failed)}"
-        end = "the time limit" if now.exit_status is None else f"exit status {now.exit_status}"
-        return Comparison((fault_of("incomplete", "", f"{end}; {found}"),), counts=counts)
-    return None
+            found += f"; failed: {few(failed, _MAX_NAMED)}"
+        fault = fault_of("incomplete", "", f"{_end(now)}; {found}")
+    else:
+        return None
+    return Comparison((fault,))
 
 
 class _Comparing:
     """One comparison; `gone` collects what a file in `may_change` lets go."""
 
     def __init__(self, base: BaseTests, now: TestRun, free: Callable[[str], bool], allow: frozenset[str]) -> None:
-        self.base, self.now, self.free, self.allow = base, now, free, allow
-        self.before = {case.id: case for case in base.run.cases}
-        self.present = {case.id: case for case in now.cases}
-        self.known = {*self.before, *base.run.collected}
-        self.unlisted = {path for path, _ in base.run.broken}
+        unstable = {_function(each) for each in base.unstable}
+        was, self.now = _numbered(base.run, unstable), _numbered(now, unstable)
+        self.flaky, self.free, self.allow = base.flaky, free, allow
+        self.before = {case.id: case for case in was.cases}
+        self.present = {case.id: case for case in self.now.cases}
+        self.wanted = [*dict.fromkeys((*was.collected, *self.before))]
+        self.unlisted = {path for path, _ in was.broken}
         self.broken = dict(now.broken)
         self.gone: list[str] = []
 
     def result(self) -> Comparison:
-        now, base = self.now, self.base
-        faults = [] if now.complete else [_ended(now, [*dict.fromkeys((*base.run.collected, *self.before))])]
-        for identity in dict.fromkeys((*base.run.collected, *self.before)):
-            if identity not in base.unstable:
-                faults += self._of_base(identity)
-        faults += self._by_number()
-        for case in now.cases:
-            if case.id not in self.known:
-                faults += self._unknown(case)
+        now, known = self.now, {*self.wanted}
+        faults = [] if now.complete else [_ended(now, self.wanted)]
+        for identity in self.wanted:
+            faults += self._of_base(identity)
+        new = [case for case in now.cases if case.id not in known]
+        for case in new:
+            faults += self._unknown(case)
         faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in self.allow]
-        faults += self._still_without_test()
-        if not faults and not any(case.outcome in GOOD for case in now.cases) and not self._all_allowed():
-            faults.append(fault_of("nothing_ran", "", _summary(_counts(now))))
-        if not faults and now.exit_status != 0 and not _explained(now):
-            faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
-        new = tuple(case.id for case in now.cases if case.id not in self.known and not self._like(case.id))
+        passed = {case.file for case in now.cases if case.outcome in GOOD}
+        for path in sorted(self.unlisted - passed - self.broken.keys() - self.allow):
+            if now.complete and not self.free(path):
+                faults.append(fault_of("no_test_in_file", path, "no test of this file passed"))
+        others = [case for case in now.cases if not _allowed(case, self.allow)]
+        if not faults and not passed and not self.gone and (others or not now.cases):
+            counts = Counter(case.outcome for case in now.cases)
+            found = ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "no test"
+            faults.append(fault_of("nothing_ran", "", found))
         allowed = tuple(case.id for case in now.cases if case.outcome in BAD and _allowed(case, self.allow))
-        return Comparison(tuple(faults), new, tuple(self.gone), allowed, _counts(now))
+        faults = faults or _unexplained(now)
+        return Comparison(tuple(faults), tuple(case.id for case in new), tuple(self.gone), allowed)
 
     def _of_base(self, identity: str) -> list[Finding]:
         """Return what is wrong with a test that the base has."""
@@ -211,7 +208,7 @@ class _Comparing:
         if _allowed(case, self.allow):
             return []
         if case.outcome in BAD:
-            if case.id in self.base.flaky:
+            if case.id in self.flaky:
                 fix = "Set `retries = 2` for the gate, or repair the test: it fails now and then on the base, too."
                 return [fault_of("flaky", case.id, case.message or case.outcome, fix=fix)]
             kind = "still_failing" if was is not None and was.outcome in BAD else "failed"
@@ -225,11 +222,11 @@ class _Comparing:
             return [fault_of(case.outcome, case.id, case.message or case.outcome)]
         if case.equals and not (was is not None and was.equals):
             return [fault_of("equals", case.id, case.equals)]
-        if was is not None and was.outcome in GOOD and was.ran == "ended" != case.ran and not self.free(case.file):
+        if was is None or case.ran == "ended" or self.free(case.file):
+            return []
+        if was.ran == "ended" or (was.outcome in BAD and was.ran):
             found = "its code did not run to its end" if case.ran else "its code did not run"
             return [fault_of("unproven", case.id, found)]
-        if was is not None and was.outcome in BAD and was.ran and case.ran != "ended" and not self.free(case.file):
-            return [fault_of("unproven", case.id, "its code did not run to its end")]
         return []
 
     def _unknown(self, case: TestCase) -> list[Finding]:
@@ -241,50 +238,27 @@ class _Comparing:
             if not faults and case.outcome in GOOD and case.ran == "begun":
                 faults = [fault_of("unproven", case.id, "its code did not run to its end")]
             return faults
-        if (like := self._like(case.id)) is not None:
-            # How many may be skipped is seen where they are counted.
-            return [] if case.outcome in SKIPPED else self._outcome(like, case)
         return self._outcome(None, case)
 
-    def _like(self, identity: str) -> TestCase | None:
-        """Return a test of the base of the same function whose id is not stable; None where there is none."""
-        name = _function(identity)
-        if name not in {_function(each) for each in self.base.unstable}:
-            return None
-        return next((case for case in self.base.run.cases if _function(case.id) == name), None)
 
-    def _by_number(self) -> list[Finding]:
-        """Compare the tests whose ids differ from run to run by their number."""
-        unstable = self.base.unstable
-        names = {_function(each) for each in unstable if each in self.before}
-        faults: list[Finding] = []
-        for name in sorted(names):
-            was = [case for case in self.before.values() if _function(case.id) == name]
-            now = [case for case in self.now.cases if _function(case.id) == name]
-            skipped = [sum(case.outcome in SKIPPED for case in cases) for cases in (was, now)]
-            if self.free(was[0].file):
-                self.gone += [name] if len(now) < len(was) else []
-            elif len(now) < len(was) and self.now.complete and was[0].file not in self.broken:
-                faults.append(fault_of("missing", name, f"{len(now)} of its {len(was)} tests ran"))
-            elif skipped[1] > skipped[0]:
-                faults.append(fault_of("skipped", name, f"{skipped[1]} of its {len(now)} tests are skipped"))
-        return faults
-
-    def _still_without_test(self) -> list[Finding]:
-        passed = {case.file for case in self.now.cases if case.outcome in GOOD}
-        return [
-            fault_of("no_test_in_file", path, "no test of this file passed")
-            for path in sorted(self.unlisted - passed - self.broken.keys() - self.allow)
-            if self.now.complete and not self.free(path)
-        ]
-
-    def _all_allowed(self) -> bool:
-        return bool(self.gone) or (all(_allowed(case, self.allow) for case in self.now.cases) and bool(self.now.cases))
+def _numbered(run: TestRun, functions: set[str]) -> TestRun:
+    """Return the run with the tests of some functions named by a number, those first that passed."""
+    if not functions:
+        return run
+    seen, cases = Counter[str](), list[TestCase]()
+    for case in sorted(run.cases, key=lambda case: (case.outcome not in GOOD, case.outcome in BAD)):
+        name = _function(case.id)
+        seen[name] += 1
+        cases.append(replace(case, id=f"{name}[#{seen[name]}]") if name in functions else case)
+    collected = tuple(each for each in run.collected if _function(each) not in functions)
+    return replace(run, cases=tuple(cases), collected=collected)
 
 
-def _explained(run: TestRun) -> bool:
-    """Return whether a test that failed, or a file that could not be collected, explains that a run did not succeed."""
-    return bool(run.broken) or any(case.outcome in BAD for case in run.cases)
+def _unexplained(run: TestRun) -> list[Finding]:
+    """Return that a run did not succeed, where no test that failed and no file explains that."""
+    if run.exit_status == 0 or run.broken or any(case.outcome in BAD for case in run.cases):
+        return []
+    return [fault_of("exit_status", "", f"exit status {run.exit_status}, and no test failed")]
 
 
 def file_of(identity: str) -> str:
@@ -301,28 +275,17 @@ def _allowed(case: TestCase, allow: frozenset[str]) -> bool:
     return bool({case.id, _function(case.id), case.file} & allow)
 
 
-def _counts(run: TestRun) -> dict[str, int]:
-    return dict(Counter(case.outcome for case in run.cases))
-
-
-def _summary(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "no test"
+def _end(run: TestRun) -> str:
+    return "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
 
 
 def _ended(run: TestRun, wanted: Sequence[str]) -> Finding:
     """Return the fault of a run that was stopped or did not say that it was finished; `wanted` are the base's tests."""
-    end = "the time limit" if run.exit_status is None else f"exit status {run.exit_status}"
     if not run.parsed:
-        return fault_of("exit_status" if run.exit_status is not None else "incomplete", "", end)
-    found = f"{end} after {len(run.cases)} of {len(run.collected or wanted)} tests"
+        return fault_of("exit_status" if run.exit_status is not None else "incomplete", "", _end(run))
+    found = f"{_end(run)} after {len(run.cases)} of {len(run.collected or wanted)} tests"
     ended = {*run.running, *(case.id for case in run.cases)}
     for what, ids in (("running", run.running), ("not begun", [each for each in wanted if each not in ended])):
         if ids:
-            found += f"; {what}: {_few(ids)}"
+            found += f"; {what}: {few(ids, _MAX_NAMED)}"
     return fault_of("incomplete", "", found)
-
-
-def _few(ids: Iterable[str]) -> str:
-    names = list(ids)
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(names[:_MAX_NAMED]) + more

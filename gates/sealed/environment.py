@@ -32,13 +32,8 @@ _ASK: Final = {"python": "import sys; print(sys.executable)", "node": "console.l
 """What asks an interpreter that a version manager starts through a script where it really is."""
 _ASK_SECONDS: Final = 20
 _SHEBANG_BYTES: Final = 512
-_MAX_LINKS: Final = 40
-_PYTESTS: Final = (
-    "/usr/lib/python3*/dist-packages",
-    "/usr/local/lib/python3*/*-packages",
-    "/usr/lib/python3*/site-packages",
-)
 _PYTHONS: Final = ("/usr/lib/python3*", "/usr/local/lib/python3*", "/usr/lib64/python3*")
+"""Where distributions install Python and its packages."""
 _FINDER: Final = re.compile(r"/__editable___\w+_finder\.py$")
 _RUNNERS: Final = re.compile(
     r"/(?:_pytest/config/__init__\.py|python3\.\d+t?/unittest/__init__\.py|jest(?:-cli)?/bin/jest\.js|vitest/vitest\.mjs)$"
@@ -67,9 +62,8 @@ class Environment:
     Args:
         kept: Places in the checkout, absolute, each with where it lies (elsewhere, if `setup` made it).
         generated: Of these, single ignored files beside modules, which are seen below packages of the product alone.
-        places: Places outside of it, absolute and without links.
+        places: Places outside of it, absolute and without links, each with the folders in it that are empty inside.
         links: Symbolic links to make: path to text.
-        hidden: Folders in these places that are empty inside.
         path: PATH inside.
         programs: What the names of programs meant: name to absolute path.
         variables: Variables of toolchains whose caches are among the places.
@@ -78,18 +72,17 @@ class Environment:
 
     kept: Mapping[str, str] = field(default_factory=dict[str, str])
     generated: Sequence[str] = ()
-    places: Sequence[str] = ()
+    places: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     links: Mapping[str, str] = field(default_factory=dict[str, str])
-    hidden: Sequence[str] = ()
     path: str = ""
     programs: Mapping[str, str] = field(default_factory=dict[str, str])
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
     packages: Packages = Packages()
 
     @property
-    def recorded(self) -> tuple[str, ...]:
-        """Every place that has a record."""
-        return (*self.kept.values(), *self.places)
+    def recorded(self) -> dict[str, Sequence[str]]:
+        """Every place that has a record, with the folders in it that are not seen."""
+        return {**dict.fromkeys(self.kept.values(), ()), **self.places}
 
 
 def find_environment(
@@ -154,7 +147,7 @@ class _Finder:
 
     def keep(self, place: str) -> None:
         real = self._follow(place)
-        if not os.path.lexists(real):
+        if not os.path.exists(real):
             return
         if is_below(real, (os.fspath(self.top),)):
             self.kept[real] = real
@@ -169,7 +162,7 @@ class _Finder:
 
     def _interpreters(self, real: str) -> None:
         for name in ("python", "python3", "node"):
-            if os.path.lexists(program := f"{real}/bin/{name}"):
+            if os.path.exists(program := f"{real}/bin/{name}"):
                 self._installation(self._follow(program), packages=_sees_packages(program))
         for link in _links_out(real):
             self._add(self._follow(link))
@@ -205,14 +198,14 @@ class _Finder:
             self.variables["CARGO_NET_OFFLINE"] = "true"
 
     def result(self, generated: Sequence[str]) -> Environment:
-        places = {place: self.places[place] for place in _outermost(self.places)}
-        hidden = [site for place, packages in places.items() if not packages
-                  for site in glob.glob(f"{place}/lib/python3*/site-packages")]  # fmt: skip
+        places: dict[str, Sequence[str]] = {}
+        for place in _outermost(self.places):
+            places[place] = [] if self.places[place] else glob.glob(f"{place}/lib/python3*/site-packages")
         kept = {place: self.kept[place] for place in _outermost(self.kept)}
         kept |= {path: path for path in generated if not is_below(path, kept)}
         return Environment(
-            kept, tuple(path for path in generated if path in kept), tuple(places), self.links, tuple(hidden),
-            self.path, self.programs, self.variables,
+            kept, tuple(path for path in generated if path in kept), places, self.links, self.path, self.programs,
+            self.variables,
         )  # fmt: skip
 
     def _add(self, real: str, *, packages: bool = True) -> None:
@@ -238,26 +231,17 @@ class _Finder:
         self._add(real if several else prefix, packages=packages or os.path.exists(f"{prefix}/pyvenv.cfg"))
 
     def _follow(self, path: str) -> str:
-        """Return where a path leads, and keep the links on the way to it."""
-        parts, at, number = [*reversed(path.split("/"))], "", 0
-        while parts:
-            name = parts.pop()
-            if name in ("", "."):
-                continue
-            if name == "..":
-                at = at.rpartition("/")[0]
-                continue
-            step = f"{at}/{name}"
-            if number < _MAX_LINKS and os.path.islink(step):
-                number += 1
+        """Return where a path leads, and keep the links on the way to it; one that leads nowhere is left as it is."""
+        at = "/"
+        for name in path.split("/"):
+            step = os.path.normpath(os.path.join(at, name))
+            if os.path.islink(step) and os.path.exists(step):
                 text = os.readlink(step)
                 if not is_below(step, SYSTEM):
                     self.links[step] = text
-                parts += reversed(text.split("/"))
-                at = "" if text.startswith("/") else at
-            else:
-                at = step
-        return at or "/"
+                step = self._follow(os.path.join(at, text))
+            at = step
+        return at
 
     def _asked(self, shim: str) -> str:
         """Return what a script of a version manager starts: an interpreter says it, other programs lie beside one."""
@@ -289,10 +273,9 @@ def _links_out(folder: str) -> Iterator[str]:
     """Yield the links of a folder of node packages that lead out of it: packages that are linked from elsewhere."""
     if os.path.basename(folder) != "node_modules":
         return
-    for pattern in ("*", "@*/*"):
-        for path in glob.glob(f"{folder}/{pattern}"):
-            if os.path.islink(path) and not is_below(os.path.realpath(path), (folder,)):
-                yield path
+    for path in (*glob.glob(f"{folder}/*"), *glob.glob(f"{folder}/@*/*")):
+        if os.path.islink(path) and os.path.exists(path) and not is_below(os.path.realpath(path), (folder,)):
+            yield path
 
 
 def _sees_packages(program: str) -> bool:
@@ -317,27 +300,37 @@ def _shebang(program: str) -> str:
     return word if word.startswith("/") else ""
 
 
-def packages(records: Mapping[str, Iterable[str]]) -> Packages:
-    """Return what environments hold, by the relative paths in each recorded place.
+def packages(place: str, files: Iterable[str]) -> Packages:
+    """Return what environments in a place hold, by the relative paths of its files.
 
     Python reads the folders of editable installs from `.pth` files; setuptools writes a module with a table besides.
     """
-    runners = [path for folder in _PYTESTS for path in glob.glob(f"{folder}/_pytest/config/__init__.py")]
-    runners += [path for folder in _PYTHONS for path in glob.glob(f"{folder}/unittest/__init__.py")]
-    names = {os.path.basename(path).partition(".")[0] for folder in _PYTESTS for path in glob.glob(f"{folder}/*")}
-    editable: list[tuple[str, str]] = []
-    for place, files in records.items():
-        for file in files:
-            path = f"{place}/{file}"
-            if file.endswith(("/__init__.py", "/jest.js", "/vitest.mjs")) and _RUNNERS.search(path):
-                runners.append(path)
-            _, mark, rest = file.rpartition("-packages/")
-            if not mark and place.endswith("-packages"):
-                mark, rest = "/", file
-            if mark:
-                names.add(rest.partition("/")[0].partition(".")[0])
-                editable += _editable(path)
-    return Packages([*dict.fromkeys(map(os.path.realpath, runners))], sorted(names), [*dict.fromkeys(editable)])
+    runners, names, editable = list[str](), set[str](), list[tuple[str, str]]()
+    for file in files:
+        path = f"{place}/{file}"
+        if file.endswith(("/__init__.py", "/jest.js", "/vitest.mjs")) and _RUNNERS.search(path):
+            runners.append(path)
+        _, mark, rest = file.rpartition("-packages/")
+        if not mark and place.endswith("-packages"):
+            mark, rest = "/", file
+        if mark:
+            names.add(rest.partition("/")[0].partition(".")[0])
+            editable += _editable(path)
+    return Packages(runners, sorted(names), editable)
+
+
+def of_system() -> Iterator[Packages]:
+    """Yield what the distribution installs."""
+    for place in (place for each in _PYTHONS for place in (*glob.glob(each), *glob.glob(f"{each}/*-packages"))):
+        patterns = ("*", "_pytest/config/__init__.py", "unittest/__init__.py")
+        yield packages(place, [file for pattern in patterns for file in glob.glob(pattern, root_dir=place)])
+
+
+def joined(parts: Sequence[Packages]) -> Packages:
+    """Return what several places hold."""
+    runners = {os.path.realpath(path) for each in parts for path in each.runners}
+    editable = {(folder, path) for each in parts for folder, path in each.editable}
+    return Packages(sorted(runners), sorted({name for each in parts for name in each.names}), sorted(editable))
 
 
 def _editable(path: str) -> Iterator[tuple[str, str]]:

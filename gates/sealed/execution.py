@@ -13,7 +13,7 @@ import errno
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -46,7 +46,8 @@ _PROGRESS_SECONDS: Final = 1.0
 class Execution:
     """What came of one run of a command: its tests, how it ended, what was printed, and how it was isolated.
 
-    `root` is the project's root as the command saw it.
+    `root` is the project's root as the command saw it. `unprepared` says which command of `prepare` failed, so that the
+    gate's own did not run.
     """
 
     tests: TestRun
@@ -54,6 +55,7 @@ class Execution:
     output: Output
     level: Level
     root: str = ""
+    unprepared: str = ""
 
 
 @dataclass(slots=True)
@@ -79,7 +81,12 @@ class Workspace:
     writes_bytecode: bool = False
     output: Output = field(default_factory=Output)
     progress: Callable[[int], None] | None = None
-    closed: bool = field(default_factory=lambda: sandbox.level() == "namespaces")
+    prepared: bool = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether commands see the export at the checkout's own path, in a sandbox."""
+        return sandbox.level() == "namespaces"
 
     @property
     def export(self) -> Path:
@@ -89,7 +96,7 @@ class Workspace:
     @property
     def root(self) -> str:
         """The project's root, as commands see it."""
-        return os.fspath(self.case.root) if self.closed else os.path.normpath(self.export / self.case.frozen.root)
+        return self.seen(os.fspath(self.case.root))
 
     def seen(self, path: str) -> str:
         """Return a path of the machine's checkout as commands see it."""
@@ -99,23 +106,23 @@ class Workspace:
 
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout_seconds: float | None = None,
-        output: Callable[[bytes], object] | None = None, stdin: bytes = b"",
+        output: Callable[[bytes], object] | None = None, stdin: bytes = b"", box: Box | None = None,
     ) -> Ended:  # fmt: skip
-        """Run one command in the export.
+        """Run one command in the export; `box` is what it sees, by default what a sealed one does.
 
         Raises:
             CollectorError: Its program is not to be had (`COL202`, `SEAL107`).
         """
-        case = self.case
-        limit = timeout_seconds or case.gate.timeout_seconds
+        gate = self.case.gate
+        seen = (box or self._box()) if self.closed else None
         try:
             return sandbox.run(
-                [self._program(argv[0]), *argv[1:]], self._box() if self.closed else None, cwd=self.seen(case.cwd),
-                env=self.environment() if env is None else env, timeout_seconds=limit, output=output or self.output.add,
-                stdin=stdin,
+                [self._program(argv[0]), *argv[1:]], seen, cwd=self.seen(self.case.cwd),
+                env=self.environment() if env is None else env, timeout_seconds=timeout_seconds or gate.timeout_seconds,
+                output=output or self.output.add, stdin=stdin,
             )  # fmt: skip
         except (OSError, ValueError) as error:
-            raise unstartable(case.gate, error, argv[0]) from error
+            raise unstartable(gate, error, argv[0]) from error
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the commands: small, and not the agent's."""
@@ -152,12 +159,12 @@ class Workspace:
     def interpreter(self, language: str) -> str:
         """Return the program that runs a language: that of a kept environment, else what its name means on PATH."""
         names = ("python", "python3") if language == "python" else ("node",)
-        for target, source in self.case.environment.kept.items():
+        inside = self.case.environment
+        for target, source in inside.kept.items():
             for name in names:
                 if os.access(f"{source}/bin/{name}", os.X_OK):
                     return f"{target}/bin/{name}"
-        found = (self.case.environment.programs.get(name, "") for name in reversed(names))
-        return next(filter(None, found), names[-1])
+        return inside.programs.get(names[-1]) or inside.programs.get(names[0]) or names[-1]
 
     def _program(self, name: str) -> str:
         case = self.case
@@ -192,7 +199,7 @@ class Workspace:
             Bind(os.fspath(HELD_OUT_PROBES), f"{_INSIDE}/heldout"),
             *self._compiled(),
             *(Bind(place, place) for place in inside.places),
-            *(Bind("", place) for place in inside.hidden),
+            *(Bind("", place) for hidden in inside.places.values() for place in hidden),
         ]  # fmt: skip
         for target, source in self._kept().items():
             binds.append(Bind(source, target))
@@ -200,23 +207,23 @@ class Workspace:
                 binds += [Bind("", f"{target}/{name}") for name in SCRATCH if os.path.isdir(f"{source}/{name}")]
         prefix = f"{top}/{case.frozen.root}".rstrip("/")
         for path in self.frozen[:_MAX_BINDS]:
-            if os.path.isfile(place := f"{self.export}/{case.inside(path)}"):
+            if os.path.isfile(place := f"{self.export}/{case.base.inside(path)}"):
                 binds.append(Bind(place, f"{prefix}/{path}"))
         binds += [Bind(made, path) for path, made in self._observers().items()]
         return Box(tuple(binds), inside.links, case.seal.network)
 
     def _compiled(self) -> Iterator[Bind]:
-        """Yield where compiled code lies: of dependencies, once known, read-only; of the tree always a new folder."""
+        """Yield where compiled code lies: of dependencies as the base's run left it, of the tree nowhere."""
         inside, top = f"{_INSIDE}/bytecode", self.case.frozen.top
-        if self.writes_bytecode or not self.bytecode:
-            yield Bind(self.bytecode or f"{self.folder}/bytecode", inside, writable=True)
-            return
-        os.makedirs(f"{self.bytecode}{top}", exist_ok=True)
-        yield Bind(self.bytecode, inside)
+        place = self.bytecode or f"{self.folder}/bytecode"
+        writable = self.writes_bytecode or not self.bytecode
+        os.makedirs(f"{place}{top}", exist_ok=True)
+        yield Bind(place, inside, writable)
         yield Bind("", f"{inside}{top}")
-        for target in self._kept():
-            if os.path.isdir(place := f"{self.bytecode}{target}"):
-                yield Bind(place, f"{inside}{target}")
+        for target, source in self._kept().items():
+            if os.path.isdir(source):
+                os.makedirs(f"{place}{target}", exist_ok=True)
+                yield Bind(f"{place}{target}", f"{inside}{target}", writable)
 
     def _kept(self) -> dict[str, str]:
         """Return what is kept; of generated files only those below packages of the product, once it is known."""
@@ -278,25 +285,29 @@ def workspace(
     writes_bytecode: bool = False, laid_over: Mapping[str, bytes] | None = None,
 ) -> Generator[Workspace]:  # fmt: skip
     """Make the export of a tree, to run commands in; `laid_over` are files that are written over it, by path."""
-    size = sum(1 for _ in case.files) * 8192
-    with sandbox.private_folder(size) as folder:
+    with sandbox.private_folder(len(case.files) * 8192) as folder:
         here = Workspace(case, tree, folder, frozen, packages, bytecode, writes_bytecode)
         here.export.mkdir()
-        case.store.export(tree, here.export, folder / "index")
+        case.store.export(tree, here.export)
         here.prepare_folders()
         for path, data in (laid_over or {}).items():
-            place = here.export / case.inside(path)
+            place = here.export / case.base.inside(path)
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
         yield here
 
 
 def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = False) -> Execution:
-    """Run the gate's command, and read what came of it; `only` are ids of the tests to run, where the runner can.
+    """Run the commands of `prepare`, then the gate's own, and read what came of it.
+
+    `only` are ids of the tests to run, where the runner can.
 
     Raises:
         CollectorError: The command cannot be started.
     """
+    if failed := prepare(here):
+        run = TestRun("exit", complete=False, problem=failed)
+        return Execution(run, Ended(0, 0.0, "unstarted"), here.output, sandbox.level(), here.root, failed)
     case, shown = here.case, time.monotonic()
     report = report_of(case.gate.command, case.seal)
     printed = bytearray()
@@ -311,7 +322,7 @@ def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = Fal
         printed.extend(data[: _MAX_REPORT_BYTES - len(printed)])
         here.output.add(data)
 
-    place = here.export / case.inside(os.path.join(case.seal.cwd, report.path)) if report.path else None
+    place = here.export / case.base.inside(os.path.join(case.seal.cwd, report.path)) if report.path else None
     if place is not None:
         place.unlink(missing_ok=True)
     with Observation(here.folder / "run", here.root, only=only, keep_going=keep_going, progress=progress) as seen:
@@ -326,15 +337,16 @@ def execute(here: Workspace, *, only: Sequence[str] = (), keep_going: bool = Fal
     if tests is None:
         data = _read(place, here.export) if place is not None else bytes(printed)
         tests = read_report(report, data, ended.exit_status)
-    frozen = {case.inside(path) for path in here.frozen}
-    written = case.store.written(here.export, here.folder / "index", frozen)
-    level: Level = "namespaces" if here.closed else "none"
-    return Execution(replace(tests, written=tuple(written)), ended, here.output, level, here.root)
+    frozen = {case.base.inside(path) for path in here.frozen}
+    written = case.store.written(here.export, frozen)
+    return Execution(replace(tests, written=tuple(written)), ended, here.output, sandbox.level(), here.root)
 
 
 def prepare(here: Workspace) -> str:
-    """Run the commands of `prepare`; return why one failed, or nothing."""
-    for argv in here.case.seal.prepare:
+    """Run the commands of `prepare`, once in each export; return why one failed, or nothing."""
+    commands = () if here.prepared else here.case.seal.prepare
+    here.prepared = True
+    for argv in commands:
         ended = here.run(argv)
         if ended.exit_status != 0:
             how = "did not end in time" if ended.timed_out else f"ended with status {ended.exit_status}"
@@ -349,9 +361,3 @@ def _read(place: Path, export: Path) -> bytes:
         if is_below(real, (os.path.realpath(export),)) and os.path.getsize(real) <= _MAX_REPORT_BYTES:
             return Path(real).read_bytes()
     return b""
-
-
-def names(paths: Iterable[str]) -> str:
-    """Return a few paths in a sentence."""
-    rows = list(paths)
-    return ", ".join(rows[:3]) + (f" and {len(rows) - 3} more" if len(rows) > 3 else "")

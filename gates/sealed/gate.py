@@ -25,11 +25,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
 from interlock.core.finding import Finding
-from interlock.core.process import Ended
 from interlock.gates.checks.sealed import fault_of
 from interlock.gates.command import store_log
 from interlock.gates.manifest import Binding, Collection
@@ -39,10 +39,10 @@ from interlock.gates.sealed.base import BaseCheck, Progress, confirm_base, usabl
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import Comparison, compare, compare_added
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.execution import Execution, Workspace, execute, prepare, workspace
+from interlock.gates.sealed.execution import Execution, Workspace, execute, workspace
 from interlock.gates.sealed.heldout import run_held_out
 from interlock.gates.sealed.outcomes import BAD, TestRun
-from interlock.gates.sealed.product import Choice, Product, choose
+from interlock.gates.sealed.product import Choice, Product, choose, matching
 from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.store import Entry
 from interlock.gates.suppressions import added_suppressions
@@ -126,12 +126,12 @@ def chosen(case: GateCase, work: Work, product: Product) -> tuple[str, Choice]:
     """Store the work, and choose what of it is judged; return its tree, too."""
     store, frozen = case.store, case.frozen
     tree = store.snapshot(frozen.root, case.seal.keep)
-    changes: dict[str, Entry | None] = case.below_root(store.differing(frozen.base, tree))
+    changes: dict[str, Entry | None] = case.base.below(store.differing(frozen.base, tree))
     new = [path for path, entry in changes.items() if entry is not None and path not in case.files]
-    ignored = case.below_root(dict.fromkeys(store.ignored_by(frozen.base, map(case.inside, new))))
+    ignored = case.base.below(dict.fromkeys(store.ignored_by(frozen.base, map(case.base.inside, new))))
     choice = choose(
-        product, changes, case.files, scope=compile_scope(work.scope).matches, may_change=_may_change(work),
-        ignored=frozenset(ignored), observed=not product.globs,
+        product, changes, case.files, scope=compile_scope(work.scope).matches, may_change=matching(work.may_change),
+        ignored=frozenset(ignored),
     )  # fmt: skip
     if work.present is not None:
         _check_present(case, choice, work.present())
@@ -182,16 +182,10 @@ class _Judging:
 
     def first(self, tree: str, choice: Choice) -> SealedRun:
         """Run the tests of the base on the candidate, and judge them."""
-        candidate = self._candidate(choice)
         suppressions = self._suppressions(choice)
         while True:
+            candidate = self._with(self.case.frozen.base, choice.taken)
             with self._workspace(candidate) as here:
-                if failed := prepare(here):
-                    fault = fault_of("prepare", "", failed)
-                    execution = Execution(TestRun("exit", complete=False), Ended(0, 0.0, "unstarted"), here.output,
-                                          "namespaces")  # fmt: skip
-                    run = SealedRun(candidate, tree, choice, execution.tests, Comparison(()), execution, (fault,))
-                    return replace(run, suppressions=suppressions)
                 execution, comparison, tries = self._tried(here, self._compare)
             deciding = self._deciding(choice, execution)
             if not deciding:
@@ -201,12 +195,10 @@ class _Judging:
             new = {path: entry for path, entry in deciding.items() if path not in self.case.files}
             held = {path: "it decides the run, as tests and plugins do" for path in deciding if path not in new}
             choice = replace(choice, taken=kept, added={**choice.added, **new}, held={**choice.held, **held})
-            candidate = self._candidate(choice)
         if {row.code for row in comparison.faults} & _DOUBTFUL and self.check.tests.again is None:
             self.check = confirm_base(self.case, self.check, self.progress)
             comparison = self._compare(execution.tests)
-        self._refuse_foreign(execution)
-        self._refuse_read_only(execution, comparison)
+        self._refuse_set_up(execution, comparison)
         faults = (*comparison.faults, *self._rewritten(execution.tests, choice))
         return SealedRun(
             candidate, tree, choice, execution.tests, comparison, execution, faults, tries, suppressions
@@ -215,33 +207,18 @@ class _Judging:
     def with_new_tests(self, done: SealedRun) -> SealedRun:
         """Run the command once more with the new files that are no product, and without tests that were moved."""
         self.progress("the tests of the base passed; now with the new files")
-        case, choice = self.case, done.choice
-        changes: dict[str, Entry | None] = {case.inside(path): entry for path, entry in choice.added.items()}
-        changes |= {case.inside(path): None for path in choice.removed}
-        with self._workspace(case.store.compose(done.tree, changes)) as here:
-            if failed := prepare(here):
-                return replace(done, faults=(fault_of("prepare", "", failed),))
-
-            def judge_added(tests: TestRun) -> Comparison:
-                return compare_added(
-                    self.check.tests,
-                    tests,
-                    first=done.tests,
-                    moved=lambda path: path in choice.removed,
-                    allow_failing=case.seal.allow_failing,
-                )
-
-            execution, comparison, tries = self._tried(here, judge_added)
+        choice = done.choice
+        tree = self._with(done.tree, {**choice.added, **dict.fromkeys(choice.removed)})
+        moved, allow = choice.removed.__contains__, self.case.seal.allow_failing
+        judged = partial(compare_added, self.check.tests, first=done.tests, moved=moved, allow_failing=allow)
+        with self._workspace(tree) as here:
+            execution, comparison, tries = self._tried(here, judged)
         new = frozenset(comparison.new)
         added = tuple(each for each in execution.tests.cases if each.id in new)
         tests = replace(done.tests, cases=(*done.tests.cases, *added))
-        comparison = replace(
-            done.comparison, faults=comparison.faults, new=(*done.comparison.new, *comparison.new),
-            counts=dict(Counter(each.outcome for each in tests.cases)),
-        )  # fmt: skip
         return replace(
-            done, tests=tests, comparison=comparison, execution=execution, faults=comparison.faults,
-            tries=max(done.tries, tries),
+            done, tests=tests, comparison=replace(done.comparison, new=(*done.comparison.new, *comparison.new)),
+            execution=execution, faults=comparison.faults, tries=max(done.tries, tries),
         )  # fmt: skip
 
     def held_out(self, done: SealedRun) -> SealedRun:
@@ -258,10 +235,9 @@ class _Judging:
             bytecode=self.bytecode, laid_over=laid_over,
         )  # fmt: skip
 
-    def _candidate(self, choice: Choice) -> str:
-        case = self.case
-        changes = {case.inside(path): entry for path, entry in choice.taken.items()}
-        return case.store.compose(case.frozen.base, changes)
+    def _with(self, tree: str, changes: Mapping[str, Entry | None]) -> str:
+        """Return a tree with other files below the root."""
+        return self.case.store.compose(tree, {self.case.base.inside(path): entry for path, entry in changes.items()})
 
     def _tried(
         self, here: Workspace, judge_tests: Callable[[TestRun], Comparison]
@@ -271,18 +247,20 @@ class _Judging:
         here.progress = lambda count: self.progress(f"{count} of {known} tests" if known else f"{count} tests")
         allowed = {path for path, _ in self.check.tests.run.broken} & {*self.case.seal.allow_failing}
         execution, tries = execute(here, keep_going=bool(allowed)), 1
+        if execution.unprepared:
+            return execution, Comparison((fault_of("prepare", "", execution.unprepared),)), tries
         comparison = judge_tests(execution.tests)
-        while (
-            tries <= self.case.seal.retries and comparison.faults and {row.code for row in comparison.faults} <= _AGAIN
-        ):
-            failed = [row.field for row in comparison.faults]
+        while tries <= self.case.seal.retries and (faults := comparison.faults):
+            if not {row.code for row in faults} <= _AGAIN:
+                break
+            failed = [row.field for row in faults]
             self.progress(f"try {tries + 1}: {len(failed)} failed before")
             # In an export of its own: what a try leaves behind must not help the next one.
             with self._workspace(here.tree) as fresh:
                 fresh.output, fresh.progress = here.output, here.progress
-                if prepare(fresh):
-                    break
                 again = execute(fresh, only=failed)
+            if again.unprepared:
+                break
             execution, tries = replace(again, tests=_merged(execution.tests, again.tests)), tries + 1
             comparison = judge_tests(execution.tests)
         return execution, comparison, tries
@@ -291,11 +269,13 @@ class _Judging:
         return compare(self.check.tests, tests, free=self._free, allow_failing=self.case.seal.allow_failing)
 
     def _free(self, path: str) -> bool:
-        return bool(path) and _may_change(self.work)(path)
+        return bool(path) and matching(self.work.may_change)(path)
 
     def _deciding(self, choice: Choice, execution: Execution) -> dict[str, Entry]:
         """Return the files of the product that turn out to decide the run, or to be none since nothing loads them."""
         product, tests, root = self.check.product, execution.tests, execution.root
+        if not tests.sessions:
+            return {}
         found = {os.path.relpath(path, root) for path in tests.frozen if path.startswith(f"{root}/")}
         if not product.roots and not product.globs:
             loaded = {os.path.relpath(path, root) for _, path in tests.loaded}
@@ -306,43 +286,30 @@ class _Judging:
             if entry is not None and path in found and not self._free(path)
         }  # fmt: skip
 
-    def _refuse_foreign(self, execution: Execution) -> None:
-        product, tests = self.check.product, execution.tests
-        names = {os.path.basename(path).partition(".")[0] for path in (*product.packages, *product.modules)}
-        if not tests.sessions or not names:
-            return
-        if (found := foreign_code(self.case, tests, execution.root, tuple(names))) is not None:
-            raise SealError(found.code, f"{self.case.gate.id}: {found.message}", found.fix)
-
-    def _refuse_read_only(self, execution: Execution, comparison: Comparison) -> None:
-        """Refuse to call it a fault of the work that a step of the command writes where nothing can be written."""
+    def _refuse_set_up(self, execution: Execution, comparison: Comparison) -> None:
+        """Refuse to call it a fault of the work that other code runs, or that a step writes where nothing can be."""
+        gate = self.case.gate.id
+        if (found := foreign_code(self.case, execution.tests, execution.root)) is not None:
+            raise SealError(found.code, f"{gate}: {found.message}", found.fix)
         tail = execution.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
-        found = [line.strip() for line in tail.splitlines() if _READ_ONLY.search(line)]
-        if found and {row.code for row in comparison.faults} == {"exit_status"}:
-            message = (
-                f"{self.case.gate.id} cannot be sealed as it is: a step of its command writes where dependencies lie"
-            )
-            raise SealError("SEAL401", f"{message}: {found[-1][:_MAX_WORDS]}", "Let the command write elsewhere.")
+        lines = [line.strip() for line in tail.splitlines() if _READ_ONLY.search(line)]
+        if lines and {row.code for row in comparison.faults} == {"exit_status"}:
+            message = f"{gate} cannot be sealed as it is: a step of its command writes where dependencies lie"
+            raise SealError("SEAL401", f"{message}: {lines[-1][:_MAX_WORDS]}", "Let the command write elsewhere.")
 
     def _rewritten(self, tests: TestRun, choice: Choice) -> list[Finding]:
-        """Return the files that keep their base content, and that the run wrote although that of the base did not."""
-        before, taken = {*self.check.tests.run.written}, {self.case.inside(path) for path in choice.taken}
-        found = sorted({*tests.written} - before - taken)
-        faults = [fault_of("rewritten", path, "another content after the run") for path in found]
-        faults += [fault_of("rewritten", path, "made and loaded by the run") for path in self._made(tests, choice)]
-        return faults
-
-    def _made(self, tests: TestRun, choice: Choice) -> list[str]:
-        """Return the files beside the product that were loaded, though no tree has them and the base loaded none."""
+        """Return what the run wrote, or made and loaded beside the product, although that of the base did not."""
         case, base = self.case, self.check.tests.run
-        known = {*base.frozen, *(path for _, path in base.loaded)}
+        taken = {case.base.inside(path) for path in choice.taken}
+        rows = [(path, "another content after the run") for path in sorted({*tests.written} - {*base.written} - taken)]
         there = {*case.files, *choice.taken, *choice.added}
-        found = set[str]()
-        for path in {*tests.frozen, *(path for _, path in tests.loaded)} - known:
+        known = {*base.frozen, *(path for _, path in base.loaded)}
+        for path in sorted({*tests.frozen, *(path for _, path in tests.loaded)} - known):
             inside = os.path.relpath(path, case.root)
-            if is_below(path, [os.fspath(case.root)]) and not is_below(path, case.environment.kept):
-                found |= {inside} - there
-        return sorted(path for path in found if not self.check.product.holds(path))
+            is_made = is_below(path, [os.fspath(case.root)]) and not is_below(path, case.environment.kept)
+            if is_made and inside not in there and not self.check.product.holds(inside):
+                rows.append((inside, "made and loaded by the run"))
+        return [fault_of("rewritten", *row) for row in rows]
 
     def _suppressions(self, choice: Choice) -> tuple[str, ...]:
         found: list[str] = []
@@ -351,10 +318,6 @@ class _Judging:
                 rows = added_suppressions(self.case.content(path), self.case.store.content(entry.oid), path)
                 found += [f"{path}:{line} {comment}" for line, comment in rows]
         return tuple(found)
-
-
-def _may_change(work: Work) -> Callable[[str], bool]:
-    return compile_scope(work.may_change).matches if work.may_change else lambda _path: False
 
 
 def _merged(first: TestRun, again: TestRun) -> TestRun:
@@ -391,7 +354,7 @@ def summary(case: GateCase, done: SealedRun, work: Work, check: BaseCheck) -> di
         "runner": tests.runner,
         "parsed": tests.parsed,
         "observed": tests.sessions > 0,
-        "counts": dict(comparison.counts or {}),
+        "counts": Counter(each.outcome for each in tests.cases),
         "tries": done.tries,
         **{name: list(values[:_MAX_LISTED]) for name, values in lists.items()},
         "heldout": None if done.heldout is None else dict(done.heldout),

@@ -12,6 +12,8 @@ from interlock.gates.sealed.outcomes import TestRun
 from interlock.gates.sealed.product import Product, keyed
 
 _GO_PRODUCT = ("CFiles", "HFiles", "SFiles", "EmbedFiles")
+_GO_FORMAT = "".join(f"{{{{range .{name}}}}}{{{{$.Dir}}}}/{{{{.}}}}\n{{{{end}}}}" for name in _GO_PRODUCT)
+"""What `go list` prints of a package: the paths of its files that are no Go, one a line."""
 _LIMIT_SECONDS = 120.0
 
 
@@ -25,15 +27,8 @@ def listed_product(case: GateCase, here: Workspace) -> Product:
 
 
 def _go(case: GateCase, here: Workspace) -> Product:
-    found = set[str]()
-    decoder, text, at = json.JSONDecoder(), _ask(here, ("go", "list", "-e", "-json", "./...")), 0
-    while (at := text.find("{", at)) >= 0:
-        try:
-            row, at = decoder.raw_decode(text, at)
-        except ValueError:
-            break
-        folder = os.path.relpath(str(row.get("Dir", "")), here.root)
-        found |= {os.path.normpath(f"{folder}/{file}") for name in _GO_PRODUCT for file in row.get(name) or ()}
+    lines = _ask(here, ("go", "list", "-e", "-f", _GO_FORMAT, "./...")).splitlines()
+    found = {os.path.relpath(line, here.root) for line in lines if line.startswith(f"{here.root}/")}
     # What is a test, and what is not the module's own, Go itself decides by these names.
     product = ("**/*.go", *sorted(path for path in found if not path.endswith(".go")))
     return keyed(product, ("**/*_test.go", "**/testdata/**", "vendor/**"), case.files, TestRun("go"), here.root)

@@ -14,23 +14,20 @@ The protocol is in docs/design/016.
 import hmac
 import json
 import os
-import re
 import secrets
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from interlock.gates.sealed.outcomes import BAD, GOOD, TestCase, TestRun, bounded
+from interlock.gates.sealed.outcomes import BAD, GOOD, SKIPPED, TestCase, TestRun, bounded
 
-SOCKET: Final = "socket"
 _LOADED: Final = ("loaded", "session")
 """Events that say what was loaded: before the first test, for runs that are cut off, and at the end."""
-_MAX_BYTES: Final = 256 * 1024 * 1024
 _WAIT_SECONDS: Final = 5.0
 _CREDENTIALS: Final = struct.Struct("3i")
 _LINE: Final = (
@@ -46,8 +43,7 @@ def with_observer(path: str, folder: str) -> bytes:
     """
     text, probes = Path(path).read_bytes(), f"{folder}/probes"
     if path.endswith(".py"):
-        name = "pytest" if path.endswith("/_pytest/config/__init__.py") else "unittest"
-        return text + _LINE.format(file=f"{probes}/{name}_observer.py", probes=probes).encode()
+        return text + _LINE.format(file=f"{probes}/observer.py", probes=probes).encode()
     first, _, rest = text.partition(b"\n")
     load = 'import "{}"\n' if path.endswith(".mjs") else 'require("{}")\n'
     return first + b"\n" + load.format(f"{probes}/node_observer.cjs").encode() + rest
@@ -64,11 +60,8 @@ class _Session:
     forged: int = 0
 
     @property
-    def finished(self) -> bool:
-        return any(event["e"] == "session" for event in self.events)
-
-    def of(self, *kinds: str) -> Iterator[Mapping[str, Any]]:
-        return (event for event in self.events if event["e"] in kinds)
+    def ends(self) -> list[Mapping[str, Any]]:
+        return [event for event in self.events if event["e"] == "session"]
 
 
 class Observation:
@@ -86,13 +79,13 @@ class Observation:
         self, folder: Path, root: str, *, only: Sequence[str] = (), keep_going: bool = False,
         progress: Callable[[int], None] = lambda _count: None,
     ) -> None:  # fmt: skip
-        self._path = folder / SOCKET
+        self._path = folder / "socket"
         self._spec = {"root": root, "only": list(only), "keep_going": keep_going}
         self._progress = progress
         self._sessions: list[_Session] = []
         self._command = -1
         self._lock = threading.Lock()
-        self._ended = self._bytes = 0
+        self._ended = 0
         self._threads: list[threading.Thread] = []
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
@@ -117,8 +110,8 @@ class Observation:
             except OSError:
                 return
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(OSError, ValueError, KeyError, TypeError):
@@ -135,11 +128,11 @@ class Observation:
 
     def _admitted(self, runner: str, pid: int, worker: str) -> _Session | None:
         with self._lock:
-            known = {session.pid: session for session in self._sessions}
-            above = next((known[each] for each in _ancestors(pid) if each in known), None)
+            known, line = {session.pid: session for session in self._sessions}, _lineage(pid)
+            above = next((known[each] for each, _ in line[1:] if each in known), None)
             if pid in known or (above is not None and (not worker or above.worker)):
                 return None
-            command = _command_of(pid)
+            command = _command_of(line)
             if command is None or (self._sessions and command != self._command):
                 return None
             self._command = command
@@ -152,16 +145,11 @@ class Observation:
         for line in lines:
             body, _, found = line.rstrip(b"\n").rpartition(b" ")
             expected = hmac.new(key, mac + body, "sha256").hexdigest().encode()
-            self._bytes += len(line)
-            if found != expected or self._bytes > _MAX_BYTES:
+            if found != expected:
                 session.forged += 1
                 continue
             mac = expected
-            read: object = json.loads(body)
-            event = cast("dict[str, Any]", read) if isinstance(read, dict) else {}
-            if not isinstance(event.get("e"), str):
-                session.forged += 1
-                continue
+            event = json.loads(body)
             session.events.append(event)
             if event["e"] == "case":
                 with self._lock:
@@ -181,96 +169,82 @@ class Observation:
 
 
 def _run_of(sessions: Sequence[_Session], exit_status: int | None) -> TestRun:
+    events = [event for each in sessions for event in each.events]
+
+    def of(*kinds: str) -> list[Mapping[str, Any]]:
+        return [event for event in events if event["e"] in kinds]
+
+    def texts(name: str, *kinds: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(str(text) for event in of(*kinds) for text in event[name]))
+
+    def files(kind: str) -> tuple[tuple[str, str], ...]:
+        first: dict[str, str] = {}
+        for event in of(kind):
+            first.setdefault(str(event["file"]), bounded(str(event["message"])))
+        return tuple(first.items())
+
     cases: dict[str, TestCase] = {}
-    for session in sessions:
-        for event in session.of("case"):
-            case = _case(event)
-            # The worst of several outcomes counts: no later report takes a failure back.
-            if case.id not in cases or _rank(case) > _rank(cases[case.id]):
-                cases[case.id] = case
+    for case in map(_case, of("case")):
+        # The worst of several outcomes counts: no later report takes a failure back.
+        if case.id not in cases or _rank(case) > _rank(cases[case.id]):
+            cases[case.id] = case
     controllers = [each for each in sessions if not each.worker]
-    started = [str(event["id"]) for each in sessions for event in each.of("start")]
-    forged = sum(each.forged for each in sessions)
-    statuses = [int(event["status"]) for each in controllers for event in each.of("session")]
+    statuses = [int(end["status"]) for each in controllers for end in each.ends]
+    forged, bad = sum(each.forged for each in sessions), [each for each in statuses if each not in (0, 5)]
     judge = f"{forged} lines were not written by the observer" if forged else ""
-    if not judge and exit_status == 0 and any(status not in (0, 5) for status in statuses):
-        bad = next(status for status in statuses if status not in (0, 5))
-        judge = f"{controllers[0].runner} ended with status {bad}, and the command with status 0"
+    if not judge and exit_status == 0 and bad:
+        judge = f"{controllers[0].runner} ended with status {bad[0]}, and the command with status 0"
+    started = [str(event["id"]) for event in of("start")]
+    modules = {(str(name), str(path)) for event in of(*_LOADED) for name, path in event["loaded"]}
     return TestRun(
         runner=controllers[0].runner,
         cases=tuple(cases.values()),
-        collected=_texts(sessions, "ids", "collected"),
+        collected=texts("ids", "collected"),
         running=tuple(dict.fromkeys(each for each in started if each not in cases)),
-        broken=_pairs(sessions, "broken"),
-        skipped_files=_pairs(sessions, "skipped_file"),
-        deselected=_texts(sessions, "ids", "deselected"),
-        complete=exit_status is not None and all(each.finished for each in sessions),
+        broken=files("broken"),
+        skipped_files=files("skipped_file"),
+        deselected=texts("ids", "deselected"),
+        complete=exit_status is not None and all(each.ends for each in sessions),
         exit_status=exit_status,
         sessions=len(controllers),
         judge=judge,
-        loaded=tuple(
-            sorted({(str(one), str(two)) for each in sessions for event in each.of(*_LOADED)
-                    for one, two in event["loaded"]})
-        ),
-        frozen=tuple(sorted(_texts(sessions, "frozen", *_LOADED))),
-        early=tuple(sorted(_texts(sessions, "early", *_LOADED))),
-        roots=tuple(sorted(_texts(sessions, "roots", *_LOADED))),
-        changed=tuple(sorted(_texts(sessions, "changed", *_LOADED))),
-    )  # fmt: skip
+        loaded=tuple(sorted(modules)),
+        frozen=tuple(sorted(texts("frozen", *_LOADED))),
+        early=tuple(sorted(texts("early", *_LOADED))),
+        roots=tuple(sorted(texts("roots", *_LOADED))),
+        changed=tuple(sorted(texts("changed", *_LOADED))),
+    )
 
 
 def _case(event: Mapping[str, Any]) -> TestCase:
-    texts = {name: str(event.get(name) or "") for name in ("ran", "when", "equals")}
-    outcome = event["outcome"]
-    if outcome not in (*BAD, *GOOD, "skipped", "xfailed"):
-        raise ValueError(outcome)
-    message, file = bounded(str(event["message"])), str(event["file"])
-    return TestCase(str(event["id"]), outcome, float(event["seconds"]), message, file, **texts)  # pyright: ignore[reportArgumentType]
+    if event["outcome"] not in (*BAD, *GOOD, *SKIPPED):
+        raise ValueError(event["outcome"])
+    fields = {name: event[name] for name in ("id", "outcome", "file", "ran", "when", "equals")}
+    return TestCase(**fields, seconds=float(event["seconds"]), message=bounded(event["message"]))
 
 
 def _rank(case: TestCase) -> int:
     return 0 if case.outcome in GOOD else 2 if case.outcome in BAD else 1
 
 
-def _texts(sessions: Sequence[_Session], name: str, *kinds: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(str(text) for each in sessions for event in each.of(*kinds) for text in event[name]))
+def _lineage(pid: int) -> list[tuple[int, bool]]:
+    """Return a process and those above it, the nearest first, and of each whether it is the first one of a sandbox."""
+    found: list[tuple[int, bool]] = []
+    with suppress(OSError):
+        while pid:
+            about = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+            numbers = about.partition("\nNSpid:")[2].partition("\n")[0].split()
+            found.append((pid, numbers[1:][-1:] == ["1"]))
+            pid = int(about.partition("\nPPid:")[2].split(None, 1)[0])
+    return found
 
 
-def _pairs(sessions: Sequence[_Session], kind: str) -> tuple[tuple[str, str], ...]:
-    """Return each file once, with the first message about it."""
-    found: dict[str, str] = {}
-    for session in sessions:
-        for event in session.of(kind):
-            found.setdefault(str(event["file"]), bounded(str(event["message"])))
-    return tuple(found.items())
-
-
-def _ancestors(pid: int) -> Iterator[int]:
-    """Yield the processes above one, the nearest first."""
-    while pid > 1:
-        try:
-            about = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
-        except OSError:
-            return
-        pid = int(about.rpartition(")")[2].split()[1])
-        yield pid
-
-
-def _command_of(pid: int) -> int | None:
+def _command_of(line: Sequence[tuple[int, bool]]) -> int | None:
     """Return the command that a process descends from: 0 without a sandbox; None where it has lost its parent.
 
     In a sandbox the command is the child of its first process; one that has lost its parent becomes a child of it, too.
     """
-    line = [pid, *_ancestors(pid)]
-    if os.getpid() not in line:
+    if os.getpid() not in [pid for pid, _ in line]:
         return None
-    first = next((at for at, each in enumerate(line) if _is_first(each)), 0)
-    return line[first - 1] if first else 0
-
-
-def _is_first(pid: int) -> bool:
-    """Return whether a process is the first one of a sandbox."""
-    with suppress(OSError):
-        numbers = re.search(r"^NSpid:(.*)$", Path(f"/proc/{pid}/status").read_text("utf-8", "replace"), re.MULTILINE)
-        return numbers is not None and numbers[1].split()[1:][-1:] == ["1"]
-    return False
+    first = next((at for at, (_, is_first) in enumerate(line) if is_first), 0)
+    return line[first - 1][0] if first else 0

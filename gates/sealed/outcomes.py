@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
 
 Outcome: TypeAlias = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
 """What a test came to. `xpassed` passed although it was expected to fail, and its runner does not mind."""
@@ -104,30 +104,22 @@ class TestRun:
         whole = self.complete and self.exit_status == 0 and not self.problem and not self.broken
         return whole and not self.skipped_files and all(case.outcome in GOOD for case in self.cases)
 
-    def count(self, *outcomes: str) -> int:
-        """Return how many tests came to one of some outcomes."""
-        return sum(case.outcome in outcomes for case in self.cases)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data, for a file."""
-        return asdict(self)
-
-
-def bounded(text: str, limit: int = MESSAGE_CHARACTERS) -> str:
+def bounded(text: str) -> str:
     """Return the text without colours, its middle left out where it is too long."""
     text = _COLOURS.sub("", text)
-    if len(text) <= limit:
+    if len(text) <= MESSAGE_CHARACTERS:
         return text
-    half = (limit - 5) // 2
+    half = (MESSAGE_CHARACTERS - 5) // 2
     return f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
 def run_from_json(data: Mapping[str, Any]) -> TestRun:
-    """Return the run that `to_json` made plain data of, or raise KeyError, TypeError or ValueError."""
-    fields = dict(data)
-    fields["cases"] = tuple(TestCase(**case) for case in fields["cases"])
-    for name in ("broken", "skipped_files", "loaded"):
-        fields[name] = tuple((str(one), str(two)) for one, two in fields[name])
-    for name in ("collected", "running", "deselected", "frozen", "early", "roots", "changed", "written"):
-        fields[name] = tuple(str(value) for value in fields[name])
+    """Return the run that `asdict` made plain data of, or raise KeyError, TypeError or ValueError."""
+    fields = {name: _hashable(value) for name, value in data.items()}
+    fields["cases"] = tuple(TestCase(**case) for case in data["cases"])
     return TestRun(**fields)
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, cast("list[Any]", value))) if isinstance(value, list) else value

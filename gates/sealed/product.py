@@ -12,9 +12,8 @@ ran. Doctests live in the product that they test, and are believed.
 
 *Choice.* Changed and removed files of the product; new files below its packages; a new module or package in an import
 root whose name nothing else has (with Node: beside a module of the product, if the run loads it); what `may_change`
-lists. Never what is compiled, a new link or submodule, or a new
-file that would be loaded in the place of a frozen one beside it. Other new files of the scope come in a second run: new
-tests, and what they bring with them.
+lists. Never what is compiled, a new link or submodule, or a new file that would be loaded in the place of a frozen one
+beside it. Other new files of the scope come in a second run: new tests, and what they bring with them.
 """
 
 import os
@@ -30,11 +29,9 @@ from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.store import FILE, PROGRAM, Entry
 
 _COMPILED: Final = (".pyc", ".pyo")
+_OUTSIDE: Final = "outside the scope"
 _UNASKED: Final = frozenset({"sitecustomize", "usercustomize", "apport_python_hook"})
 """Modules that Python imports by itself when it starts, the last one as Debian has it: the one list of names here."""
-
-Held = Mapping[str, str]
-"""Path of a file of the work that is not taken, to why."""
 
 
 @dataclass(frozen=True)
@@ -71,19 +68,9 @@ class Product:
         """Return whether a file, of the base or below its packages, is product."""
         if self.keeps(path) or self._is_test(path):
             return False
-        if path in self._single:
-            return True
         if self.globs:
             return self._is_named(path)
-        return is_below(path, self.packages) and not is_below(path, self.test_folders)
-
-    def is_beside(self, path: str) -> bool:
-        """Whether a file lies beside a single module of the product and has its ending.
-
-        Where there are no import roots, as with Node, a new one counts if the run loaded it.
-        """
-        folder, ending = os.path.dirname(path), os.path.splitext(path)[1]
-        return any(os.path.dirname(each) == folder and each.endswith(ending) for each in self.modules if ending)
+        return path in self.modules or (is_below(path, self.packages) and not is_below(path, self.test_folders))
 
     def keeps(self, path: str) -> bool:
         """Whether a file is frozen."""
@@ -99,19 +86,20 @@ class Product:
         return frozenset(self.frozen)
 
     @cached_property
-    def _single(self) -> frozenset[str]:
-        return frozenset(self.modules)
-
-    @cached_property
     def _is_test(self) -> Callable[[str], bool]:
-        return compile_scope(self.tests).matches if self.tests else _never
+        return matching(self.tests)
 
     @cached_property
     def _is_named(self) -> Callable[[str], bool]:
-        return compile_scope(self.globs).matches
+        return matching(self.globs)
 
     def __bool__(self) -> bool:
         return bool(self.packages or self.modules)
+
+
+def matching(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Return what says whether one of some patterns matches a path; where there are none, none does."""
+    return compile_scope(patterns).matches if patterns else lambda _path: False
 
 
 def derive(
@@ -127,7 +115,7 @@ def derive(
         tests: Patterns of the key `tests`.
     """
     files = frozenset(base)
-    patterned = compile_scope(tests).matches if tests else _never
+    patterned = matching(tests)
     inline = inline_tests(run, root)
     frozen = {path for each in run.frozen if (path := _inside(each, root)) in files}
     frozen |= {path for path in files if patterned(path)}
@@ -184,7 +172,7 @@ def _inside(path: str, root: str) -> str:
 def keyed(product: Sequence[str], tests: Sequence[str], base: Iterable[str], run: TestRun, root: str) -> Product:
     """Return the product as the keys `product` and `tests` say; what the run showed to decide it stays frozen."""
     files = [*base]
-    matches, held = compile_scope(product).matches, compile_scope(tests).matches if tests else _never
+    matches, held = matching(product), matching(tests)
     observed = {_inside(each, root) for each in run.frozen}
     frozen = {path for path in files if held(path) or path in observed}
     return Product(
@@ -210,7 +198,7 @@ class Choice:
     taken: Mapping[str, Entry | None] = field(default_factory=dict[str, "Entry | None"])
     added: Mapping[str, Entry] = field(default_factory=dict[str, Entry])
     removed: Sequence[str] = ()
-    held: Held = field(default_factory=dict[str, str])
+    held: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def choose(
@@ -221,7 +209,6 @@ def choose(
     scope: Callable[[str], bool],
     may_change: Callable[[str], bool],
     ignored: frozenset[str],
-    observed: bool,
 ) -> Choice:
     """Choose what comes from the work.
 
@@ -232,42 +219,35 @@ def choose(
         scope: Whether the task may touch a file.
         may_change: Whether the task says that a file counts although it is no product.
         ignored: New files that the rules of the base ignore.
-        observed: Whether a runner was seen, so that it is known what is loaded.
     """
     taken: dict[str, Entry | None] = {}
     added: dict[str, Entry] = {}
     held: dict[str, str] = {}
     work = {path for path, entry in changes.items() if entry is not None}  # to know new packages
     for path, entry in changes.items():
-        why = _never_taken(path, entry, base.get(path), ignored)
-        is_free = may_change(path) and not why
-        if not scope(path) and not is_free:
-            held[path] = "outside the scope"
-        elif not why and not is_free:
-            is_new = path not in base
-            product_of_work = _is_new_product(path, product, work, base, observed=observed) if is_new else False
-            if is_new and not product_of_work and not _unasked(path) and entry is not None:
-                added[path] = entry
-                continue
-            why = _held_why(path, product, is_new=is_new, is_product=product_of_work)
-        if why:
-            held.setdefault(path, why)
-        elif path not in held:
+        if never := _never_taken(path, entry, base.get(path), ignored):
+            held[path] = never if scope(path) else _OUTSIDE
+        elif may_change(path):
+            taken[path] = entry
+        elif not scope(path):
+            held[path] = _OUTSIDE
+        elif product.keeps(path):
+            held[path] = "a test, or what decides the run"
+        elif path in base or entry is None:
+            if product.holds(path):
+                taken[path] = entry
+            else:
+                held[path] = "no product: the tests of the base did not load it"
+        elif any(part.partition(".")[0].lower() in _UNASKED for part in path.split("/")):
+            held[path] = "Python would import it by itself"
+        elif not _is_new_product(path, product, work, base):
+            added[path] = entry
+        elif shadowed := next((each for each in (_stem(path), *_above(path)) if each in product.kept_stems), ""):
+            held[path] = f"it would be loaded in the place of {shadowed}.*, which keeps its base content"
+        else:
             taken[path] = entry
     removed = tuple(path for path in held if changes[path] is None and product.keeps(path) and scope(path))
     return Choice(taken, added, removed, dict(sorted(held.items())))
-
-
-def _held_why(path: str, product: Product, *, is_new: bool, is_product: bool) -> str:
-    """Return why a file of the scope keeps its base content; empty where it is product."""
-    if product.keeps(path):
-        return "a test, or what decides the run"
-    if not is_new:
-        return "" if product.holds(path) else "no product: the tests of the base did not load it"
-    if not is_product:
-        return "Python would import it by itself"
-    shadowed = next((stem for stem in _stems(path) if stem in product.kept_stems), "")
-    return f"it would be loaded in the place of {shadowed}.*, which keeps its base content" if shadowed else ""
 
 
 def _never_taken(path: str, entry: Entry | None, before: Entry | None, ignored: frozenset[str]) -> str:
@@ -280,13 +260,14 @@ def _never_taken(path: str, entry: Entry | None, before: Entry | None, ignored: 
     return "the .gitignore of the base ignores it" if path in ignored else ""
 
 
-def _is_new_product(path: str, product: Product, work: set[str], base: Mapping[str, Entry], *, observed: bool) -> bool:
+def _is_new_product(path: str, product: Product, work: set[str], base: Mapping[str, Entry]) -> bool:
     if product.globs or product.holds(path):
         return product.holds(path)
-    if observed and not product.roots:
-        return product.is_beside(path)
-    root = next((each for each in sorted(product.roots, key=len, reverse=True) if _lies_in(path, each)), None)
-    if root is None or not observed:
+    if not product.roots:  # as with Node: beside a single module, with its ending; it counts if the run loads it
+        folder, ending = os.path.dirname(path), os.path.splitext(path)[1]
+        return any(os.path.dirname(each) == folder and each.endswith(ending) for each in product.modules if ending)
+    root = _root_of(path, product.roots)
+    if root is None:
         return False
     parts = path[len(root) + 1 if root else 0 :].split("/")
     name, _, ending = parts[0].partition(".")
@@ -304,19 +285,10 @@ def _lies_in(path: str, folder: str) -> bool:
     return not folder or path.startswith(f"{folder}/")
 
 
-def _unasked(path: str) -> bool:
-    return any(part.partition(".")[0].lower() in _UNASKED for part in path.split("/"))
-
-
 def _stem(path: str) -> str:
     """Return a path without its ending: what a module, package or file of data is loaded by."""
     folder, _, name = path.rpartition("/")
     return f"{folder}/{name.partition('.')[0] or name}".lstrip("/")
-
-
-def _stems(path: str) -> list[str]:
-    """Return the stem of a file and the folders around it."""
-    return [_stem(path), *_above(path)]
 
 
 def _above(path: str) -> list[str]:
@@ -328,9 +300,14 @@ def _above(path: str) -> list[str]:
     return found
 
 
+def _root_of(path: str, roots: Iterable[str]) -> str | None:
+    """Return the innermost import root around a file."""
+    return max((each for each in roots if _lies_in(path, each)), key=len, default=None)
+
+
 def _top_level(path: str, roots: set[str]) -> str:
     """Return the package or module, directly in the innermost import root around it, that a file belongs to."""
-    root = next((each for each in sorted(roots, key=len, reverse=True) if _lies_in(path, each)), "")
+    root = _root_of(path, roots)
     return "/".join(path.split("/")[: len(root.split("/")) + 1 if root else 1])
 
 
@@ -341,7 +318,3 @@ def _top_names(files: Iterable[str], roots: set[str]) -> Iterator[str]:
             if _lies_in(path, root):
                 rest = path[len(root) + 1 if root else 0 :]
                 yield rest.partition("/")[0].partition(".")[0]
-
-
-def _never(_path: str) -> bool:
-    return False

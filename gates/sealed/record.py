@@ -6,20 +6,24 @@ accepted; from then on what differs is a question to a person, from one run or g
 A record has the stamp and the SHA-256 of each file. Only stamps are compared, and contents where these differ: a
 program cannot set the time of change (`ctime`). `__pycache__` is no part of it, since Python writes there whenever it
 likes; no gate reads it. Neither are the folders in `node_modules` in which tools keep caches.
+
+    <state>/interlock/<project>/kept/<key>.json   the rows of a place, or the places that a gate was judged with
+    <state>/interlock/<project>/kept/<key>.held   what they come to
 """
 
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from hashlib import file_digest, sha256
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from interlock.gates.sealed.environment import Packages, packages
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.store import write
 
 SCRATCH: Final = (".cache", ".vite", ".vite-temp", ".vitest")
@@ -29,76 +33,83 @@ _BYTECODE: Final = "__pycache__"
 _NAMED: Final = 5
 
 _name: Final = attrgetter("name")
+_stamp: Final = attrgetter("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
 
+Stamp: TypeAlias = tuple[int, int, int, int, int]
+"""Mode, size, times of modification and change in nanoseconds, inode."""
 Row: TypeAlias = tuple[int, int, int, int, int, str]
-"""Mode, size, times of modification and change in nanoseconds, inode, and SHA-256 (of a link: its text)."""
+"""A stamp, and SHA-256 (of a link: its text)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What a place holds: path relative to it (empty for a place that is a file) to its row."""
+class Held:
+    """What a place holds, as it was accepted.
 
-    place: str
-    files: Mapping[str, Row]
-
-    @property
-    def contents(self) -> str:
-        """A digest of modes and contents, which a run keeps."""
-        rows = [(name, _content(row)) for name, row in self.files.items()]
-        return sha256(repr(rows).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def unchanged(folder: Path, place: str, hidden: Sequence[str]) -> str:
-    """Return the digest of the accepted contents of a place if no file of it was touched since; else nothing.
-
-    This is what nearly every gate needs, and it reads no file of the place.
+    Args:
+        stamps: A digest of names and stamps, by which it is known again without being read.
+        contents: A digest of names, modes and contents, which a run keeps.
+        packages: What environments in it hold.
     """
-    try:
-        known, _, contents = _path(folder, place, hidden).with_suffix(".stamps").read_text("ascii").partition(" ")
-    except OSError:
-        return ""
-    return contents if known == _stamps(_walk(place, hidden)) else ""
+
+    stamps: str
+    contents: str
+    packages: Packages
 
 
-def look(place: str, hidden: Sequence[str], known: Record | None) -> Record:
-    """Record what a place holds now; what a known record has with the same stamp is not read again.
+def held(
+    folder: Path, place: str, hidden: Sequence[str], *, trust: bool = False, note: Callable[[str], object] = len
+) -> Held:
+    """Return what a place holds, where that is what was accepted of it; the first time it is.
+
+    Args:
+        folder: That of the store.
+        place: A folder or a file.
+        hidden: Folders in it that are not seen, and no part of the record.
+        trust: Accept it as it is.
+        note: Takes what is done, since it may take a while.
 
     Raises:
-        SealError: `SEAL102` a file cannot be read.
+        SealError: `SEAL201` it differs, which is a question to a person; `SEAL102` a file cannot be read.
     """
-    files: dict[str, Row] = {}
-    for name, status in _walk(place, hidden):
-        stamp = (status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-        before = known.files.get(name) if known else None
-        same = before is not None and tuple(before[:5]) == stamp
-        files[name] = (*stamp, before[5] if before is not None and same else _digest(f"{place}/{name}", status))
-    return Record(place, files)
+    name = name_of(place, hidden)
+    path = _path(folder, name).with_suffix(".held")
+    stamps = _hashed(f"{file}\0{stamp}" for file, stamp in _walk(place, hidden))
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        read = json.loads(path.read_bytes())
+        if read["stamps"] == stamps:
+            return Held(stamps, read["contents"], Packages(**read["packages"]))
+    known = accepted(folder, name)
+    if known is None:
+        note(f"recording {place}, the first time")
+    read_before = {(file, *row[:5]): row[5] for file, row in (known or {}).items()}
+    rows: dict[str, Row] = {}
+    for file, stamp in _walk(place, hidden):
+        rows[file] = (*stamp, read_before.get((file, *stamp)) or _digest(f"{place}/{file}", stamp[0]))
+    accept(folder, name, rows, trust=trust)
+    stamps = _hashed(f"{file}\0{row[:5]}" for file, row in rows.items())
+    contents = _hashed(f"{file}\0{_content(row)}" for file, row in rows.items())
+    found = Held(stamps, contents, packages(place, rows))
+    write(path, json.dumps(asdict(found)).encode())
+    return found
 
 
-def differing(before: Record, now: Record) -> list[str]:
-    """Return the files whose mode or content differs."""
-    names = before.files.keys() | now.files.keys()
-    return sorted(name for name in names if _content(before.files.get(name)) != _content(now.files.get(name)))
-
-
-def accepted(folder: Path, place: str, hidden: Sequence[str] = ()) -> Record | None:
-    """Return the record of a place that was accepted last; None where there is none that can be read.
-
-    A place of which something is `hidden` has another one than the same place as a whole.
-    """
+def accepted(folder: Path, name: str) -> dict[str, Row] | None:
+    """Return the rows that were accepted last under a name; None where there are none that can be read."""
     try:
-        read = json.loads(_path(folder, place, hidden).read_bytes())
-        return Record(read["place"], {name: tuple(row) for name, row in read["files"].items()})
-    except (OSError, ValueError, KeyError, TypeError):
+        read: dict[str, list[int | str]] = json.loads(_path(folder, name).read_bytes())
+        return {file: tuple(row) for file, row in read.items()}  # pyright: ignore[reportReturnType]
+    except (OSError, ValueError, AttributeError, TypeError):
         return None
 
 
-def accept(folder: Path, record: Record, hidden: Sequence[str] = ()) -> None:
-    """Store a record as the accepted one."""
-    path = _path(folder, record.place, hidden)
-    write(path, json.dumps({"place": record.place, "files": record.files}, separators=(",", ":")).encode("ascii"))
-    rows = hashed(f"{name}\0{' '.join(map(str, row[:5]))}" for name, row in record.files.items())
-    write(path.with_suffix(".stamps"), f"{rows} {record.contents}".encode("ascii"))
+def accept(folder: Path, name: str, rows: Mapping[str, Row], *, trust: bool) -> None:
+    """Store rows as the accepted ones, or ask a person where other ones are."""
+    known = accepted(folder, name)
+    if known is not None and not trust:
+        names = (file for file in known.keys() | rows.keys() if _content(known.get(file)) != _content(rows.get(file)))
+        if differing := sorted(names):
+            raise question(name.partition("\n")[0], differing)
+    write(_path(folder, name), json.dumps(rows, separators=(",", ":")).encode("ascii"))
 
 
 def question(place: str, names: Sequence[str] = ()) -> SealError:
@@ -114,51 +125,46 @@ def question(place: str, names: Sequence[str] = ()) -> SealError:
     )  # fmt: skip
 
 
-def name_of(place: str, hidden: Sequence[str]) -> str:
-    """Return the name of a record."""
-    return "\n".join((place, *sorted(each for each in hidden if is_below(each, (place,)))))
+def name_of(place: str, hidden: Iterable[str]) -> str:
+    """Return the name of the record of a place, of which something may be hidden."""
+    return "\n".join((place, *sorted(hidden)))
 
 
-def _path(folder: Path, place: str, hidden: Sequence[str]) -> Path:
-    return folder / "kept" / f"{sha256(os.fsencode(name_of(place, hidden))).hexdigest()[:32]}.json"
+def _path(folder: Path, name: str) -> Path:
+    return folder / "kept" / f"{sha256(os.fsencode(name)).hexdigest()[:32]}.json"
 
 
 def _content(row: Row | None) -> tuple[int, str] | None:
     return None if row is None else (row[0], row[5])
 
 
-def _digest(path: str, status: os.stat_result) -> str:
+def _digest(path: str, mode: int) -> str:
     path = path.rstrip("/")
     try:
-        if stat.S_ISLNK(status.st_mode):
+        if stat.S_ISLNK(mode):
             return os.readlink(path)
-        if not stat.S_ISREG(status.st_mode):
+        if not stat.S_ISREG(mode):
             return ""
         with open(path, "rb") as file:
             return file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        why = error.strerror or "unknown"
-        fix = "Make it readable, or let nothing change it meanwhile."
-        raise SealError("SEAL102", f"{path} cannot be recorded: {why}.", fix) from error
+        raise _unreadable(path, error) from error
 
 
-def hashed(lines: Iterable[str]) -> str:
-    """Return one digest of some lines."""
+def _unreadable(path: str, error: OSError) -> SealError:
+    fix = "Make it readable, or let nothing change it meanwhile."
+    return SealError("SEAL102", f"{path} cannot be recorded: {error.strerror}.", fix)
+
+
+def _hashed(lines: Iterable[str]) -> str:
     return sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _stamps(rows: Iterable[tuple[str, os.stat_result]]) -> str:
-    return hashed(
-        f"{name}\0{each.st_mode} {each.st_size} {each.st_mtime_ns} {each.st_ctime_ns} {each.st_ino}"
-        for name, each in rows
-    )
-
-
-def _walk(place: str, hidden: Sequence[str]) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield each file and link of a place, by path relative to it, with its status; hidden folders are left out."""
+def _walk(place: str, hidden: Sequence[str]) -> Iterator[tuple[str, Stamp]]:
+    """Yield each file and link of a place, by path relative to it, with its stamp; hidden folders are left out."""
     try:
         if not os.path.isdir(place) or os.path.islink(place):
-            yield "", os.lstat(place)
+            yield "", _stamp(os.lstat(place))
             return
         waiting, scratch = [""], SCRATCH if place.endswith("/node_modules") else ()
         while waiting:
@@ -170,9 +176,8 @@ def _walk(place: str, hidden: Sequence[str]) -> Iterator[tuple[str, os.stat_resu
                 if name == _BYTECODE or (not folder and name in scratch):
                     continue
                 if not entry.is_dir(follow_symlinks=False):
-                    yield f"{folder}{name}", entry.stat(follow_symlinks=False)
-                elif not hidden or f"{place}/{folder}{name}" not in hidden:
+                    yield f"{folder}{name}", _stamp(entry.stat(follow_symlinks=False))
+                elif f"{place}/{folder}{name}" not in hidden:
                     waiting.append(f"{folder}{name}/")
     except OSError as error:
-        fix = "Make it readable, or let nothing change it meanwhile."
-        raise SealError("SEAL102", f"{place} cannot be recorded: {error.strerror}.", fix) from error
+        raise _unreadable(place, error) from error

@@ -142,17 +142,6 @@ def private_folder(size_bytes: int = 0) -> Generator[Path]:
     try:
         yield Path(folder)
     finally:
-        subprocess.run(["rm", "-rf", folder], capture_output=True, check=False)
-        if os.path.exists(folder):  # what a test left without permissions
-            shutil.rmtree(folder, onerror=_writable)
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _writable(remove: Callable[[str], object], path: str, _error: object) -> None:
-    """Remove what a test left in a folder without permissions."""
-    try:
-        os.chmod(os.path.dirname(path), 0o700)
-        os.chmod(path, 0o700)
-        remove(path)
-    except OSError:
-        return
+        for words in (("rm", "-rf"), ("chmod", "-R", "u+rwx"), ("rm", "-rf")):  # what a test left without permissions
+            if os.path.exists(folder):
+                subprocess.run([*words, folder], capture_output=True, check=False)

@@ -52,7 +52,7 @@ def _make(store: Store, tree: str, root: str, seal: Seal, path: str, folder: Pat
     export, home = folder / "tree", store.folder / "setup" / "home"
     export.mkdir(parents=True)
     home.mkdir(exist_ok=True)
-    store.export(tree, export, folder / "index")
+    store.export(tree, export)
     around = find_environment(store.top, root, seal, seal.setup, (), store.files(tree), {}, path)
     binds = [Bind(os.fspath(export), os.fspath(store.top), writable=True), Bind(os.fspath(home), _HOME, writable=True)]
     binds += [Bind(place, place) for place in around.places]
@@ -68,7 +68,7 @@ def _make(store: Store, tree: str, root: str, seal: Seal, path: str, folder: Pat
         if ended.exit_status != 0:
             how = "did not end in time" if ended.timed_out else f"ended with status {ended.exit_status}"
             raise _failed(argv, how, output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace"))
-    made = {f"{store.top}/{name}": f"{export}/{name}" for name in store.untracked(export, folder / "index")}
+    made = {f"{store.top}/{name}": f"{export}/{name}" for name in store.untracked(export)}
     write(folder / _DONE, json.dumps(made).encode())
 
 

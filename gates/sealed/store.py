@@ -30,12 +30,14 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from interlock.core import git
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 from interlock.gates.sealed.errors import SealError
+
+T = TypeVar("T")
 
 STATE: Final = "INTERLOCK_STATE"
 OWN: Final = ".interlock"
@@ -143,6 +145,10 @@ class Base:
             return path
         return path[len(self.root) + 1 :] if path.startswith(f"{self.root}/") else None
 
+    def below(self, rows: Mapping[str, T]) -> dict[str, T]:
+        """Return the rows of what lies below the project's root, by path relative to it."""
+        return {path: row for name, row in rows.items() if (path := self.outside(name)) is not None}
+
     def content(self, path: str) -> bytes | None:
         """Return the content of a file, by its path relative to the top; None when there is no such file."""
         entry = self.files.get(path)
@@ -163,6 +169,7 @@ class Store:
         self.top = Path(os.path.realpath(top))
         key = sha256(os.fsencode(self.top)).hexdigest()[:16]
         self.folder = state_folder() / f"{key}-{self.top.name or 'root'}"
+        self._index = f"{self.folder}/index"
         self._repository: Path | None = None
         self._inside: dict[str, list[str]] = {}
 
@@ -179,33 +186,37 @@ class Store:
         at = f"/{root}/" if root else "/"
         lines = [f"{at}{OWN}", f"{at}{EVIDENCE}", *(_exclude(name, at) for name in keep)]
         with self._locked():
-            return self._snapshot(self.top, "index", lines)
+            return self._snapshot(self.top, self._index, lines)
 
     def _snapshot(self, top: Path, index: str, excludes: list[str]) -> str:
-        names = {"GIT_INDEX_FILE": f"{self.folder}/{index}"}
         write(self._git_folder() / "info/exclude", (_COMPILED + "\n".join(excludes) + "\n").encode())
-        head = self._head(top)
-        known = Path(f"{self.folder}/{index}.head")
+        # Without a repository of its own git would answer for a checkout around it.
+        at_head = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        head = self._ask(*at_head, repository=top) if os.path.lexists(top / ".git") else ""
+        known = Path(f"{index}.head")
         if head and (not known.exists() or known.read_text("ascii") != head):
             # What HEAD tracks stays part of the tree although it may be ignored; entries as they are keep their stamps.
             self._fetch(top, head)
-            self._do("read-tree", "-m", "-i", f"{head}^{{tree}}", work=top, also=names)
-            self._forget(top, self._repositories(head), names)
+            self._do("read-tree", "-m", "-i", f"{head}^{{tree}}", work=top, index=index)
+            self._forget(top, self._repositories(head), index)
             write(known, head.encode())
         for path in self._repositories(head) if head else ():
             if os.path.isdir(top / path) and not os.path.lexists(top / path / ".git"):
-                raise _submodule(path, "it has no files")
+                raise _submodule(path)
         # The first time all contents go into one pack: a file each would take three times as long to read again.
-        packed = () if Path(f"{self.folder}/{index}").exists() else ("-c", "core.bigFileThreshold=1")
-        added = self._git(*packed, "add", "-A", "--", ".", work=top, also=names)
+        packed = () if os.path.exists(index) else ("-c", "core.bigFileThreshold=1")
+        added = self._git(*packed, "add", "-A", "--", ".", work=top, index=index)
         if added.status != 0:
-            raise _unreadable(added.why)
-        tree = self._do("write-tree", also=names).decode().strip()
+            message = f"The files of the checkout cannot be read: {added.why[:400]}."
+            fix = "Make them readable, rename what git cannot name, or list what is no part of it in a .gitignore."
+            raise SealError("SEAL101", message, fix)
+        tree = self._written_tree(index)
         inside = self._repositories(tree)
-        self._forget(top, inside, names)
+        self._forget(top, inside, index)
 
         def nested(path: str) -> str:
-            return self._snapshot(top / path, f"index-{sha256(os.fsencode(top / path)).hexdigest()[:16]}", excludes)
+            own = f"{self._index}-{sha256(os.fsencode(top / path)).hexdigest()[:16]}"
+            return self._snapshot(top / path, own, excludes)
 
         return self._with_repositories(tree, inside, nested)
 
@@ -216,11 +227,11 @@ class Store:
             self._inside[tree] = found
         return self._inside[tree]
 
-    def _forget(self, top: Path, paths: list[str], names: Mapping[str, str]) -> None:
+    def _forget(self, top: Path, paths: list[str], index: str) -> None:
         """Take repositories inside out of the index: git would ask for their status, by their own configuration."""
         if paths:
             data = b"".join(os.fsencode(path) + b"\0" for path in paths)
-            self._do("update-index", "--force-remove", "-z", "--stdin", work=top, data=data, also=names)
+            self._do("update-index", "--force-remove", "-z", "--stdin", work=top, data=data, index=index)
 
     def _with_repositories(self, tree: str, paths: list[str], tree_of: Callable[[str], str]) -> str:
         """Return the tree with the files of the repositories inside in the place of their commits."""
@@ -248,22 +259,11 @@ class Store:
         return Commit(name, written, tree)
 
     def _name_of(self, revision: str) -> str:
-        if revision.startswith("-"):
-            raise _unknown(revision, "it begins with `-`")
-        if _HEX.fullmatch(revision):
-            named = self._ask("rev-parse", "--verify", "--quiet", f"refs/heads/{revision}")
-            named = named or self._ask("rev-parse", "--verify", "--quiet", f"refs/tags/{revision}")
-            if named and not named.startswith(revision.lower()):
-                raise _unknown(revision, "a branch or a tag has the name of an object", "Write the whole hash.")
-            found = self._ask("rev-parse", f"--disambiguate={revision}").split()
-            commits = [name for name in found if self._ask("cat-file", "-t", name) == "commit"]
-            if len(commits) == 1:
-                return commits[0]
-            if commits:
-                raise _unknown(revision, f"{len(commits)} commits begin so", "Write more of its digits.")
         name = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if not name:
             raise _unknown(revision, "there is no commit yet" if revision == "HEAD" else "git knows no such commit")
+        if _HEX.fullmatch(revision) and not name.startswith(revision.lower()):
+            raise _unknown(revision, "a branch or a tag has the name of an object", "Write the whole hash of a commit.")
         return name
 
     def _commit_tree(self, repository: Path, name: str) -> str:
@@ -273,7 +273,7 @@ class Store:
         def tree_of(path: str) -> str:
             where = repository / path
             if not os.path.lexists(where / ".git"):
-                raise _submodule(path, "it has no files")
+                raise _submodule(path)
             return self._commit_tree(where, self.files(tree)[path].oid)
 
         return self._with_repositories(tree, self._repositories(tree), tree_of)
@@ -291,18 +291,16 @@ class Store:
     def _converted(self, tree: str, files: Mapping[str, Entry]) -> dict[str, Entry | None]:
         """Return the files whose lines end otherwise in a checkout, by the attributes of the tree alone."""
         with TemporaryDirectory(prefix="interlock-") as name:
-            plain = f"{name}/plain.git"
-            shared = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{self._git_folder()}/objects"}
-            self._init(Path(plain), attributes="")
-            out = Path(f"{name}/out")
+            plain, out = Path(name, "plain.git"), Path(name, "out")
+            self._init(plain, attributes="")
             out.mkdir()
-            index = {**shared, "GIT_INDEX_FILE": f"{name}/index", "GIT_DIR": plain, "GIT_WORK_TREE": os.fspath(out)}
-            for words in (("read-tree", tree), ("checkout-index", "-a", "-f", "-q")):
-                git.run(out, words, "sealed", also=index, timeout_seconds=None)
-            own = {"GIT_INDEX_FILE": f"{name}/own"}
-            self._do("read-tree", tree, also=own)
-            self._do("add", "-A", "-f", "--", ".", work=out, also=own)
-            made = self.files(self._do("write-tree", also=own).decode().strip())
+            index = f"{name}/index"
+            plainly = {"GIT_DIR": os.fspath(plain), "GIT_OBJECT_DIRECTORY": f"{self._git_folder()}/objects"}
+            self._do("read-tree", tree, index=index, also=plainly)
+            self._do("checkout-index", "-a", "-f", "-q", work=out, index=index, also=plainly)
+            self._do("read-tree", tree, index=index)
+            self._do("add", "-A", "-f", "--", ".", work=out, index=index)
+            made = self.files(self._written_tree(index))
         return {path: made[path] for path, entry in files.items() if path in made and made[path] != entry}
 
     def _large(self, tree: str) -> dict[str, Entry | None]:
@@ -337,14 +335,14 @@ class Store:
             fix = "Restore what the base has there, or list both in `may_change`."
             raise SealError("SEAL120", f"{path} is a file in the base and a folder in the work, or vice versa.", fix)
         with TemporaryDirectory(prefix="interlock-") as name:
-            index = {"GIT_INDEX_FILE": f"{name}/index"}
-            self._do("read-tree", tree, also=index)
+            index = f"{name}/index"
+            self._do("read-tree", tree, index=index)
             gone = "0" * len(tree)
             rows = sorted(changes.items(), key=lambda row: row[1] is not None)  # removed ones first
             lines = (f"{entry.mode} {entry.oid}\t{path}" if entry else f"0 {gone}\t{path}" for path, entry in rows)
             data = b"".join(os.fsencode(line) + b"\0" for line in lines)
-            self._do("update-index", "-z", "--index-info", data=data, also=index)
-            return self._do("write-tree", also=index).decode().strip()
+            self._do("update-index", "-z", "--index-info", data=data, index=index)
+            return self._written_tree(index)
 
     # -- trees out ----------------------------------------------------------------------------------------------------
 
@@ -367,45 +365,41 @@ class Store:
             found[os.fsdecode(path)] = None if status == "D" else Entry(mode, oid)
         return found
 
-    def export(self, tree: str, folder: Path, index: Path) -> None:
-        """Write the files of a tree into an empty folder; `index` then knows them for `written`.
+    def export(self, tree: str, folder: Path) -> None:
+        """Write the files of a tree into an empty folder; an index beside it knows them for `written`.
 
         Raises:
             SealError: `SEAL122` it cannot be written, `SEAL110` what was written is not that tree.
         """
-        names = {"GIT_INDEX_FILE": os.fspath(index)}
-        self._do("read-tree", tree, also=names)
-        done = self._git("checkout-index", "-a", "-f", "-q", work=folder, also=names)
+        index = f"{folder}.index"
+        self._do("read-tree", tree, index=index)
+        done = self._git("checkout-index", "-a", "-f", "-q", work=folder, index=index)
         if done.status != 0 and "unable to read" not in done.why:  # of an object that is missing the tree tells
             fix = "Free disk space, and let nothing else write there."
             raise SealError("SEAL122", f"The export in {folder} cannot be written: {done.why[:300]}.", fix)
-        self._do("add", "-A", "-f", "--", ".", work=folder, also=names)
-        if (found := self._do("write-tree", also=names).decode().strip()) != tree:
-            fix = "Something other than Interlock changed the store. Remove it, and start a new run."
-            raise SealError("SEAL110", f"{self._git_folder()} does not hold tree {tree}, but {found}.", fix)
+        self._do("add", "-A", "-f", "--", ".", work=folder, index=index)
+        if (found := self._written_tree(index)) != tree:
+            raise _damaged(self._git_folder(), f"it does not hold tree {tree}, but {found}")
 
-    def written(self, folder: Path, index: Path, frozen: Collection[str] = ()) -> list[str]:
+    def written(self, folder: Path, frozen: Collection[str] = ()) -> list[str]:
         """Return the files of an export that were written or removed; other ones than `frozen` may be put back."""
-        names = {"GIT_INDEX_FILE": os.fspath(index)}
-        words = ("diff-files", "--name-only", "-z")
-        touched = self._do(*words, work=folder, also=names).split(b"\0")[:-1]
+        words, index = ("diff-files", "--name-only", "-z"), f"{folder}.index"
+        touched = self._do(*words, work=folder, index=index).split(b"\0")[:-1]
         if not touched:
             return []
-        self._git("update-index", "-q", "--refresh", work=folder, also=names)
-        found = {*self._do(*words, work=folder, also=names).split(b"\0")}
+        self._git("update-index", "-q", "--refresh", work=folder, index=index)
+        found = {*self._do(*words, work=folder, index=index).split(b"\0")}
         return [name for path in touched if (name := os.fsdecode(path)) in frozen or path in found]
 
-    def untracked(self, folder: Path, index: Path) -> list[str]:
+    def untracked(self, folder: Path) -> list[str]:
         """Return the outermost files and folders of an export that are no part of its tree."""
-        words = ("ls-files", "-o", "--directory", "-z")
-        found = self._do(*words, work=folder, also={"GIT_INDEX_FILE": os.fspath(index)}).split(b"\0")
+        found = self._do("ls-files", "-o", "--directory", "-z", work=folder, index=f"{folder}.index").split(b"\0")
         return [os.fsdecode(path).rstrip("/") for path in found if path]
 
     def ignored(self) -> list[str]:
         """Return what the last snapshot left out, ignored or kept: files, and whole folders with a final `/`."""
-        names = {"GIT_INDEX_FILE": f"{self.folder}/index"}
         words = ("ls-files", "-o", "-i", "--directory", "--exclude-standard", "-z")
-        found = self._do(*words, work=self.top, also=names).split(b"\0")
+        found = self._do(*words, work=self.top, index=self._index).split(b"\0")
         paths = [os.fsdecode(path) for path in found if path]
         return [path for path in paths if not path.endswith((".pyc", ".pyo")) and "__pycache__/" not in path]
 
@@ -478,43 +472,40 @@ class Store:
             raise _unwritable(folder, made.why)
         (folder / "info").mkdir(exist_ok=True)
         write(folder / "info/attributes", attributes.encode())
-        rows = "".join(f"[{name.partition('.')[0]}]\n\t{name.partition('.')[2]} = {value}\n"
-                       for name, value in _SETTINGS.items())  # fmt: skip
         with (folder / "config").open("a", encoding="ascii") as file:
-            file.write(rows)
+            for name, value in _SETTINGS.items():
+                section, _, key = name.partition(".")
+                file.write(f"[{section}]\n\t{key} = {value}\n")
         write(folder / "user", b"[safe]\n\tdirectory = *\n")
 
     def _git(
-        self, *words: str, work: Path | None = None, data: bytes = b"", also: Mapping[str, str] | None = None
+        self, *words: str, work: Path | None = None, data: bytes = b"", index: str = "", also: Mapping[str, str] = {}
     ) -> git.Ran:
         folder = self._git_folder()
         own = {"GIT_DIR": os.fspath(folder), "GIT_CONFIG_GLOBAL": f"{folder}/user", "GIT_ALLOW_PROTOCOL": "file"}
         own["GIT_GRAFT_FILE"] = f"{folder}/none"
         own |= {"GIT_WORK_TREE": os.fspath(work)} if work else {}
-        done = git.run(work or folder, words, "sealed", data=data, also=own | dict(also or {}), timeout_seconds=None)
+        own |= {"GIT_INDEX_FILE": index} if index else {}
+        done = git.run(work or folder, words, "sealed", data=data, also={**own, **also}, timeout_seconds=None)
         if done.status is None or "No space left" in done.why:
             raise _unwritable(folder, done.why[:300])
         return done
 
     def _do(
-        self, *words: str, work: Path | None = None, data: bytes = b"", also: Mapping[str, str] | None = None
+        self, *words: str, work: Path | None = None, data: bytes = b"", index: str = "", also: Mapping[str, str] = {}
     ) -> bytes:
-        done = self._git(*words, work=work, data=data, also=also)
+        done = self._git(*words, work=work, data=data, index=index, also=also)
         if done.status != 0:
-            fix = "Something other than Interlock changed the store. Remove it, and start a new run."
-            raise SealError("SEAL110", f"{self.folder}/store.git cannot be used: {done.why[-300:]}.", fix)
+            raise _damaged(self._git_folder(), done.why[-300:])
         return done.output
 
-    def _ask(self, *words: str) -> str:
-        """Ask git of the checkout for names and kinds of objects, for which it runs nothing; empty: no answer."""
-        done = git.run(self.top, words, "sealed", timeout_seconds=None)
-        return done.output.decode("ascii", "replace").strip() if done.status == 0 else ""
+    def _written_tree(self, index: str) -> str:
+        return self._do("write-tree", index=index).decode().strip()
 
-    def _head(self, top: Path) -> str:
-        if not os.path.lexists(top / ".git"):  # git would answer for a checkout around it
-            return ""
-        done = git.run(top, ("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), "sealed", timeout_seconds=None)
-        return done.output.decode("ascii").strip() if done.status == 0 else ""
+    def _ask(self, *words: str, repository: Path | None = None) -> str:
+        """Ask git of the checkout for names and kinds of objects, for which it runs nothing; empty: no answer."""
+        done = git.run(repository or self.top, words, "sealed", timeout_seconds=None)
+        return done.output.decode("ascii", "replace").strip() if done.status == 0 else ""
 
     def _fetch(self, repository: Path, name: str) -> None:
         # A fetch that was cut off leaves a part of the objects.
@@ -560,8 +551,7 @@ def _holds(place: Path, mode: str, data: bytes) -> bool:
 def _listed(folder: str, tree: str) -> Mapping[str, Entry]:
     done = git.run(folder, ("ls-tree", "-r", "-z", "--full-tree", tree), "sealed", timeout_seconds=None)
     if done.status != 0:
-        fix = "Something other than Interlock changed the store, or removed it. Start a new run."
-        raise SealError("SEAL110", f"{folder} does not hold tree {tree}: {done.why[:300]}.", fix)
+        raise _damaged(folder, f"it does not hold tree {tree}: {done.why[:300]}")
     found = dict[str, Entry]()
     for row in done.output.split(b"\0")[:-1]:
         about, _, path = row.partition(b"\t")
@@ -570,16 +560,14 @@ def _listed(folder: str, tree: str) -> Mapping[str, Entry]:
     return MappingProxyType(found)
 
 
-def _unreadable(why: str) -> SealError:
-    return SealError(
-        "SEAL101", f"The files of the checkout cannot be read: {why.strip()[:400]}.",
-        "Make them readable, rename what git cannot name, or list it in a .gitignore if it is no part of the project.",
-    )  # fmt: skip
+def _damaged(folder: str | Path, why: str) -> SealError:
+    fix = "Something other than Interlock changed the store, or removed it. Remove it, and start a new run."
+    return SealError("SEAL110", f"{folder} cannot be used: {why}.", fix)
 
 
-def _submodule(path: str, why: str) -> SealError:
+def _submodule(path: str) -> SealError:
     fix = f"Run `git submodule update --init {path}`."
-    return SealError("SEAL131", f"The submodule {path} is not there: {why}.", fix)
+    return SealError("SEAL131", f"The submodule {path} has no files.", fix)
 
 
 def _unknown(revision: str, why: str, fix: str = "Name a commit, a branch or a tag, or `start`.") -> SealError:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from interlock.core.files import write_atomically
 from interlock.gates.patterns import compile_scope
-from interlock.gates.sealed import Base, Entry, Product, SealError, choose
+from interlock.gates.sealed import Base, Product, SealError, choose
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.sealing import base_of, products_of, sealed_gates
 from interlock.graph.task.store import RunStore
@@ -75,18 +75,12 @@ def put_back(
 
 def keeping_base(base: Base, work: str, task: Task, products: Mapping[str, Product]) -> tuple[list[str], list[str]]:
     """Return the changed files that no gate takes from the work, those of the scope and those outside of it."""
-    changes: dict[str, Entry | None] = {}
-    for name, entry in base.store.differing(base.tree, work).items():
-        if (path := base.outside(name)) is not None:
-            changes[path] = entry
-    files = {path: entry for name, entry in base.files.items() if (path := base.outside(name)) is not None}
+    changes = base.below(base.store.differing(base.tree, work))
+    files = base.below(base.files)
     scope = compile_scope(task.scope).matches
     found: dict[str, int] = {}
     for product in products.values():
-        choice = choose(
-            product, changes, files, scope=scope, may_change=task.frees, ignored=frozenset(),
-            observed=not product.globs,
-        )  # fmt: skip
+        choice = choose(product, changes, files, scope=scope, may_change=task.frees, ignored=frozenset())
         for path, why in choice.held.items():
             if why != "outside the scope" or product.keeps(path):
                 found[path] = found.get(path, 0) + 1

@@ -180,7 +180,7 @@ def base_faults(
 def _unjudged(task: Task, base: Base, products: Sequence[Product]) -> Iterator[Finding]:
     """Yield the patterns of the scope whose files no gate takes from the work, and none goes by."""
     taken_out = [pattern for pattern in task.scope if pattern.startswith("!")]
-    paths = [path for name in base.files if (path := base.outside(name)) is not None]
+    paths = base.below(base.files)
 
     def is_judged(path: str) -> bool:
         return task.frees(path) or any(each.keeps(path) or each.holds(path) for each in products)
@@ -228,8 +228,7 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         message = f"The command fails on the base, with status {tests.exit_status}, and has to succeed in the end."
         fix = f"Nothing, if the work is to make it succeed; the log is {check.log}."
         yield Finding("SEAL405", "warning", "command", message, fix=fix)
-    if tests.count("skipped"):
-        names = [row.id for row in tests.cases if row.outcome == "skipped"]
+    if names := [row.id for row in tests.cases if row.outcome == "skipped"]:
         message = f"{len(names)} of the base's tests are skipped, here as in the checkout: {few(names, _MAX_NAMED)}."
         yield Finding("SEAL414", "warning", "command", message, fix="Nothing, if they are meant to be skipped here.")
     if check.product.globs and not check.product and not check.faults:
@@ -269,8 +268,7 @@ def decided_before(base: Base, earlier: Iterable[Earlier], task: Task, products:
     if not rows:
         return None
     run_id, first, before = rows[-1]
-    differing = first.store.differing(first.tree, base.tree)
-    inside = [path for name in sorted(differing) if (path := base.outside(name)) is not None]
+    inside = sorted(base.below(first.store.differing(first.tree, base.tree)))
     how = f"are not as they were when {run_id} of this task began"
     return _becomes_base(how, inside, base, task, (*products, *before), run_id)
 

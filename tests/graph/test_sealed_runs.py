@@ -159,3 +159,11 @@ def test_no_run_begins_on_what_an_unapproved_one_left_unless_a_person_accepts_it
     write(sealed.root, {"tests/test_calc.py": FILES["tests/test_calc.py"]})
     with pytest.raises(SealError, match="SEAL407"):
         start_run(sealed.root, sealed.task, roles=("builder",))
+
+
+def test_modules_that_keep_their_content_among_tests_are_named(sealed: Project) -> None:
+    test = "from shop.price import x\n\n\ndef test_x():\n    assert x\n"
+    write(sealed.root, {"shop/price.py": "x = 1\n", "shop/test_price.py": test})
+    policy = make_policy(sealed.task, load_config(sealed.root), sealed.root, roles=("builder",))
+    found = {row.code: row.message for row in base_faults(sealed.root, sealed.task, policy)}
+    assert found["SEAL416"] == "Modules lie among tests, and keep their base content for that: shop/price.py."

@@ -11,21 +11,14 @@ const { deciding, open } = require('./node_channel.cjs')
 const OUTCOMES = { passed: 'passed', failed: 'failed' }
 let core = null
 let settings = {}
-let opening = null
+let opening = null // What sends events, which nothing outside of this file can have.
 
 class Reporter {
-  #opening = opening
-
-  // What sends events is nowhere to be had once this object, which only jest has, is made.
-  constructor () {
-    opening = null
-  }
-
-  async onRunStart () { await this.#opening }
+  async onRunStart () { await opening }
 
   // Everything is told at the end: in which order files end differs from run to run, and the numbers in ids may not.
   async onRunComplete (contexts, results) {
-    const gate = await this.#opening
+    const gate = await opening
     if (!gate) return
     const { testResults, numFailedTests, numRuntimeErrorTestSuites, snapshot } = results
     testResults.forEach(each => gate.tests.add(each.testFilePath))
@@ -45,8 +38,7 @@ function report (gate, { testExecError, failureMessage, numFailingTests, testFil
   if (testExecError || (failureMessage && !numFailingTests)) gate.broken(file, testExecError?.stack ?? failureMessage)
   for (const { status, ancestorTitles, title, duration, failureMessages } of testResults) {
     const outcome = OUTCOMES[status] ?? 'skipped'
-    const message = outcome === 'failed' ? gate.message(failureMessages[0]) : ''
-    gate.test({ file, names: [...ancestorTitles, title], outcome, milliseconds: duration, message })
+    gate.test({ file, names: [...ancestorTitles, title], outcome, milliseconds: duration, said: failureMessages[0] })
   }
 }
 

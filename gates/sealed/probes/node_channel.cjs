@@ -73,19 +73,18 @@ function sender (socket, { key, root }) {
   return {
     emit,
     relative,
-    message,
     tests, // files that are no product
 
     broken (file, said) { emit({ e: 'broken', file: relative(file), message: message(said) }) },
 
     // What a test came to; to an id that was there before a number is added.
-    test ({ file, names, outcome, milliseconds, message = '', ran = RAN[outcome] ?? '', when = '' }) {
+    test ({ file, names, outcome, milliseconds, said, ran = RAN[outcome] ?? '', when = '' }) {
       const plain = [relative(file), ...names].join(' > ')
       const number = (used.get(plain) ?? 0) + 1
       used.set(plain, number)
       const id = number === 1 ? plain : `${plain} (${number})`
       const seconds = (milliseconds ?? 0) / 1000
-      emit({ e: 'case', id, outcome, seconds, message, file: relative(file), ran, when, equals: '' })
+      emit({ e: 'case', id, outcome, seconds, message: message(said), file: relative(file), ran, when, equals: '' })
     },
 
     // The last event; the promise is kept when all is written.

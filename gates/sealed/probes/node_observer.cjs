@@ -17,7 +17,7 @@
 // * All others (npm, npx, scripts) are left alone.
 const assert = require('node:assert')
 const { spawnSync } = require('node:child_process')
-const { closeSync, mkdtempSync, openSync, rmSync, writeSync } = require('node:fs')
+const { mkdtempSync, rmSync, writeFileSync } = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { fileURLToPath, pathToFileURL } = require('node:url')
@@ -27,9 +27,6 @@ const NAME = 'INTERLOCK_NODE'
 const OPTION = /(?:^|\s+)(?:-r|--require)[ =](?:"[^"]*node_observer\.cjs"|\S*node_observer\.cjs)(?=\s|$)/g
 const REPORTER = `--test-reporter=${path.join(__dirname, 'node_test_reporter.mjs')}`
 const told = isMainThread && process.env[NAME] ? JSON.parse(process.env[NAME]) : null
-
-// SIGUSR1 would open the debugger, by which a process of the tested code could change the one that reports on it.
-if (isMainThread) process.on('SIGUSR1', () => {})
 
 if (!isMainThread) {
   const folder = getEnvironmentData(NAME)
@@ -117,11 +114,7 @@ function leaveRecord (folder) {
       loaded: loadedFiles(),
       changed: Object.entries(assertions()).filter(([name, each]) => each !== before[name]).map(([name]) => name)
     }
-    try {
-      const file = openSync(path.join(folder, `${process.pid}-${threadId}.json`), 'w')
-      writeSync(file, JSON.stringify(record))
-      closeSync(file)
-    } catch {}
+    try { writeFileSync(path.join(folder, `${process.pid}-${threadId}.json`), JSON.stringify(record)) } catch {}
   })
 }
 

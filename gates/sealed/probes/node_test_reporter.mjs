@@ -55,9 +55,8 @@ function fileEnded (gate, data) {
     return gate.broken(file, said)
   }
   const why = kind === 'fail' ? `${gate.relative(file)} ${refused.get(file) ?? 'it did not end with exit status 0'}` : ''
-  const message = error ? gate.message(said) : trouble(gate, file, record) || why
-  const outcome = message ? 'failed' : 'passed'
-  gate.test({ file, names: [], outcome, milliseconds: data.details?.duration_ms, message })
+  const bad = error ? said : trouble(gate, file, record) || why
+  gate.test({ file, names: [], outcome: bad ? 'failed' : 'passed', milliseconds: data.details?.duration_ms, said: bad })
 }
 
 function testEnded (gate, data) {
@@ -75,9 +74,9 @@ function testEnded (gate, data) {
     if (outcome === 'failed' && details.error?.failureType !== 'subtestsFailed') gate.broken(file, said)
     return
   }
-  const message = kind === 'fail' ? gate.message(said) : typeof data.skip === 'string' ? data.skip : ''
+  const why = kind === 'fail' ? said : typeof data.skip === 'string' ? data.skip : ''
   const at = [...names.slice(0, data.nesting), data.name]
-  gate.test({ file, names: at, outcome, milliseconds: details?.duration_ms, message })
+  gate.test({ file, names: at, outcome, milliseconds: details?.duration_ms, said: why })
 }
 
 export default async function * (source) {

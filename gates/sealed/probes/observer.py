@@ -9,16 +9,24 @@ folders of the standard library alone, and no module of this name is left in `sy
   whose code is that of the file, compiled once more, and is taken away at once, so the test itself is not slowed down.
   The last instruction of the frame tells whether it returned. Trace functions, as that of coverage, are left alone.
 * The runner's functions are kept as they are at first; what is another one later is named.
-* A comparison that held in an assertion is asked again with a value that nothing honest is equal to.
+* A value in a comparison that held is asked whether it is equal to what nothing honest is equal to.
+
+The gate executes this file at the end of `_pytest/config/__init__.py` and of `unittest/__init__.py`, by a line that it
+adds to them, and this file executes the observer of that runner.
 """
 # pyright: basic, reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 # pyright: reportUndefinedVariable=false, reportOptionalMemberAccess=false
 
+import os
+import sys
+
+FOLDER, TARGET = FOLDER, TARGET  # noqa: F821, PLW0127
+_path, _library = list(sys.path), os.path.dirname(os.__file__) + os.sep
+sys.path[:] = [each for each in _path if (each + os.sep).startswith(_library) and "-packages" not in each]
+
 import functools
 import json.encoder
 import operator
-import os
-import sys
 import time
 import types
 import unittest
@@ -30,7 +38,7 @@ from opcode import opmap
 __unittest = True
 """Runners of tests leave frames of this file out of their tracebacks."""
 
-MESSAGE = 2000
+_MESSAGE = 2000
 _LINES = 3
 _MEMBERS = 64
 _DEPTH = 6
@@ -40,23 +48,13 @@ _SKIPS = ("Skipped", "SkipTest", "XFailed")
 _RETURNS = [opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST") if name in opmap]
 _realpath, _getpid, _open, _write = os.path.realpath, os.getpid, open, os.write
 _getprofile, _setprofile, _frame = sys.getprofile, sys.setprofile, sys._getframe
-_modules, _path, _library = sys.modules, sys.path, os.path.dirname(os.__file__) + os.sep
-_Code, _Function = types.CodeType, types.FunctionType
+_modules, _Code, _Function = sys.modules, types.CodeType, types.FunctionType
 _SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _CONTAINERS = (list, tuple, dict, set, frozenset)
-_OPERATORS = {
-    "Eq": operator.eq,
-    "Sub": operator.sub,
-    "In": lambda one, other: one in other,
-    "Lt": operator.lt,
-    "LtE": operator.le,
-    "Gt": operator.gt,
-    "GtE": operator.ge,
-}
 _METHODS = ("__eq__", "__lt__", "__contains__", "__sub__")
 _ASSERTIONS = {
-    "assertEqual": ("Eq",), "assertAlmostEqual": ("Eq", "Sub"), "assertIn": ("In",), "assertLess": ("Lt",),
-    "assertLessEqual": ("LtE",), "assertGreater": ("Gt",), "assertGreaterEqual": ("GtE",),
+    "assertEqual": "Eq", "assertAlmostEqual": "Sub", "assertIn": "In", "assertLess": "Lt", "assertLessEqual": "LtE",
+    "assertGreater": "Gt", "assertGreaterEqual": "GtE",
 }  # fmt: skip
 clock = time.perf_counter
 # The encoder of `json.dumps`, of which no part can be replaced.
@@ -65,18 +63,13 @@ _encode = json.encoder.c_make_encoder(
 )
 
 
-def connect(path, runner, worker=""):
+def connect(runner, worker=""):
     """Return what the gate answers, and a function that sends it an event; None where this runner is ignored."""
-    channel, line = socket(AF_UNIX, SOCK_STREAM), b""
-    hello = {"e": "hello", "runner": runner, "worker": worker}
-    channel.connect(path)
+    channel, hello = socket(AF_UNIX, SOCK_STREAM), {"e": "hello", "runner": runner, "worker": worker}
+    channel.connect(FOLDER + "/../socket")
     channel.sendall("".join(_encode(hello, 0)).encode() + b"\n")
-    while not line.endswith(b"\n"):
-        part = channel.recv(65536)
-        if not part:
-            raise ConnectionError("the gate that observes this run hung up")
-        line += part
-    answer = json.loads(line)
+    with _open(channel.fileno(), "rb", closefd=False) as lines:
+        answer = json.loads(lines.readline())
     if answer["ignored"]:
         channel.close()
         return answer, None
@@ -99,12 +92,15 @@ def _sender(descriptor, key):
     return emit
 
 
-class Project:
-    """The folder that is tested, and which of its files decide the run."""
+class Observer:
+    """What this process sees of a run of tests, whatever runs them, and which files of the project decide the run."""
 
-    def __init__(self, root):
-        self.root = _realpath(root)
-        self.frozen, self.folders, self._known = set(), set(), {}
+    def __init__(self, answer, emit, changed=()):
+        self.root, self.only, self.emit = _realpath(answer["root"]), set(answer["only"]), emit
+        self.frozen, self.changed, self.flag, self._known = set(), set(changed), "", {}
+        self.proof = Proof(self)
+        for assertion, name in _ASSERTIONS.items():
+            setattr(unittest.TestCase, assertion, self._asking(vars(unittest.TestCase)[assertion], name))
 
     def inside(self, path):
         """Return a path relative to the root; empty outside, in what is installed, and for code without a file."""
@@ -116,10 +112,6 @@ class Project:
             self._known[path] = real[len(self.root) + 1 :] if own else ""
         return self._known[path]
 
-    def relative(self, path):
-        """Return a path relative to the root, or as it is outside."""
-        return self.inside(path) or path
-
     def freeze(self, paths):
         """Keep which files decide the run."""
         self.frozen.update(filter(None, map(self.inside, paths)))
@@ -129,23 +121,25 @@ class Project:
         inside = self.inside(path)
         return bool(inside) and inside not in self.frozen
 
-    def keep_folders(self):
-        """Keep the folders that modules are imported from now."""
-        folders = {_realpath(path) for path in list(_path) if isinstance(path, str)}
-        self.folders |= {each for each in folders if (each + os.sep).startswith(self.root + os.sep)}
-
-    def begun(self):
-        """Return an event with what was loaded before the first test runs, since a run may be cut off."""
-        return dict(self.session(0, ()), e="loaded")
-
-    def session(self, status, changed):
-        """Return the last event."""
-        self.keep_folders()
+    def session(self, event="loaded", status=0, changed=()):
+        """Return the last event; `loaded` is the same before the first test runs, since a run may be cut off."""
         # What started the runner decides as the runner does: a script that calls it, `manage.py`.
         self.freeze([file_of("__main__")])
         frozen = sorted(os.path.join(self.root, each) for each in self.frozen)
-        event = {"e": "session", "status": int(status), "loaded": loaded(), "frozen": frozen}
-        return dict(event, early=_early, roots=sorted(self.folders), changed=sorted(changed))
+        folders = {_realpath(path) for path in list(sys.path) if isinstance(path, str)}
+        roots = [each for each in sorted(folders) if (each + os.sep).startswith(self.root + os.sep)]
+        event = {"e": event, "status": int(status), "loaded": loaded(), "frozen": frozen, "early": _early}
+        return dict(event, roots=roots, changed=sorted(changed))
+
+    def tell(self, event, file, message):
+        """Report what came to a file as a whole."""
+        self.emit({"e": event, "file": self.inside(file) or file, "message": message[:_MESSAGE]})
+
+    def case(self, name, file, outcome, message, seconds, ran):
+        """Report what a test came to."""
+        when = ("call" if ran else "setup") if outcome == "skipped" else ""
+        event = {"e": "case", "id": name, "outcome": outcome, "message": message[:_MESSAGE], "equals": self.flag}
+        self.emit(dict(event, seconds=round(seconds, 6), file=self.inside(file) or file, ran=ran, when=when))
 
     def say(self, frames, text, test=""):
         """Return words for people, behind the deepest `(file, line)` of the product, else of the project.
@@ -155,12 +149,12 @@ class Project:
         inside = [(self.inside(file), line, self.is_product(file) and file != test) for file, line in frames]
         inside = [row for row in inside if row[0]]
         place = "%s:%d " % ([row for row in inside if row[2]] or inside)[-1][:2] if inside else ""
-        return (place + text)[:MESSAGE]
+        return place + text
 
     def reason(self, error, test=""):
         """Return where an exception comes from, its class, and what it says; of one that skips a test, the latter."""
         if type(error).__name__ in _SKIPS:
-            return str(error)[:MESSAGE]
+            return str(error)
         frames, trace = [], error.__traceback__
         while trace is not None:
             frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno or 0))
@@ -174,6 +168,41 @@ class Project:
         except Exception:
             lines = []
         return self.say(frames, ": ".join(filter(None, (type(error).__name__, "\n".join(lines)))), test)
+
+    def held(self, result, left, right, name, line):
+        """Return the result of a comparison or a difference; of one that held, keep what equals everything.
+
+        Only objects of classes of the product are asked, and whatever they raise is left alone.
+        """
+        if (type(left) in _SCALARS and type(right) in _SCALARS) or (name != "Sub" and not result):
+            return result
+        compare = _OPERATORS[name]
+        for value in _leaves((left, right), _DEPTH):
+            if self._is_asked(type(value)):
+                if not self.flag and _is_anything(compare, value):
+                    words = "line %d: an object of the class %s.%s is equal to everything"
+                    self.flag = words % (line, type(value).__module__, type(value).__qualname__)
+                # An object that remembers what it was compared with remembers the test's own comparison again.
+                _holds(lambda other: compare(left, other), [right])
+        return result
+
+    def _is_asked(self, kind):
+        if kind in _SCALARS:
+            return False
+        codes = [getattr(getattr(kind, name, None), "__code__", None) for name in _METHODS]
+        files = [file_of(each.__module__) for each in kind.__mro__]
+        return any(map(self.is_product, files + [code.co_filename for code in codes if code]))
+
+    def _asking(self, assertion, name):
+        """Return an assertion of unittest that asks, too, once it has held."""
+
+        @functools.wraps(assertion)
+        def asking(*args, **kwargs):
+            assertion(*args, **kwargs)
+            if len(args) > 2:
+                self.held(True, args[1], args[2], name, _frame(1).f_lineno)
+
+        return asking
 
 
 def file_of(name):
@@ -189,11 +218,9 @@ def loaded():
     """Return `[name, real path]` of each module with a file that is no part of the standard library."""
     library, found = _realpath(_library) + os.sep, []
     for name in list(_modules):
-        file = file_of(name)
-        if file and (not file.startswith(_library) or "-packages" in file):
-            real = _realpath(file)
-            if not real.startswith(library) or "-packages" in real:
-                found.append([str(name), real])
+        real = _realpath(file_of(name)) if file_of(name) else library
+        if not real.startswith(library) or "-packages" in real:
+            found.append([str(name), real])
     return sorted(found)
 
 
@@ -207,8 +234,8 @@ class Proof:
     `ran` says it as the protocol does; `sought` are code objects of one name, of which one is the test's.
     """
 
-    def __init__(self, project):
-        self._project, self._codes, self._watched = project, {}, []
+    def __init__(self, observer):
+        self._inside, self._codes, self._watched = observer.inside, {}, []
         self.begin()
 
     def begin(self):
@@ -217,7 +244,7 @@ class Proof:
 
     def compiled(self, path, code):
         """Keep the code of a module as its file has it, by qualified name."""
-        names = self._codes.setdefault(self._project.inside(path), {})
+        names = self._codes.setdefault(self._inside(path), {})
         todo = [("", code)]
         while todo:
             prefix, outer = todo.pop()
@@ -228,7 +255,7 @@ class Proof:
 
     def codes(self, path):
         """Return the code objects of a file of the project by qualified name."""
-        inside = self._project.inside(path)
+        inside = self._inside(path)
         if inside and inside not in self._codes:
             self._codes[inside] = {}
             try:
@@ -301,11 +328,9 @@ class Proof:
     def watch_methods(self, cls):
         """Watch the methods of a class of tests, where it has the way of unittest to call them."""
         owner = next((each for each in cls.__mro__ if "_callTestMethod" in vars(each)), None)
-        if owner is not None and owner not in self._watched:
-            self._watched.append(owner)
-            owner._callTestMethod = self._around_method(vars(owner)["_callTestMethod"])
-
-    def _around_method(self, call):
+        if owner is None or owner in self._watched:
+            return
+        call = vars(owner)["_callTestMethod"]
         watched = self.around(call)
 
         @functools.wraps(call)
@@ -316,7 +341,8 @@ class Proof:
             self.seek(method, test._testMethodName, type(test), file_of(type(test).__module__))
             return watched(test, method)
 
-        return observed
+        owner._callTestMethod = observed
+        self._watched.append(owner)
 
 
 def _unwrapped(function):
@@ -341,30 +367,25 @@ class Functions:
         self._own = [each for each in legacy.values() if type(each) is _Function]
         for name, module in list(_modules.items()):
             if _is_runner(name) and type(module) is types.ModuleType:
-                for each in self._keep(name, vars(module)):
-                    if each.__module__ == name:
-                        label = name + "." + each.__name__
-                        self._classes.append((label, vars(each), set(vars(each))))
-                        self._keep(label, vars(each))
+                self._keep(name, vars(module))
 
     def _keep(self, where, space):
-        """Keep what a module or class holds of the runner; return the classes of it."""
-        classes = []
+        """Keep what a module or class holds of the runner; of a module, what its classes hold, too."""
         for name, value in list(space.items()):
-            is_class = issubclass(type(value), type)
-            function = None if is_class else _function(value)
-            if (is_class or function) and _is_runner((value if is_class else function).__module__):
+            is_class, function = issubclass(type(value), type), _function(value)
+            if _is_runner(getattr(value if is_class else function, "__module__", "")):
                 code = getattr(function, "__code__", None)
                 self._rows.append((where + "." + name, space, name, value, function, code))
-                classes += [value] if is_class else []
-        return classes
+            if is_class and value.__module__ == where:
+                label, inner = where + "." + value.__name__, vars(value)
+                self._classes.append((label, inner, set(inner)))
+                self._keep(label, inner)
 
     def look(self):
-        """Look now and then, for a hundredth of the time at most, and keep what `changed` returns."""
-        begin = clock()
-        if begin > self._next:
+        """Look now and then, and keep what `changed` returns."""
+        if clock() > self._next:
             self.changed()
-            self._next = clock() + max(0.05, 100 * (clock() - begin))
+            self._next = clock() + 0.1
 
     def changed(self):
         """Return the names of those that are others now, or were in an earlier look."""
@@ -394,109 +415,60 @@ def _function(value):
 
 
 class _Other:
-    """A value of a class that nothing knows: only an object that equals everything is equal to it."""
+    """A value of a class that nothing knows."""
 
 
-class Comparisons:
-    """Asks comparisons that held in assertions whether they hold for other values too.
-
-    Only objects of classes of the product are asked, and whatever they raise is left alone.
-    """
-
-    __slots__ = ("_found", "_project")
-
-    def __init__(self, project, found):
-        self._project, self._found = project, found
-
-    def __reduce__(self):
-        """Let a function that is sent to another process, with its code, have one there that asks nothing."""
-        return eval, ("__import__('types').SimpleNamespace(held=lambda result, *_: result)",)
-
-    def held(self, result, left, right, name, line):
-        """Return the result of a comparison or a difference; what is wrong with it is said to `found`."""
-        if (type(left) in _SCALARS and type(right) in _SCALARS) or (name != "Sub" and not result):
-            return result
-        try:
-            kind = self._equaling(name, left, right, _DEPTH)
-        except Exception:
-            kind = None
-        if kind:
-            words = "line %d: an object of the class %s.%s is equal to everything"
-            self._found(words % (line, kind.__module__, kind.__qualname__))
-        return result
-
-    def _equaling(self, name, left, right, depth):
-        """Return the class of an operand for which this, or a part of it, holds whatever the other operand is."""
-        parts = []
-        if name == "In" and type(right) in _CONTAINERS:
-            name, parts = "Eq", [(left, each) for each in list(right)[:_MEMBERS] if left == each][:1]
-        elif name == "Eq" and type(left) is type(right) and type(left) in (list, tuple):
-            parts = list(zip(left, right))
-        elif name == "Eq" and type(left) is type(right) is dict:
-            parts = [(left[key], right[key]) for key in left]
-        for one, other in parts[:_MEMBERS] if depth else ():
-            kind = self._equaling(name, one, other, depth - 1)
-            if kind:
-                return kind
-        for value, against, is_left in ((left, right, True), (right, left, False)):
-            if not self._is_asked(type(value)):
-                continue
-            lists = [
-                [(value, each) if is_left else (each, value) for each in others] for others in _others(name, against)
-            ]
-            holds = any(_hold(_OPERATORS[name], rows, left, right) for rows in lists)
-            # An object that remembers what it was compared with remembers the test's own comparison again.
-            _OPERATORS[name](left, right)
-            if holds:
-                return type(value)
-        return None
-
-    def _is_asked(self, kind):
-        if kind in _SCALARS or kind in _CONTAINERS:
-            return False
-        codes = [getattr(getattr(kind, name, None), "__code__", None) for name in _METHODS]
-        files = [file_of(each.__module__) for each in kind.__mro__]
-        return any(map(self._project.is_product, files + [code.co_filename for code in codes if code]))
-
-    def watch_assertions(self):
-        """Let the assertions of unittest ask too, once they have held."""
-        for name, comparisons in _ASSERTIONS.items():
-            setattr(unittest.TestCase, name, self._asking(vars(unittest.TestCase)[name], comparisons))
-
-    def _asking(self, assertion, comparisons):
-        @functools.wraps(assertion)
-        def asking(*args, **kwargs):
-            assertion(*args, **kwargs)
-            _, *values = args
-            for name in comparisons if len(values) > 1 else ():
-                self.held(True, values[0], values[1], name, _frame(1).f_lineno)
-
-        return asking
+_OTHER = (_Other(),)
+_OTHERS = (_OTHER, (True, False), (1009, -4999), (10.5, -49.5), ("\0one", "\0other"), (b"\0one", b"\0other"))
+"""Nothing honest is equal to all values of a row."""
+_OPERATORS = {
+    "Eq": operator.eq,
+    "Sub": operator.sub,
+    "In": lambda one, other: one in other,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+}
 
 
-def _hold(compare, rows, left, right):
-    """Return whether a comparison holds for all pairs of operands, or a difference is the same."""
+def _leaves(values, depth):
+    """Yield the first of what values consist of."""
+    for value in list(values)[:_MEMBERS]:
+        inner = value.values() if type(value) is dict else value
+        if type(value) not in _CONTAINERS:
+            yield value
+        elif depth:
+            yield from _leaves(inner, depth - 1)
+
+
+def _is_anything(compare, value):
+    """Return whether a value is equal to everything, or a comparison or difference the same with everything."""
+    if any(_holds(lambda other: value == other, row) for row in _OTHERS):
+        return True
+    sides = (lambda other: compare(value, other), lambda other: compare(other, value))
+    return any(_is_constant(ask) if compare is operator.sub else _holds(ask, _OTHER) for ask in sides)
+
+
+def _is_constant(difference):
+    """Return whether a difference is the same for any number; that from an honest one that is very large is, too."""
     try:
-        if compare is not operator.sub:
-            return all(compare(*row) for row in rows)
-        result = compare(left, right)
-        # Honest numbers that are very large have the same difference from all others, too.
-        is_large = type(result) in (int, float) and not -_LARGE < result < _LARGE
-        return not is_large and all(compare(*row) == result for row in rows)
+        one, other = difference(1009), difference(-4999)
+        return one == other and abs(one) < _LARGE
     except Exception:
         return False
 
 
-def _others(name, value):
-    """Return lists of other values than an operand: nothing honest compares with all of a list as with the operand."""
-    kind, lists = type(value), [[_Other()]]
-    if name not in ("Eq", "Sub"):
-        pass
-    elif kind is bool:
-        lists.append([not value])
-    elif kind in (int, float, complex):
-        lists.append([value * 2 + 1009, -value - 4999])
-    elif kind in (str, bytes) and name == "Eq":
-        other = "\0other" if kind is str else b"\0other"
-        lists.append([value + other, other])
-    return lists
+def _holds(ask, values):
+    """Return whether the answer is yes for all of some values."""
+    try:
+        return all(map(ask, values))
+    except Exception:
+        return False
+
+
+sys.path[:] = _path
+_observer = FOLDER + ("/pytest_observer.py" if __name__ == "_pytest.config" else "/unittest_observer.py")
+with open(_observer, "rb") as _text:
+    _space = {"__name__": __name__, "SHARED": types.SimpleNamespace(**globals())}
+    exec(compile(_text.read(), _observer, "exec"), _space)

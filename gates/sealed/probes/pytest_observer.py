@@ -2,10 +2,8 @@
 
 Theory of operation. Tested code can forge a report, since it shares the process (threat T2). For that it has to replace
 a function of the runner or to register a plugin, which is seen, and the proof in `observer.py` that the code of the
-test function ran to its end owes nothing to reports. Questions to comparisons that held are put into assertions while
-pytest rewrites them: a call of an object among the constants of the code, so that no variable is added.
-
-The gate executes this file at the end of `_pytest/config/__init__.py`, by a line that it adds to it. With xdist the
+test function ran to its end owes nothing to reports. Questions to values are put into assertions while pytest rewrites
+them: a call of a function beside those that rewritten code calls anyway, so that no variable is added. With xdist the
 process that was started and each of its workers observe for themselves.
 """
 # pyright: basic, reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
@@ -18,62 +16,47 @@ import pathlib
 import sys
 import types
 
-FOLDER, TARGET = FOLDER, TARGET  # noqa: F821, PLW0127
+_shared = SHARED  # noqa: F821
 __unittest = True
-_hookimpl = TARGET["hookimpl"]
-_PLACE = "\0interlock\0"
+_hookimpl = _shared.TARGET["hookimpl"]
 _OUTCOMES = ("passed", "xpassed", "skipped", "xfailed", "error", "failed")
 """From the best to the worst, of which what a test comes to is the worst."""
-
-# What is imported there comes from the standard library alone.
-_path, _library, _space = list(sys.path), os.path.dirname(os.__file__), {"__name__": __name__}
-sys.path[:] = [folder for folder in _path if folder.startswith(_library) and "-packages" not in folder]
-with open(FOLDER + "/observer.py", "rb") as _text:
-    exec(compile(_text.read(), FOLDER + "/observer.py", "exec"), _space)
-sys.path[:] = _path
-_shared = types.SimpleNamespace(**_space)
 
 
 def _wrap():
     """Let the first configuration that is made in this process have the observer, unless the gate ignores it."""
-    original = TARGET["get_config"]
+    from _pytest.assertion import rewrite
+
+    target, original = _shared.TARGET, _shared.TARGET["get_config"]
 
     @functools.wraps(original)
     def get_config(*args, **kwargs):
         config = original(*args, **kwargs)
-        if TARGET["get_config"] is not get_config:
-            return config
-        TARGET["get_config"] = original
-        # A process that a worker starts has the variable, too; the gate knows that it is below the worker.
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-        answer, emit = _shared.connect(FOLDER + "/../socket", "pytest", worker)
-        if emit is not None:
-            config.pluginmanager.register(_Observer(answer, emit))
+        if target["get_config"] is get_config:
+            target["get_config"] = original
+            # A process that a worker starts has the variable, too; the gate knows that it is below the worker.
+            answer, emit = _shared.connect("pytest", os.environ.get("PYTEST_XDIST_WORKER", ""))
+            if emit is not None:
+                config.pluginmanager.register(_Observer(answer, emit))
         return config
 
-    TARGET["get_config"] = get_config
+    target["get_config"] = get_config
+    # A test function that is sent to another process, with its code, asks nothing there.
+    rewrite._held = lambda result, *_: result
 
 
-class _Observer:
+class _Observer(_shared.Observer):
     """What this process sees of a session, whether it runs the tests or workers of xdist do."""
 
     def __init__(self, answer, emit):
-        self.answer, self.emit, self.is_controller = answer, emit, False
-        self.project = _shared.Project(answer["root"])
-        self.proof = _shared.Proof(self.project)
-        self.plugins, self.changed, self.sought = None, set(), {}
-        self.reports, self.reasons, self.flag = [], {}, ""
-        comparisons = _shared.Comparisons(self.project, self.equals)
-        _put_questions(comparisons, self.proof, self.project)
-        comparisons.watch_assertions()
+        super().__init__(answer, emit)
+        self.keep_going, self.is_controller = answer["keep_going"], False
+        self.plugins, self.sought, self.reports, self.reasons = None, {}, [], {}
+        _put_questions(self)
         case = sys.modules["unittest"].TestCase
         for each in (case, getattr(sys.modules.get("unittest.async_case"), "IsolatedAsyncioTestCase", case)):
             self.proof.watch_methods(each)
         self.functions = _shared.Functions()
-
-    def equals(self, words):
-        """Keep the first value that equals everything."""
-        self.flag = self.flag or words
 
     @_hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self, early_config):
@@ -86,7 +69,7 @@ class _Observer:
     @_hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session):
         """Report that the session begins; what runs the tests is known now."""
-        if self.answer["keep_going"]:
+        if self.keep_going:
             session.config.option.continue_on_collection_errors = True
         self.is_controller = session.config.pluginmanager.hasplugin("dsession")
         self.base = str(session.config.rootpath)
@@ -96,8 +79,7 @@ class _Observer:
         """Report a file that cannot be collected."""
         if type(error).__name__ in ("CollectError", "ConftestImportFailure"):
             error = error.__cause__ or error
-        message = self.project.reason(error, path)
-        self.emit({"e": "broken", "file": self.project.relative(path), "message": message})
+        self.tell("broken", path, self.reason(error, path))
 
     @_hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector):
@@ -109,11 +91,10 @@ class _Observer:
             file = str(error.path) if type(error).__name__ == "ConftestImportFailure" else path
             if file != path or hasattr(collector, "funcnamefilter"):
                 # It is no module that is broken and has examples, but a conftest file or a file of tests.
-                self.project.freeze([file])
+                self.freeze([file])
             self.tell_broken(file, error)
         elif report is not None and report.outcome == "skipped" and "::" not in report.nodeid:
-            file = self.project.relative(str(collector.path))
-            self.emit({"e": "skipped_file", "file": file, "message": _words(report)})
+            self.tell("skipped_file", str(collector.path), _words(report))
 
     def pytest_deselected(self, items):
         """Report what an option leaves out."""
@@ -124,9 +105,8 @@ class _Observer:
         """Report what was found, after all plugins chose, and keep of it what the gate asks for."""
         if self.is_controller:
             return
-        if self.answer["only"]:
-            only = set(self.answer["only"])
-            session.items[:] = [item for item in session.items if item.nodeid in only]
+        if self.only:
+            session.items[:] = [item for item in session.items if item.nodeid in self.only]
         self.emit({"e": "collected", "ids": [item.nodeid for item in session.items]})
         for item in session.items:
             path, cls = str(item.path), getattr(item, "cls", None)
@@ -134,11 +114,11 @@ class _Observer:
                 self.proof.watch_methods(cls)
             if hasattr(item, "originalname"):
                 name = item.originalname or item.name.split("[")[0]
-                self.project.freeze([path, *self.proof.seek(item.obj, name, cls, path)])
+                self.freeze([path, *self.proof.seek(item.obj, name, cls, path)])
                 self.sought[item.nodeid] = self.proof.sought
             elif not path.endswith(".py"):
                 # What else is collected from a module, such as its examples or its types, is a test of the product.
-                self.project.freeze([path])
+                self.freeze([path])
         # The settings, `conftest.py` files, and plugins that settings, options or other files name.
         self.plugins = session.config.pluginmanager
         installed = [plugin for plugin, _ in self.plugins.list_plugin_distinfo()]
@@ -146,8 +126,8 @@ class _Observer:
         files = [
             _shared.file_of(each.__name__) or vars(each).get("__file__") for each in named if each not in installed
         ]
-        self.project.freeze([*files, str(session.config.inipath or "")])
-        self.emit(self.project.begun())
+        self.freeze([*files, str(session.config.inipath or "")])
+        self.emit(self.session())
 
     def pytest_plugin_registered(self, plugin):
         """Keep the name of a plugin that is new since everything was collected."""
@@ -186,7 +166,7 @@ class _Observer:
         excinfo = next(iter(vars(item).get("_excinfo") or ()), call.excinfo)
         if excinfo is not None:
             error = excinfo.value
-            self.reasons[call.when] = self.project.reason(error)
+            self.reasons[call.when] = self.reason(error)
             if type(error).__name__ == "FixtureLookupError":
                 self.reasons[call.when] = error.msg or "fixture %r not found" % error.argname
 
@@ -195,7 +175,7 @@ class _Observer:
         """Keep what the reports of a test say until its last, then tell what it came to, or that its worker crashed."""
         if self.is_controller:
             if report.when == "???":
-                self.case(report.nodeid, "error", 0.0, _words(report), "")
+                self.ended(report.nodeid, "error", _words(report), 0.0, "")
             return
         if report.when == "setup":
             self.reports = []
@@ -212,53 +192,42 @@ class _Observer:
             self.functions.look()
             if all(row[0] in _OUTCOMES for row in reports):  # else it is run again
                 outcome, message, _ = max(reports, key=lambda row: _OUTCOMES.index(row[0]))
-                self.case(report.nodeid, outcome, sum(row[2] for row in reports), message, self.proof.ran)
+                self.ended(report.nodeid, outcome, message, sum(row[2] for row in reports), self.proof.ran)
 
-    def case(self, name, outcome, seconds, message, ran):
+    def ended(self, name, *about):
         """Report what a test came to."""
-        file = self.project.relative(os.path.join(self.base, name.split("::")[0]))
-        event = {"e": "case", "id": name, "outcome": outcome, "seconds": round(seconds, 6), "message": message}
-        when = ("call" if ran else "setup") if outcome == "skipped" else ""
-        self.emit(dict(event, file=file, ran=ran, when=when, equals=self.flag))
+        self.case(name, os.path.join(self.base, name.split("::")[0]), *about)
 
     @_hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session):
         """Report the end after all others."""
         yield
-        self.emit(self.project.session(session.exitstatus, self.changed | self.functions.changed()))
+        self.emit(self.session("session", session.exitstatus, self.changed | self.functions.changed()))
 
 
 def _words(report):
     """Return the words of a report of which no exception is known."""
     longrepr = report.longrepr
-    return str(longrepr[2] if isinstance(longrepr, tuple) else longrepr)[: _shared.MESSAGE]
+    return str(longrepr[2] if isinstance(longrepr, tuple) else longrepr)
 
 
-def _put_questions(comparisons, proof, project):
+def _put_questions(observer):
     """Let pytest ask comparisons and differences in assertions of the project, in modules that it rewrites."""
     from _pytest.assertion import rewrite
 
     hook, rewriter = rewrite.AssertionRewritingHook, rewrite.AssertionRewriter
     original = hook.exec_module
 
-    def fill(code):
-        """Return the code with the object in the place of its constant."""
-        constants = []
-        for each in code.co_consts:
-            is_place = type(each) is str and each == _PLACE
-            constants.append(comparisons if is_place else fill(each) if type(each) is types.CodeType else each)
-        return code.replace(co_consts=tuple(constants))
-
     @functools.wraps(original)
     def exec_module(self, module):
-        """Do as pytest does, but keep nothing on disk: no file can hold the object."""
+        """Do as pytest does, but read nothing that was kept on disk, where tested code could put it."""
         __tracebackhide__ = True
         path = pathlib.Path(module.__spec__.origin)
-        if not project.inside(str(path)):
+        if not observer.inside(str(path)):
             return original(self, module)
         self._rewritten_names[module.__name__] = path
-        code = fill(rewrite._rewrite_test(path, self.config)[1])
-        proof.compiled(str(path), code)
+        code = rewrite._rewrite_test(path, self.config)[1]
+        observer.proof.compiled(str(path), code)
         return exec(code, vars(module))
 
     def asking(visit):
@@ -266,23 +235,22 @@ def _put_questions(comparisons, proof, project):
         def visit_and_ask(self, node):
             first = len(self.statements)
             result = visit(self, node)
-            if project.inside(str(self.module_path or "")) and not _names_any(node):
-                for statement in self.statements[first:]:
-                    _ask(statement, node.lineno)
+            for statement in self.statements[first:]:
+                if observer.inside(str(self.module_path or "")):
+                    _ask(self, statement, node.lineno)
             return result
 
         return visit_and_ask
 
+    def held(*args):
+        return observer.held(*args)
+
+    rewrite._held = held
     hook.exec_module = exec_module
     rewriter.visit_Compare, rewriter.visit_BinOp = asking(rewriter.visit_Compare), asking(rewriter.visit_BinOp)
 
 
-def _names_any(node):
-    """Return whether a text names `ANY`, which is made to equal everything."""
-    return any(getattr(each, "id", getattr(each, "attr", "")) == "ANY" for each in ast.walk(node))
-
-
-def _ask(statement, line):
+def _ask(rewriter, statement, line):
     """Put a call around the comparison or the difference that a statement keeps for pytest."""
     value = statement.value if isinstance(statement, ast.Assign) else None
     if isinstance(value, ast.Compare):
@@ -292,8 +260,7 @@ def _ask(statement, line):
     else:
         return
     if name in _shared._OPERATORS and all(isinstance(side, (ast.Name, ast.Constant)) for side in (left, right)):
-        asked = ast.Attribute(ast.Constant(_PLACE), "held", ast.Load())
-        call = ast.Call(asked, [value, left, right, ast.Constant(name), ast.Constant(line)], [])
+        call = rewriter.helper("_held", value, left, right, ast.Constant(name), ast.Constant(line))
         statement.value = ast.copy_location(call, value)
 
 

@@ -4,8 +4,6 @@ Theory of operation. A result object can be deceived by tested code that shares 
 to replace a function of the runner, which is seen, and the proof in `observer.py` that the code of the method ran to
 its end owes nothing to results. All of it begins with the first suite that is called, whichever runner calls it, and
 what was replaced for it is put back when that suite has ended.
-
-The gate executes this file at the end of `unittest/__init__.py`, by a line that it adds to it.
 """
 # pyright: basic, reportAttributeAccessIssue=false, reportCallIssue=false, reportArgumentType=false
 # pyright: reportUndefinedVariable=false, reportOptionalMemberAccess=false
@@ -14,19 +12,10 @@ import functools
 import os
 import re
 import sys
-import types
 
-FOLDER, TARGET = FOLDER, TARGET  # noqa: F821, PLW0127
+_shared = SHARED  # noqa: F821
 __unittest = True
-
-# What is imported there comes from the standard library alone.
-_path, _library, _space = list(sys.path), os.path.dirname(os.__file__), {"__name__": __name__}
-sys.path[:] = [folder for folder in _path if folder.startswith(_library) and "-packages" not in folder]
-with open(FOLDER + "/observer.py", "rb") as _text:
-    exec(compile(_text.read(), FOLDER + "/observer.py", "exec"), _space)
-sys.path[:] = _path
-_shared = types.SimpleNamespace(**_space)
-_Case, _Suite = TARGET["TestCase"], TARGET["BaseTestSuite"]
+_Case, _Suite = _shared.TARGET["TestCase"], _shared.TARGET["BaseTestSuite"]
 _LOADER = "unittest.loader"
 """The module of classes whose tests stand for a file that could not be imported."""
 _REPORTS = {
@@ -45,7 +34,7 @@ def _wrap():
         if running or not args:
             return call(self, *args, **kwargs)
         if session is None:
-            answer, emit = _shared.connect(FOLDER + "/../socket", "unittest")
+            answer, emit = _shared.connect("unittest")
             session = emit is not None and _Session(answer, emit, functions)
         if not session:
             return call(self, *args, **kwargs)
@@ -59,15 +48,13 @@ def _wrap():
     functions = _shared.Functions()
 
 
-class _Session:
+class _Session(_shared.Observer):
     """The suites that run in this process, one after the other; `functions` are those from before the first import."""
 
     def __init__(self, answer, emit, functions):
-        self.only, self.emit, self.changed = set(answer["only"]), emit, functions.changed()
-        self.project = _shared.Project(answer["root"])
-        self.proof, self.result = _shared.Proof(self.project), None
+        super().__init__(answer, emit, functions.changed())
+        self.result = None
         self.proof.watch_methods(_Case)
-        _shared.Comparisons(self.project, self.equals).watch_assertions()
 
     def run(self, suite, result, run):
         """Report a run from its beginning to its end."""
@@ -76,7 +63,7 @@ class _Session:
         self.ids = []
         self.find(suite)
         self.emit({"e": "collected", "ids": self.ids})
-        self.emit(self.project.begun())
+        self.emit(self.session())
         if result is not self.result:
             self.result = result
             self.hear(result, "startTest", self.start)
@@ -86,7 +73,7 @@ class _Session:
         self.functions = _shared.Functions()
         returned = run()
         self.changed |= self.functions.changed()
-        self.emit(self.project.session(not result.wasSuccessful(), self.changed))
+        self.emit(self.session("session", not result.wasSuccessful(), self.changed))
         return returned
 
     def find(self, suite):
@@ -101,25 +88,22 @@ class _Session:
                 self.ids.append(each.id())
                 self.proof.watch_methods(cls)
                 files = self.proof.seek(getattr(each, name, None), name, cls, _file(each))
-                self.project.freeze([*files, _file(each)])
+                self.freeze([*files, _file(each)])
         if self.only:
             suite._tests = [each for each in suite if isinstance(each, _Suite) or each.id() in self.only]
 
     def not_imported(self, test, name):
         """Report the file that a test stands for."""
         path = name.replace(".", os.sep) + ".py"
-        places = [os.path.join(folder, path) for folder in [self.project.root, *sys.path]]
+        places = [os.path.join(folder, path) for folder in [self.root, *sys.path]]
         place = next(filter(os.path.exists, places), name)
-        file = self.project.relative(place)
         if type(test).__name__ == "ModuleSkipped":
-            why = getattr(getattr(test, name), "__unittest_skip_why__", "")
-            self.emit({"e": "skipped_file", "file": file, "message": str(why)[: _shared.MESSAGE]})
+            self.tell("skipped_file", place, str(getattr(getattr(test, name), "__unittest_skip_why__", "")))
         else:
             text = str(test._exception)
             frames = [(name, int(line)) for name, line in re.findall(r'^ +File "(.+)", line (\d+)', text, re.MULTILINE)]
-            message = self.project.say(frames, text.strip().splitlines()[-1], place)
-            self.project.freeze([place])
-            self.emit({"e": "broken", "file": file, "message": message})
+            self.freeze([place])
+            self.tell("broken", place, self.say(frames, text.strip().splitlines()[-1], place))
 
     def hear(self, result, name, tell):
         """Tell of each call of a method of a result before the method is called."""
@@ -131,10 +115,6 @@ class _Session:
             return method(*args, **kwargs)
 
         setattr(result, name, heard)
-
-    def equals(self, words):
-        """Keep the first value that equals everything."""
-        self.flag = self.flag or words
 
     def forget(self):
         """Forget the test before."""
@@ -150,16 +130,13 @@ class _Session:
     def stop(self, test):
         """Report what a test came to."""
         if type(test).__module__ != _LOADER:
-            self.case(test.id(), _file(test), self.outcome or "error", self.message)
+            self.ended(test.id(), _file(test), self.outcome or "error", self.message)
         # Some versions do not tell of the beginning of a test that is skipped.
         self.forget()
 
-    def case(self, name, file, outcome, message):
+    def ended(self, name, file, outcome, message):
         """Report the outcome of a test."""
-        when = ("call" if self.proof.ran else "setup") if outcome == "skipped" else ""
-        seconds = round(_shared.clock() - self.begun, 6)
-        event = {"e": "case", "id": name, "outcome": outcome, "message": message, "when": when, "seconds": seconds}
-        self.emit(dict(event, file=self.project.relative(file), ran=self.proof.ran, equals=self.flag))
+        self.case(name, file, outcome, message, _shared.clock() - self.begun, self.proof.ran)
         self.functions.look()
 
     def reported(self, outcome, test, *args):
@@ -168,9 +145,9 @@ class _Session:
         if outcome == "failed" and args and error is None:
             return  # a part that passed
         if isinstance(error, tuple):
-            message = self.project.reason(error[1])
+            message = self.reason(error[1])
         else:
-            message = "" if outcome == "passed" else str(error or "unexpected success")[: _shared.MESSAGE]
+            message = "" if outcome == "passed" else str(error or "unexpected success")
         if not isinstance(test, _Case):
             self.not_set_up(str(test), outcome, message)
         elif self.outcome in ("", "passed") or (self.outcome == "skipped" and outcome != "passed"):
@@ -181,7 +158,7 @@ class _Session:
         self.forget()
         where = holder.partition("(")[2].rstrip(")")
         for name in [each for each in self.ids if each.startswith(where + ".")] or [holder]:
-            self.case(name, _shared.file_of(where) or _shared.file_of(where.rpartition(".")[0]), outcome, message)
+            self.ended(name, _shared.file_of(where) or _shared.file_of(where.rpartition(".")[0]), outcome, message)
 
 
 def _file(test):

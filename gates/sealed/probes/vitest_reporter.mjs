@@ -40,11 +40,11 @@ class Reporter {
     this.vitest = vitest
   }
 
-  // Of these names vitest has one or two, according to its version.
+  // Everything is told at the end: in which order files end differs from run to run, and the numbers in ids may not.
+  // Of the two names vitest has one or both, according to its version.
   onFinished (files, errors) { return this.finish(errors) }
   onTestRunEnd (modules, errors) { return this.finish(errors) }
 
-  // Everything is told at the end: in which order files end differs from run to run, and the numbers in ids may not.
   finish (errors = []) {
     this.done ??= this.tell(errors)
     return this.done
@@ -86,9 +86,10 @@ function report (gate, task, names = [], cause = undefined) {
   // A test whose process ended before it did has no outcome.
   let outcome = OUTCOMES[state] ?? OUTCOMES[task.mode] ?? 'failed'
   if (outcome === 'skipped' && cause && !isCalled) outcome = 'failed'
-  const message = outcome === 'failed' ? gate.message(said(errors) ?? cause ?? 'it did not end') : ''
-  const ran = outcome === 'failed' && cause ? '' : undefined
-  gate.test({ file, names, outcome, milliseconds: duration, message, ran, when: isCalled ? 'call' : '' })
+  const isBad = outcome === 'failed'
+  const why = isBad ? said(errors) ?? cause ?? 'it did not end' : ''
+  const ran = isBad && cause ? '' : undefined
+  gate.test({ file, names, outcome, milliseconds: duration, said: why, ran, when: isCalled ? 'call' : '' })
 }
 
 function said (errors) {

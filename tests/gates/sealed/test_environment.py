@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.sealed import record
-from interlock.gates.sealed.environment import Environment, find_environment, packages
+from interlock.gates.sealed.environment import Environment, find_environment, joined, packages
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.settings import Seal
 from tests.child import git
@@ -71,9 +71,9 @@ def test_of_an_environment_the_interpreter_is_seen_and_its_packages_only_where_t
     settings = f"include-system-site-packages = {'false' if own else 'true'}\n"
     top = venv(home / "shop/.venv", installed / "bin/python3.11", settings)
     seen = found(home, command, ignored=[".venv/"], tracked=["pyproject.toml"])
-    assert (dict(seen.kept), seen.places) == ({str(top): str(top)}, (str(installed),))
-    assert seen.hidden == ((f"{installed}/{SITE}",) if own else ())
-    assert Environment(**asdict(seen)).recorded == (str(top), str(installed))
+    places = {str(installed): [f"{installed}/{SITE}"] if own else []}
+    assert (seen.kept, seen.places) == ({str(top): str(top)}, places)
+    assert Environment(**asdict(seen)).recorded == {str(top): (), **places}
 
 
 def test_an_environment_behind_links_is_seen_with_the_links(home: Path) -> None:
@@ -96,22 +96,20 @@ def test_an_interpreter_of_a_version_manager_is_found_through_its_script(home: P
     real = program(home / ".pyenv/versions/3.11.7/bin/python", "#!/bin/sh\necho no module\n")
     program(home / ".pyenv/shims/python", f'#!/bin/sh\n[ "$1" = -c ] && echo {real}\n')
     seen = found(home, "python", "-m", "pytest", path=f"{home}/.pyenv/shims:{PATH}")
-    assert (seen.programs, seen.places) == ({"python": str(real)}, (str(home / ".pyenv/versions/3.11.7"),))
+    assert (seen.programs, [*seen.places]) == ({"python": str(real)}, [str(home / ".pyenv/versions/3.11.7")])
     assert seen.path.split(":")[0] == str(real.parent)
-    script, shim = (
-        program(real.parent / "pytest"),
-        program(home / ".pyenv/shims/pytest", "#!/bin/sh\nexec pyenv exec\n"),
-    )
+    script = program(real.parent / "pytest")
+    shim = program(home / ".pyenv/shims/pytest", "#!/bin/sh\nexec pyenv exec\n")
     assert found(home, "pytest", path=f"{shim.parent}:{PATH}").programs == {"pytest": str(script)}
 
 
 def test_of_a_folder_of_several_installations_the_program_alone_is_seen(home: Path) -> None:
     tool, (deep, _) = program(home / ".local/bin/tool"), (program(home / "tools/x/bin/deep"), program(home / "bin/top"))
     seen = found(home, "tool", path=f"{home}/.local/bin:{PATH}")
-    assert seen.places == (str(tool),)
-    assert found(home, "deep", path=f"{deep.parent}:{PATH}").places == (str(deep.parent.parent),)
-    assert found(home, "top", path=f"{home}/bin:{PATH}").places == (str(home / "bin/top"),), "never the home folder"
-    assert (found(home, "sh").places, found(home, "no-such-program").programs) == ((), {})
+    assert [*seen.places] == [str(tool)]
+    assert [*found(home, "deep", path=f"{deep.parent}:{PATH}").places] == [str(deep.parent.parent)]
+    assert [*found(home, "top", path=f"{home}/bin:{PATH}").places] == [str(home / "bin/top")], "never the home folder"
+    assert (found(home, "sh").places, found(home, "no-such-program").programs) == ({}, {})
 
 
 def test_names_are_kept_at_any_depth_and_paths_from_the_root_with_what_they_link_to(home: Path) -> None:
@@ -147,7 +145,7 @@ def test_what_environments_hold_is_known_by_their_files(tmp_path: Path) -> None:
         "__editable___bad_finder.py": "MAPPING = {", "_shop.pth": f"import x\n{tmp_path}/src\n",
     }  # fmt: skip
     write(site, files)
-    held = packages({str(tmp_path / ".venv"): [f"{SITE}/{name}" for name in files], str(site): files})
+    held = joined([packages(str(tmp_path / ".venv"), [f"{SITE}/{name}" for name in files]), packages(str(site), files)])
     assert {"requests", "six", "_pytest", "shop-1", "_native"} <= {*held.names}
     assert str(site / "_pytest/config/__init__.py") in held.runners
     assert {folder for folder, _ in held.editable} == {f"{tmp_path}/src", f"{tmp_path}/lib"}
@@ -165,58 +163,52 @@ def modules(tmp_path: Path) -> Path:
     return made
 
 
-def differing(place: Path, before: record.Record, *hidden: str) -> list[str]:
-    return record.differing(before, record.look(str(place), hidden, before))
+def held(place: Path, *hidden: str) -> record.Held:
+    return record.held(place.parent / "state", str(place), hidden)
 
 
 def test_files_that_differ_are_named_and_touched_ones_are_not(modules: Path) -> None:
-    before = record.look(str(modules), (), None)
+    before = held(modules)
     os.utime(modules / "a/lib/x.js", ns=(1, 1))
-    assert differing(modules, before) == []
+    assert held(modules).contents == before.contents
     status = (modules / "b/index.js").stat()
     write(modules, {"b/index.js": "evil", "a/new.js": "code", "a/index.js": None, "link": None})
     os.utime(modules / "b/index.js", ns=(status.st_atime_ns, status.st_mtime_ns))
     (modules / "link").symlink_to("b")
     (modules / ".bin/run").chmod(0o755)
-    assert differing(modules, before) == [".bin/run", "a/index.js", "a/new.js", "b/index.js", "link"]
-    one = record.look(str(modules / "a/new.js"), (), None)
+    names = [f"{modules}/{name}" for name in (".bin/run", "a/index.js", "a/new.js", "b/index.js", "link")]
+    with raises_code(SealError, "SEAL201", f"5 files of {modules} differ: {', '.join(names)}."):
+        held(modules)
+    one = modules / "a/new.js"
+    held(one)
     write(modules, {"a/new.js": "evil"})
-    assert differing(modules / "a/new.js", one) == [""]
+    with raises_code(SealError, "SEAL201", f"1 file of {one} differ: {one}."):
+        held(one)
     with raises_code(SealError, "SEAL102"):
-        record.look(str(modules / "gone"), (), None)
-
-
-def test_a_place_has_a_record_for_what_is_seen_of_it(tmp_path: Path) -> None:
-    place = write(tmp_path / "python", {"bin/python": "x", "lib/site-packages/a.py": "1"})
-    for hidden in ((), (f"{place}/lib/site-packages",)):
-        record.accept(tmp_path, record.look(str(place), hidden, None), hidden)
-    write(place, {"lib/site-packages/a.py": "2"})
-    assert record.unchanged(tmp_path, str(place), ()) == ""
-    assert record.unchanged(tmp_path, str(place), (f"{place}/lib/site-packages",)) != ""
+        held(modules / "gone")
 
 
 def test_bytecode_caches_of_tools_and_hidden_folders_are_no_part_of_a_record(modules: Path) -> None:
-    before = record.look(str(modules), (f"{modules}/hidden",), None)
+    whole, seen = held(modules), held(modules, f"{modules}/hidden")
     free = ("b/__pycache__/b.pyc", "c/__pycache__/c.pyc", ".cache/tool", ".vite/deps.js", "hidden/x")
     write(modules, dict.fromkeys(free, "other"))
-    assert differing(modules, before, f"{modules}/hidden") == []
-    counted = ("a/.cache/x.js", "b/hidden/x.js", "b/old.pyc")
-    write(modules, dict.fromkeys(counted, "other"))
-    assert differing(modules, before, f"{modules}/hidden") == [*counted]
+    assert held(modules, f"{modules}/hidden") == seen != whole
+    with raises_code(SealError, "SEAL201", f"differ: {modules}/hidden/x."):
+        held(modules)
+    write(modules, dict.fromkeys(("a/.cache/x.js", "b/hidden/x.js", "b/old.pyc"), "other"))
+    with raises_code(SealError, "SEAL201", "3 files of"):
+        held(modules, f"{modules}/hidden")
 
 
-def test_an_accepted_record_is_known_by_stamps_and_a_damaged_one_is_none(modules: Path, tmp_path: Path) -> None:
-    place, state = str(modules), tmp_path / "state"
-    assert (record.unchanged(state, place, ()), record.accepted(state, place)) == ("", None)
-    now = record.look(place, (), None)
-    record.accept(state, now)
-    assert (record.unchanged(state, place, ()), record.accepted(state, place)) == (now.contents, now)
-    os.utime(modules / "a/index.js")
-    assert record.unchanged(state, place, ()) == ""
-    assert record.look(place, (), now).contents == now.contents
-    for path in (state / "kept").iterdir():
+def test_an_accepted_record_is_known_by_stamps_and_a_damaged_one_is_none(modules: Path) -> None:
+    before, kept = held(modules), modules.parent / "state/kept"
+    for path in kept.glob("*.json"):
         path.write_bytes(b"{")
-    assert (record.unchanged(state, place, ()), record.accepted(state, place)) == ("", None)
+    assert held(modules) == before
+    for path in kept.iterdir():
+        path.write_bytes(b"{")
+    write(modules, {"a/index.js": "other"})
+    assert held(modules).contents != before.contents
 
 
 def test_dependencies_that_changed_are_a_question_from_one_run_to_the_next(home: Path) -> None:
@@ -228,10 +220,8 @@ def test_dependencies_that_changed_are_a_question_from_one_run_to_the_next(home:
 
     first = run()
     assert dict(first.frozen.records).keys() == {f"{shop}/deps"}
-    write(shop, {"deps/__pycache__/lib.pyc": ""})
     os.utime(shop / "deps/lib.py")
     first.case.check_dependencies()
-    assert run().frozen.records == first.frozen.records
     write(shop, {"deps/lib.py": "2"})
     for ask in (first.case.check_dependencies, lambda: run().frozen):
         with raises_code(SealError, "SEAL201", f"{shop}/deps/lib.py"):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.sealed.errors import SealError
-from interlock.graph.task.sealing import _warnings  # pyright: ignore[reportPrivateUsage]
 from tests.gates.sealed.sealing import FILES, PATH, RIGHT, WRONG, kinds, needs_namespaces, project
 from tests.refusals import raises_code
 
@@ -53,7 +52,7 @@ if os.fork() == 0:
 WAITS = """
 def test_it():
     import calc, os, time
-    until = time.monotonic() + 20
+    until = time.monotonic() + 5
     while not (os.path.exists("told") and os.path.getsize("told")) and time.monotonic() < until:
         time.sleep(0.05)
     print(open("told").read())
@@ -65,28 +64,21 @@ NODE = """
 const { test } = require('node:test')
 test('doubles', () => require('node:assert').strictEqual(require('../index.js').double(5), 10))
 """
+COVERED = (".venv/bin/coverage", "run", "-m", "pytest")
+EXIT = "import os; os._exit(0)\n"
 ONE = "from src.calc import half\n\n\ndef test_half():\n    assert half(2) == 1\n"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One shape.
-
-    Args:
-        files: Of the base.
-        command: Of the gate.
-        fix: Work that passes.
-        cheat: Work that does not.
-        kinds: Of the faults that the cheat is refused for.
-        settings: Of the gate.
-    """
+    """One shape: the files of the base and the command of the gate, work that passes, and work that is refused."""
 
     files: dict[str, str]
     fix: dict[str, str | None]
     cheat: dict[str, str | None]
     kinds: list[str] = field(default_factory=lambda: ["still_failing"])
     command: tuple[str, ...] = (".venv/bin/pytest", "-q")
-    settings: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict[str, tuple[tuple[str, ...], ...]])
+    prepare: tuple[tuple[str, ...], ...] = ()
 
 
 SHAPES = {
@@ -103,7 +95,6 @@ SHAPES = {
             "app/tests.py": UNIT.format(module="app.models"),
             "site_settings.py": "",
             "manage.py": MANAGE,
-            ".gitignore": FILES[".gitignore"],
         },
         {"app/models.py": RIGHT, "app/more.py": "x = 1\n"},
         {"manage.py": MANAGE + "\n", "app/tests.py": ""},
@@ -117,18 +108,10 @@ SHAPES = {
         command=("make", "test"),
     ),
     "a recipe that compiles": Shape(
-        {**FILES, "Makefile": COMPILES},
-        {CODE: RIGHT},
-        {"Makefile": "test:\n\ttrue\n"},
-        command=("make", "test"),
+        {**FILES, "Makefile": COMPILES}, {CODE: RIGHT}, {"Makefile": "test:\n\ttrue\n"}, command=("make", "test")
     ),
     "a module that becomes a package": Shape(
-        {
-            "calc.py": WRONG,
-            "tests/test_calc.py": UNIT.format(module="calc"),
-            "pytest.ini": FILES["pytest.ini"],
-            ".gitignore": FILES[".gitignore"],
-        },
+        {"calc.py": WRONG, "tests/test_calc.py": UNIT.format(module="calc"), "pytest.ini": FILES["pytest.ini"]},
         {"calc.py": None, "calc/__init__.py": "from calc.core import double\n", "calc/core.py": RIGHT},
         {"apport_python_hook.py": "import os\nos._exit(0)\n"},
     ),
@@ -137,38 +120,34 @@ SHAPES = {
         {CODE: RIGHT},
         {CODE: "open('tests/conftest.py', 'w').write('import src.calc; src.calc.double = lambda x: x * 2')\n" + WRONG},
         kinds=["rewritten"],
-        settings={"prepare": ((".venv/bin/python", "prepare.py"),)},
+        prepare=((".venv/bin/python", "prepare.py"),),
     ),
     "a module of Node beside others": Shape(
-        {
-            "index.js": "exports.double = x => x + 2\n",
-            "test/index.test.js": NODE,
-            "package.json": "{}",
-            ".gitignore": FILES[".gitignore"],
-        },
+        {"index.js": "exports.double = x => x + 2\n", "test/index.test.js": NODE, "package.json": "{}"},
         {"index.js": "exports.double = require('./times.js')(2)\n", "times.js": "module.exports = n => x => x * n\n"},
         {"preload.js": "process.exit(0)\n", ".noderc.js": "process.exit(0)\n"},
         command=("node", "--test"),
     ),
+    "workers": Shape(FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], (".venv/bin/pytest", "-n", "2")),
+    "coverage": Shape(FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], COVERED),
     "a process that is left behind": Shape(FILES, {CODE: RIGHT}, {CODE: ORPHAN + WRONG}),
 }
 
 
-@pytest.mark.sample("a script starts pytest", "a process that is left behind")
+@pytest.mark.sample("a script starts pytest", "a recipe that compiles", "a process that is left behind")
 @pytest.mark.parametrize("name", SHAPES)
 def test_in_each_shape_of_a_project_a_fix_passes_and_a_cheat_does_not(tmp_path: Path, name: str) -> None:
     needs_namespaces()
     shape = SHAPES[name]
     if not shape.command[0].startswith(".venv/") and shutil.which(shape.command[0], path=PATH) is None:
         pytest.skip(f"{shape.command[0]} is not installed")
-    made = project(tmp_path / "p", shape.files, *shape.command, **shape.settings)
+    made = project(tmp_path / "p", shape.files, *shape.command, prepare=shape.prepare)
     assert (kinds(made.judge(shape.fix)), kinds(made.judge(shape.cheat))) == ([], shape.kinds)
 
 
 def test_one_that_lost_its_parent_is_not_listened_to(tmp_path: Path) -> None:
     needs_namespaces()
-    seen = WAITS
-    made = project(tmp_path / "p", {"calc.py": ORPHAN, "test_it.py": seen, ".gitignore": "told\n.venv\n"})
+    made = project(tmp_path / "p", {"calc.py": ORPHAN, "test_it.py": WAITS, ".gitignore": "told\n.venv\n"})
     (case,) = made.check.tests.run.cases
     assert (case.outcome, made.check.tests.run.sessions) == ("failed", 1)
     assert '"ignored": true' in Path(made.check.log).read_text()
@@ -188,15 +167,3 @@ def test_programs_beside_that_of_the_gate_are_found_first(tmp_path: Path) -> Non
     test = "import shutil\n\ndef test_it():\n    assert shutil.which('coverage').endswith('.venv/bin/coverage')\n"
     made = project(tmp_path / "p", {**FILES, "tests/test_path.py": test})
     assert "tests/test_path.py::test_it" not in made.check.tests.failing()
-
-
-def test_modules_that_keep_their_content_among_tests_are_named(tmp_path: Path) -> None:
-    files = {
-        **FILES,
-        "shop/price.py": "x = 1\n",
-        "shop/test_price.py": "from shop.price import x\n\ndef test_x(): assert x\n",
-    }
-    made = project(tmp_path / "p", files)
-    assert [row.message for row in _warnings(made.case, made.check) if row.code == "SEAL416"] == [
-        "Modules lie among tests, and keep their base content for that: shop/price.py."
-    ]

@@ -1,9 +1,8 @@
 """The whole sealed gate: honest work passes, and what is no fix does not."""
 
 import json
-import shutil
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,19 +10,7 @@ import pytest
 from interlock.gates.errors import CollectorError
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.gate import Work, judge, run_sealed_gate
-from tests.gates.sealed.sealing import (
-    FILES,
-    PATH,
-    RIGHT,
-    TESTS,
-    WRONG,
-    Sealed,
-    environment,
-    kinds,
-    no_namespaces,
-    project,
-    write,
-)
+from tests.gates.sealed.sealing import FILES, RIGHT, TESTS, WRONG, Sealed, kinds, no_namespaces, project, write
 from tests.gates.support import BINDING
 from tests.refusals import raises_code
 
@@ -57,7 +44,7 @@ def test_honest_work_passes(calc: Sealed, name: str) -> None:
     work, product, new = HONEST[name]
     run = calc.judge(work)
     assert (kinds(run), [*run.choice.taken], len(run.comparison.new)) == ([], product, new)
-    assert run.comparison.counts == {"passed": 4 + new}
+    assert Counter(case.outcome for case in run.tests.cases) == {"passed": 4 + new}
     assert calc.case.store.differing(calc.frozen.base, run.tree).keys() == {*product}
 
 
@@ -140,19 +127,6 @@ def test_tests_that_may_change_are_judged_as_they_are_now(calc: Sealed) -> None:
 
 
 @pytest.mark.long
-def test_work_outside_the_scope_is_not_judged(calc: Sealed) -> None:
-    run = calc.judge({CODE: RIGHT, "src/other.py": "x = 1\n"}, "src/other.py")
-    assert (kinds(run), list(run.choice.taken), list(run.choice.held)) == (["still_failing"], ["src/other.py"], [CODE])
-
-
-@pytest.mark.long
-def test_a_named_test_may_fail_and_no_other(calc: Sealed) -> None:
-    run = calc.with_seal(allow_failing=(f"{TEST}::test_double",)).judge({})
-    assert (kinds(run), len(run.comparison.allowed)) == ([], 2)
-    assert kinds(calc.with_seal(allow_failing=(f"{TEST}::test_double[5-10]",)).judge({})) == ["still_failing"]
-
-
-@pytest.mark.long
 def test_a_file_that_cannot_be_collected_may_be_allowed_and_the_others_run(tmp_path: Path) -> None:
     files = {**FILES, "tests/test_other.py": "import missing_here\n"}
     made = project(tmp_path / "p", files, allow_failing=("tests/test_other.py",))
@@ -220,12 +194,6 @@ def test_commands_see_a_small_environment_and_nothing_of_this_machine(
         made.judge({CODE: RIGHT})
 
 
-def test_a_time_limit_ends_the_run_and_says_so(calc: Sealed) -> None:
-    made = calc.with_seal()
-    made.case = replace(made.case, gate=replace(made.gate, timeout_seconds=1.0))
-    assert kinds(made.judge({CODE: "import time; time.sleep(60)\n"})) == ["incomplete"]
-
-
 def test_new_comments_that_silence_a_checker_are_named_and_may_be_forbidden(calc: Sealed) -> None:
     run = calc.with_seal(forbid_new=("suppressions",)).judge({CODE: RIGHT.replace("x * 2", "x * 2  # type: ignore")})
     assert (kinds(run), run.suppressions) == (["suppression"], (f"{CODE}:2 # type: ignore",))
@@ -278,39 +246,3 @@ def test_a_generated_file_beside_modules_is_seen_as_it_was_and_a_new_one_is_not(
     write(made.root, {CODE: code, "src/_made.py": "factor = 3\n"})
     with raises_code(CollectorError, "SEAL201", "src/_made.py"):
         judge(made.case, Work(("**",)), made.check)
-
-
-UNITS = """
-import unittest
-from src.calc import double, half
-
-class TestCalc(unittest.TestCase):
-    def test_double(self):
-        self.assertEqual(double(5), 10)
-
-    def test_half(self):
-        self.assertEqual(half(8), 4)
-"""
-RUNNERS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
-    "make": (
-        ("make", "test"),
-        {"Makefile": ".PHONY: test\ntest:\n\t.venv/bin/python -m compileall -q src\n\t.venv/bin/pytest -q\n"},
-    ),
-    "workers": ((".venv/bin/pytest", "-n", "2"), {}),
-    "coverage": ((".venv/bin/coverage", "run", "-m", "pytest"), {}),
-    "unittest": ((".venv/bin/python", "-m", "unittest"), {"tests/__init__.py": "", TEST: UNITS}),
-}
-
-
-@pytest.mark.sample("make")
-@pytest.mark.parametrize("name", RUNNERS)
-def test_a_runner_is_observed_whatever_starts_it(tmp_path: Path, name: str) -> None:
-    command, files = RUNNERS[name]
-    if not shutil.which(command[0], path=PATH) and not (environment() / "bin" / Path(command[0]).name).exists():
-        pytest.skip(f"{command[0]} is not installed")
-    made = project(tmp_path / "p", {**FILES, **files}, *command)
-    before = made.check.tests.run
-    assert (made.check.note, before.sessions, before.judge, len(made.check.tests.failing()) > 0) == ("", 1, "", True)
-    run = made.judge({CODE: RIGHT})
-    assert (kinds(run), {case.ran for case in run.tests.cases}) == ([], {"ended"})
-    assert kinds(made.judge({CODE: "import os; os._exit(0)\n"}))[0] in ("incomplete", "missing")

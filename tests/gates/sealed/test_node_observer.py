@@ -4,17 +4,11 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
-import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from interlock.gates.sealed.observe import with_observer
-from tests.gates.sealed.observing import KEPT, PROBES, Observed, command, watch
+from tests.gates.sealed.observing import PROBES, command, environment, observe
 from tests.gates.sealed.sealing import needs_namespaces, project, write
 
 RUNNERS = Path(os.environ.get("NODE_RUNNERS", PROBES.parents[2] / ".npm-clients"))
@@ -80,27 +74,6 @@ require('node:test')('sees', () => {
 """
 
 
-def environment(options: str = "") -> dict[str, str]:
-    """Return the variables of a command; `options` are those of Node."""
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    found = {**kept, "NO_COLOR": "1", "npm_config_update_notifier": "false"}
-    return found | ({"NODE_OPTIONS": options} if options else {})
-
-
-def require(folder: Path) -> str:
-    """Return the option that brings the observer into Node."""
-    return f"--require {folder}/probes/node_observer.cjs"
-
-
-def observe(
-    root: Path, argv: Sequence[str], *, options: str = "", env: Mapping[str, str] | None = None, **spec: Any
-) -> Observed:
-    """Run a command in a project with the observer in Node."""
-    return watch(
-        root, argv, lambda folder: environment(f"{options} {require(folder)}".strip()) | dict(env or {}), **spec
-    )
-
-
 def test_node_is_observed_behind_npm(tmp_path: Path) -> None:
     root = write(tmp_path / "p", FILES)
     seen = observe(root, ("npm", "test"))
@@ -162,7 +135,7 @@ def timeless(text: str) -> str:
     return re.sub(r"(duration_ms:? |\()[\d.e-]+", r"\1", text)
 
 
-def test_a_plain_script_is_a_test_by_itself(tmp_path: Path) -> None:
+def test_a_plain_script_is_a_test_by_itself_and_a_file_that_does_not_load_is_broken(tmp_path: Path) -> None:
     scripts = {
         "passes": "require('node:assert').equal(require('../src/calc').add(1, 2), 3)\n",
         "fails": "require('node:assert').equal(require('../src/calc').add(1, 2), 4)\n",
@@ -170,33 +143,23 @@ def test_a_plain_script_is_a_test_by_itself(tmp_path: Path) -> None:
         "exits": "setTimeout(() => process.exit(0), 20)\n",
         "reports": "console.log('not ok 1 adds'); process.on('exit', () => { process.exitCode = 1 })\n",
         "helper": "exports.test = require('node:test')\n",
+        "a": "const test = require('node:test')\nrequire('../src/wrong')\ntest('x', () => {})\n",
     }
-    files = {**FILES, **{f"test/{name}.test.js": text for name, text in scripts.items()}}
-    del files["test/a.test.js"], files["test/b.test.mjs"]
-    seen = observe(write(tmp_path / "p", files), (NODE, "--test"))
-    assert seen.outcomes == {
+    files = {**FILES, **{f"test/{name}.test.js": text for name, text in scripts.items()}, "test/b.test.mjs": HOOK}
+    seen = observe(write(tmp_path / "p", {**files, "src/wrong.js": "exports.x = (\n"}), (NODE, "--test"))
+    assert seen.ids == {
         "test/passes.test.js": "passed",
         "test/fails.test.js": "failed",
         "test/exits.test.js": "passed",
         "test/reports.test.js": "failed",
+        "test/b.test.mjs > outer > waits for it": "failed",
     }
-    # It may have tests that did not come to be defined.
-    assert [file for file, _ in seen.run.broken] == ["test/breaks.test.js"]
     fails = "test/fails.test.js:1 AssertionError [ERR_ASSERTION]: 3 == 4"
     assert seen.cases["test/fails.test.js"].message == fails
     assert seen.cases["test/reports.test.js"].message == "test/reports.test.js not ok 1 adds"
-
-
-def test_a_file_that_does_not_load_is_broken(tmp_path: Path) -> None:
-    files = {
-        **FILES,
-        "src/wrong.js": "exports.x = (\n",
-        "test/a.test.js": "const test = require('node:test')\nrequire('../src/wrong')\ntest('x', () => {})\n",
-        "test/b.test.mjs": HOOK,
-    }
-    seen = observe(write(tmp_path / "p", files), (NODE, "--test", "test/a.test.js", "test/b.test.mjs"))
-    assert seen.ids == {"test/b.test.mjs > outer > waits for it": "failed"}
+    # One that breaks may have tests that did not come to be defined.
     broken = dict(seen.run.broken)
+    assert broken.keys() == {"test/breaks.test.js", "test/a.test.js", "test/b.test.mjs"}
     assert broken["test/a.test.js"] == "src/wrong.js:2 SyntaxError: Unexpected end of input"
     assert broken["test/b.test.mjs"].startswith("test/b.test.mjs:3 TypeError: Cannot read properties of null")
 
@@ -229,8 +192,8 @@ def test_assertions_that_the_product_replaced_are_named(tmp_path: Path) -> None:
 def test_a_test_sees_nothing_of_the_observer(tmp_path: Path, options: str) -> None:
     root = write(tmp_path / "p", {"test/a.test.js": DUMP})
     argv = (NODE, "--test", "test/a.test.js")
-    plain = command(root, argv, environment(options) | {"OUT": os.fspath(root / "plain")})
-    seen = observe(root, argv, options=options, env={"OUT": os.fspath(root / "observed")})
+    plain = command(root, argv, environment(options, OUT=f"{root}/plain", PYTHONPATH=""))
+    seen = observe(root, argv, options=options, env={"OUT": f"{root}/observed", "PYTHONPATH": ""})
     assert (plain.returncode, seen.status, len(seen.run.cases)) == (0, 0, 1)
     assert json.loads((root / "observed").read_text()) == json.loads((root / "plain").read_text())
 
@@ -249,7 +212,7 @@ def test_one_that_is_ignored_says_nothing(tmp_path: Path) -> None:
     argv = (NODE, "--test", "--test-reporter=tap", "test/a.test.js")
     seen = observe(root, argv, is_ignored=True)
     assert (seen.found, seen.status) == (None, 0)
-    alone = command(root, argv, environment(require(PROBES.parent)))  # nobody listens
+    alone = command(root, argv, environment(f"--require {PROBES}/node_observer.cjs"))  # nobody listens
     assert (alone.returncode, timeless(alone.stdout), alone.stderr) == (0, timeless(seen.stdout), seen.stderr)
 
 
@@ -257,24 +220,6 @@ def test_other_programs_are_left_alone(tmp_path: Path) -> None:
     root = write(tmp_path / "p", {"main.js": "console.log(process.env.NODE_OPTIONS, process.argv.length)\n"})
     seen = observe(root, (NODE, "main.js", "--test"))
     assert (seen.found, seen.stderr, seen.stdout[-26:]) == (None, "", "/probes/node_observer.cjs 3\n"[-26:])
-
-
-def test_a_signal_opens_no_debugger(tmp_path: Path) -> None:
-    text = "process.on('SIGTERM', () => process.exit(3))\nsetInterval(() => {}, 1000)\nconsole.log('ready')\n"
-    child = subprocess.Popen(
-        (NODE, "main.js"),
-        cwd=write(tmp_path / "p", {"main.js": text}),
-        env=environment(require(PROBES.parent)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "ready\n"
-    child.send_signal(signal.SIGUSR1)
-    time.sleep(0.3)
-    child.send_signal(signal.SIGTERM)
-    assert (child.communicate(timeout=20)[1], child.returncode) == ("", 3)
 
 
 VITEST = """
@@ -289,7 +234,7 @@ test.todo('is to do')
 describe('outer', () => { describe('inner', () => { it('is deep', () => {}) }) })
 describe('hook', () => { beforeAll(() => { throw new Error('no') }); it('waits for it', () => {}) })
 test('sees nothing', () => {
-  expect([process.env.NODE_OPTIONS ?? '', process.env.INTERLOCK_NODE]).toEqual([process.env.EXPECTED, undefined])
+  expect([process.env.NODE_OPTIONS ?? '', process.env.INTERLOCK_NODE]).toEqual(['', undefined])
 })
 """
 JEST = (
@@ -309,76 +254,43 @@ OUTCOMES = {
     "sees nothing": "passed",
 }
 SETTINGS = "{ setupFiles: ['./test/setup.js'], globalSetup: './test/global.js', reporters: ['./mine.js', 'default'] }"
-
-
-def installed(root: Path, name: str, files: Mapping[str, str], **more: str) -> Path:
-    """Make a project in which a runner is installed, with the observer mounted into its program."""
-    modules = RUNNERS / name / "node_modules"
-    if not (modules / name).is_dir():
-        pytest.skip(f"{name} is not installed; `sh scripts/prepare {name}` does that")
-    program = PROGRAMS[name]
-    for place in {modules, *(modules / parent for parent in Path(program).parents[:-1])}:
-        (made := root / "node_modules" / place.relative_to(modules)).mkdir(parents=True, exist_ok=True)
-        for each in place.iterdir():
-            if each.name != ".bin" and not Path(program).is_relative_to(each.relative_to(modules)):
-                (made / each.name).symlink_to(each)
-    return write(root, {**files, **more})
-
-
-def vitest(root: Path, **more: str) -> Path:
-    text = "import './deep.js'\nexport const add = (a, b) => a + b\nexport const bad = () => { null.x }\n"
-    files = {
-        "package.json": '{"type": "module", "scripts": {"test": "NODE_OPTIONS=--no-warnings vitest run"}}\n',
-        "src/calc.js": text,
+PROJECTS = {
+    "vitest": {
+        "package.json": '{"type": "module", "scripts": {"test": "vitest run"}}\n',
+        "src/calc.js": "import './deep.js'\nexport const add = (a, b) => a + b\nexport const bad = () => { null.x }\n",
         "src/deep.js": "export {}\n",
         "test/a.test.js": VITEST,
         "test/setup.js": "",
         "test/global.js": "export default () => {}\n",
         "mine.js": "export default class { onInit () { console.log('mine') } }\n",
         "vitest.config.js": f"export default {{ test: {SETTINGS} }}\n",
-    }
-    return installed(root, "vitest", files, **more)
-
-
-def jest(root: Path, **more: str) -> Path:
-    text = "require('./deep.js')\nexports.add = (a, b) => a + b\nexports.bad = () => { null.x }\n"
-    files = {
-        "package.json": '{"scripts": {"test": "NODE_OPTIONS=--no-warnings jest -i"}}\n',
-        "src/calc.js": text,
+    },
+    "jest": {
+        "package.json": '{"scripts": {"test": "jest -i"}}\n',
+        "src/calc.js": "require('./deep.js')\nexports.add = (a, b) => a + b\nexports.bad = () => { null.x }\n",
         "src/deep.js": "",
         "test/a.test.js": JEST,
         "test/setup.js": "",
         "test/global.js": "module.exports = () => {}\n",
         "mine.js": "module.exports = class { onRunComplete () { console.log('mine') } }\n",
         "jest.config.js": f"module.exports = {SETTINGS.replace('./', '<rootDir>/')}\n",
-    }
-    return installed(root, "jest", files, **more)
-
-
-PROJECTS = {"vitest": vitest, "jest": jest}
-PROGRAMS = {"vitest": "vitest/vitest.mjs", "jest": "jest/bin/jest.js"}
+    },
+}
 COMMANDS = {
     "vitest": (NODE, "node_modules/vitest/vitest.mjs", "run"),
     "jest": (NODE, "node_modules/jest/bin/jest.js", "-i"),
 }
 
 
-def run(name: str, root: Path, *argv: str, env: Mapping[str, str] | None = None, is_mounted: bool = False) -> Observed:
-    """Run a runner, observed by the variable or, where that is lost, by a line in its program."""
-    modules, program = root / "node_modules", PROGRAMS[name]
-    (bin_ := modules / ".bin").mkdir()
-    (bin_ / name).symlink_to(f"../{program}")
-    original = RUNNERS / name / "node_modules" / program
-    place = modules / program
-
-    def variables(folder: Path) -> Mapping[str, str]:
-        place.write_bytes(
-            with_observer(os.fspath(original), os.fspath(folder)) if is_mounted else original.read_bytes()
-        )
-        shutil.copymode(original, place)
-        return environment("" if is_mounted else require(folder)) | dict(env or {})
-
-    return watch(root, argv or COMMANDS[name], variables)
+def installed(root: Path, name: str, **more: str) -> Path:
+    """Make a project in which a runner is installed."""
+    modules = RUNNERS / name / "node_modules"
+    if not (modules / name).is_dir():
+        pytest.skip(f"{name} is not installed; `sh scripts/prepare {name}` does that")
+    (root / "node_modules").mkdir(parents=True)
+    for each in modules.iterdir():
+        (root / "node_modules" / each.name).symlink_to(each)
+    return write(root, {**PROJECTS[name], **more})
 
 
 @runner
@@ -393,9 +305,8 @@ def run(name: str, root: Path, *argv: str, env: Mapping[str, str] | None = None,
     ],
 )
 def test_a_runner_is_observed_and_its_tests_see_nothing(tmp_path: Path, name: str, argv: tuple[str, ...]) -> None:
-    root, drops = PROJECTS[name](tmp_path / "p"), argv[0] == "npm"
-    given = {"GIVEN": '["-i"]', "EXPECTED": "--no-warnings" if drops else ""}
-    seen = run(name, root, *argv, env=given, is_mounted=drops)
+    root = installed(tmp_path / "p", name)
+    seen = observe(root, argv, env={"GIVEN": '["-i"]'})
     assert seen.ids == {f"test/a.test.js > {each}": outcome for each, outcome in OUTCOMES.items()}, seen.output
     assert seen.cases["throws"].message.startswith("src/calc.js:3 TypeError: Cannot read properties of null")
     assert re.match(r"test/a\.test\.js:\d+ \w*Error: ", seen.cases["fails"].message)
@@ -416,8 +327,8 @@ def test_a_runner_is_observed_and_its_tests_see_nothing(tmp_path: Path, name: st
 def test_vitest_keeps_the_reporters_of_the_user(tmp_path: Path, config: str) -> None:
     test = "import { test } from 'vitest'\ntest('x', () => {})\n"
     settings = f"export default {{ test: {config} }}\n"
-    root = vitest(tmp_path / "p", **{"test/a.test.js": test, "vitest.config.js": settings})
-    seen = run("vitest", root)
+    root = installed(tmp_path / "p", "vitest", **{"test/a.test.js": test, "vitest.config.js": settings})
+    seen = observe(root, COMMANDS["vitest"])
     plain = command(root, COMMANDS["vitest"], environment())
     assert (seen.ids, seen.run.passes) == ({"test/a.test.js > x": "passed"}, True)
     times = re.compile(r"Duration.*|[\d.]+m?s|\d\d:\d\d:\d\d|\d{10,}[.\d]*|[\d.]{6,}")
@@ -429,9 +340,9 @@ def test_vitest_keeps_the_reporters_of_the_user(tmp_path: Path, config: str) -> 
 def test_the_workers_of_jest_are_as_without_the_observer(tmp_path: Path) -> None:
     test = "test('x', () => { expect([process.argv.length, process.execArgv, process.env.NODE_OPTIONS]).toEqual"
     test += "([2, [], undefined]) })\n"
-    root = jest(tmp_path / "p", **{"test/a.test.js": test, "test/b.test.js": test})
+    root = installed(tmp_path / "p", "jest", **{"test/a.test.js": test, "test/b.test.js": test})
     # Without a cache of how long they took jest starts workers for them.
-    seen = run("jest", root, *COMMANDS["jest"][:2], "--maxWorkers=2", "--no-cache")
+    seen = observe(root, (*COMMANDS["jest"][:2], "--maxWorkers=2", "--no-cache"))
     assert seen.ids == {"test/a.test.js > x": "passed", "test/b.test.js > x": "passed"}
     assert (seen.run.sessions, seen.status) == (1, 0)
 
@@ -444,7 +355,8 @@ def test_a_trick_of_the_product_does_not_pass_the_runner(tmp_path: Path, name: s
     if name == "vitest":
         load = "import { expect, test } from 'vitest'\nimport '../src/trick.js'\n"
     test = "test('one', async () => { await new Promise(done => setTimeout(done, 60)); expect(1).toBe(2) })\n"
-    seen = run(name, PROJECTS[name](tmp_path / "p", **{"src/trick.js": TRICKS[trick], "test/a.test.js": load + test}))
+    root = installed(tmp_path / "p", name, **{"src/trick.js": TRICKS[trick], "test/a.test.js": load + test})
+    seen = observe(root, COMMANDS[name])
     assert not seen.run.passes
     assert "passed" not in seen.ids.values()
 

@@ -1,11 +1,11 @@
 """What of the work is judged: derived from what the tests of the base loaded, whatever files are called."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed.outcomes import TestCase, TestRun
-from interlock.gates.sealed.product import Choice, Product, choose, derive, inline_tests, keyed
+from interlock.gates.sealed.product import Choice, Product, choose, derive, inline_tests, keyed, matching
 from interlock.gates.sealed.store import FILE, LINK, SUBMODULE, Entry
 from tests.table import each_row
 
@@ -76,11 +76,8 @@ def test_files_that_the_key_names_are_tests_and_what_ran_of_them_is_no_product()
     seen = run(["shop/__init__.py", "checks/steps.py", "shop/contract.py"], ["tests/test_cart.py"])
     files = [path.removeprefix(f"{ROOT}/") for _, path in seen.loaded]
     product = derive(seen, ROOT, files, (), ["checks/**", "shop/contract.py"])
-    assert (product.packages, product.holds("shop/contract.py"), product.holds("shop/new.py")) == (
-        ("shop",),
-        False,
-        True,
-    )
+    assert product.packages == ("shop",)
+    assert (product.holds("shop/contract.py"), product.holds("shop/new.py")) == (False, True)
 
 
 def test_a_module_that_has_tests_and_does_not_decide_the_run_is_product() -> None:
@@ -119,14 +116,12 @@ PRODUCT = derive(SEEN, ROOT, BASE, ["requests"])
 CHANGED, NEW, GONE, A_LINK, A_MODULE = Entry(FILE, "2"), Entry(FILE, "2"), None, Entry(LINK, "2"), Entry(SUBMODULE, "2")
 
 
-def chosen(
-    changes: dict[str, Entry | None], *may_change: str, product: Product = PRODUCT, observed: bool = True
-) -> Choice:
+def chosen(changes: Mapping[str, Entry | None], *may_change: str, product: Product = PRODUCT) -> Choice:
     base = {path: Entry(LINK if path == "src/shop/vendor" else FILE, "1") for path in BASE}
     return choose(
         product, changes, base, scope=compile_scope(["**", "!docs/**"]).matches,
-        may_change=compile_scope(may_change).matches if may_change else lambda _: False,
-        ignored=frozenset({"src/shop/generated.py"}), observed=observed,
+        may_change=matching(may_change),
+        ignored=frozenset({"src/shop/generated.py"}),
     )  # fmt: skip
 
 
@@ -177,31 +172,20 @@ def test_a_new_package_needs_a_file_of_its_own_and_a_name_that_nothing_has() -> 
         assert (chosen({**rows}).taken, {*chosen({**rows}).added}) == ({}, {*rows})
 
 
-def test_where_nobody_observes_no_new_module_is_product() -> None:
-    listed = replace(PRODUCT, roots=("",))
-    assert fate(chosen({"src/util.py": NEW}, product=listed, observed=False), "src/util.py") == "added"
-    assert fate(chosen({"src/shop/util.py": NEW}, product=listed, observed=False), "src/shop/util.py") == "taken"
+def test_where_a_toolchain_lists_the_packages_no_new_module_beside_them_is_product() -> None:
+    listed = Product(("src/shop",))
+    assert fate(chosen({"src/util.rs": NEW}, product=listed), "src/util.rs") == "added"
+    assert fate(chosen({"src/shop/util.rs": NEW}, product=listed), "src/shop/util.rs") == "taken"
 
 
 def test_what_may_change_is_taken_and_nothing_compiled_ignored_or_linked() -> None:
-    work: dict[str, Entry | None] = {
-        "Makefile": CHANGED,
-        "tests/test_cart.py": GONE,
-        "docs/new.md": NEW,
-        "tests/x.py": NEW,
-    }
+    work = {"Makefile": CHANGED, "tests/test_cart.py": GONE, "docs/new.md": NEW, "tests/x.py": NEW}
     assert [*chosen(work, "**").taken] == [*work]
-    never: dict[str, Entry | None] = {
-        "a.pyc": NEW,
-        "src/shop/generated.py": NEW,
-        "link": A_LINK,
-        "src/shop/vendor": GONE,
-    }
+    never = {"a.pyc": NEW, "src/shop/generated.py": NEW, "link": A_LINK, "src/shop/vendor": GONE}
     assert {*chosen(never, "**").held} == {*never}
 
 
 def test_a_test_that_was_moved_is_not_there_in_the_second_run() -> None:
-    choice = chosen(
-        {"tests/test_cart.py": GONE, "tests/unit/test_cart.py": NEW, "Makefile": GONE, "tests/helper.py": GONE}
-    )
+    gone = dict.fromkeys(("tests/test_cart.py", "Makefile", "tests/helper.py"))
+    choice = chosen({**gone, "tests/unit/test_cart.py": NEW})
     assert (choice.removed, [*choice.added], choice.taken) == (("tests/test_cart.py",), ["tests/unit/test_cart.py"], {})

@@ -33,7 +33,6 @@ JUNIT = b"""<?xml version="1.0"?><testsuites><testsuite name="s">
 </testsuite></testsuites>"""
 CASES: list[tuple[Kind, bytes, dict[str, str], list[str]]] = [
     ("go", GO, {"x/calc.TestAdd": "failed", "x/calc.TestSub": "passed", "x/calc.TestSlow": "skipped"}, ["x/bad"]),
-    ("go", b"# x/bad\nbad.go:1: syntax error\nFAIL\tx/bad [build failed]\n", {}, ["x/bad"]),
     ("nextest", NEXTEST, {
         "calc::calc$tests::adds": "passed", "calc::calc$tests::subs": "failed", "calc::calc$tests::slow": "skipped",
     }, []),

@@ -6,13 +6,13 @@ import sys
 from importlib.machinery import PathFinder, SourceFileLoader
 
 _PROBES = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_OBSERVERS = {"_pytest.config": "pytest_observer.py", "unittest": "unittest_observer.py"}
+_OBSERVED = ("_pytest.config", "unittest")
 
 
 class _Loader(SourceFileLoader):
     def exec_module(self, module):
         super().exec_module(module)
-        file = os.path.join(_PROBES, _OBSERVERS[module.__name__])
+        file = os.path.join(_PROBES, "observer.py")
         space = {"__name__": module.__name__, "FOLDER": _PROBES, "TARGET": vars(module)}
         exec(compile(self.get_data(file), file, "exec"), space)
 
@@ -20,7 +20,7 @@ class _Loader(SourceFileLoader):
 class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        spec = PathFinder.find_spec(name, path, target) if name in _OBSERVERS else None
+        spec = PathFinder.find_spec(name, path, target) if name in _OBSERVED else None
         if spec is not None and spec.origin:
             spec.loader = _Loader(name, spec.origin)
         return spec
