@@ -199,7 +199,7 @@ def test_static_files_bear_their_digest_and_no_other_file_is_served(world: World
     browser = world.browser()
     page = browser.get("/board").text
     names = re.findall(rf'(?:src|href)="{world.sessions.base}(/static/[^"]+)"', page)
-    assert len(names) == 4
+    assert len(names) == 5
     for name in names:
         answer = browser.get(name)
         assert answer.status_code == 200

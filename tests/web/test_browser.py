@@ -97,6 +97,59 @@ def test_what_is_opened_written_and_focused_in_a_live_part_stays_as_it_is(
 
 
 @pytest.mark.long
+def test_nine_tabs_of_a_browser_load_and_stay_live_whichever_of_them_are_closed(
+    made: Sample, server: Served, opened: Open
+) -> None:
+    first = opened(server)
+    path = f"/hello/runs/{made.waiting}"
+    tabs = [first, *(first.tab() for _ in range(8))]
+    for number, tab in enumerate(tabs):
+        tab.open("/board" if number == 8 else path)
+    journal = Journal(journal_path(made.root))
+
+    def remark(text: str) -> None:
+        journal.append(made.waiting, text, "comment", {"by": "ann", "path": "a", "line": 1, "text": text})
+
+    remark("nine are open")
+    for tab in tabs[:8]:
+        tab.sees("nine are open", within="#log")
+    for tab in tabs[:4]:
+        tab.page.close()
+    remark("the first four are closed")
+    for tab in tabs[4:8]:
+        tab.sees("the first four are closed", within="#log")
+    texts = tabs[7].page.locator("#log li span").all_inner_texts()
+    assert sum("are open" in text or "are closed" in text for text in texts) == 2
+
+
+@pytest.mark.long
+def test_without_shared_workers_a_tab_that_nobody_sees_listens_to_nothing_and_catches_up(
+    made: Sample, server: Served, opened: Open
+) -> None:
+    window = opened(server)
+    page = window.page
+    page.add_init_script(
+        "delete window.SharedWorker; Object.defineProperty(document, 'hidden', {get: () => window.away})"
+    )
+    streams: list[str] = []
+    page.on("request", lambda asked: streams.append(asked.url) if "/events?" in asked.url else None)
+    window.open(f"/hello/runs/{made.waiting}")
+    journal, seen = Journal(journal_path(made.root)), "document.dispatchEvent(new Event('visibilitychange'))"
+
+    def remark(text: str) -> None:
+        journal.append(made.waiting, text, "comment", {"by": "ann", "path": "a", "line": 1, "text": text})
+
+    remark("it is seen")
+    window.sees("it is seen", within="#log")
+    with page.expect_event("requestfailed", lambda asked: asked.url in streams):
+        page.evaluate(f"window.away = true; {seen}")
+    remark("nobody sees it")
+    page.evaluate(f"window.away = false; {seen}")
+    window.sees("nobody sees it", within="#log")
+    assert len(streams) == 2
+
+
+@pytest.mark.long
 def test_every_screen_loads_without_a_fault_and_fits_its_window(made: Sample, server: Served, opened: Open) -> None:
     for width, scheme in ((375, "light"), (768, "dark"), (1280, "light")):
         window = opened(server, viewport={"width": width, "height": 800}, color_scheme=scheme)
