@@ -8,15 +8,19 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import expect
 
 from interlock.agents import Ask, RunnerError
 from interlock.core.errors import InterlockError
 from interlock.graph import journal_path
 from interlock.journal import Journal
+from interlock.web.access import COOKIE
 from tests.graph.conftest import Scripted, make_project
 from tests.web.browsing import Sample, Served, Visit, sample, screens, served, waiting_run
 
@@ -308,6 +312,31 @@ def test_leases_are_released_asked_for_and_answered(tmp_path: Path, opened: Open
         window.sees("not yet")
         page.locator("#held").get_by_role("button", name="Release").first.click()
         expect(page.locator("#held")).not_to_contain_text("the words")
+
+
+class Planter(BaseHTTPRequestHandler):
+    """A server of an agent on another port, which sets a cookie for the whole host."""
+
+    def do_GET(self) -> None:
+        """Set it."""
+        self.send_response(204)
+        self.send_header("set-cookie", f"{COOKIE}=evil; Path=/")
+        self.end_headers()
+
+
+@pytest.mark.long
+def test_a_server_on_another_port_locks_nobody_out_by_a_cookie(made: Sample, server: Served, opened: Open) -> None:
+    with HTTPServer(("127.0.0.1", 0), Planter) as planter:
+        Thread(target=planter.handle_request, daemon=True).start()
+        window = opened(server)
+        with suppress(PlaywrightError):  # an answer without a page
+            window.page.goto(f"http://127.0.0.1:{planter.server_port}/")
+    page = window.open(f"/hello/runs/{made.waiting}")
+    window.sees("builder is asked")
+    remark = {"by": "ann", "path": "a", "line": 1, "text": "live beside another cookie"}
+    Journal(journal_path(made.root)).append(made.waiting, "cookie", "comment", remark)
+    window.sees("live beside another cookie", within="#log")
+    assert "evil" in [cookie.get("value") for cookie in page.context.cookies(f"{server.url}/")]
 
 
 @pytest.mark.long
