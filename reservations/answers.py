@@ -215,10 +215,14 @@ class RespondAnswer(TypedDict):
 
 
 class StatusAnswer(TypedDict):
-    """What `interlock status` shows of the reservations; `more` says of each list how many rows it leaves out."""
+    """What `interlock status` shows of the reservations; `more` says of each list how many rows it leaves out.
+
+    `settings` has what is wrong with `[reservations]` of the configuration.
+    """
 
     leases: list[dict[str, Any]]
     waiters: list[dict[str, Any]]
     negotiations: list[dict[str, Any]]
     more: NotRequired[dict[str, int]]
     rest: NotRequired[dict[str, Any]]
+    settings: NotRequired[list[dict[str, Any]]]
