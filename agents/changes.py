@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from interlock.agents.quoting import bounded, bullets, data_block, visible
+from interlock.agents.quoting import bounded, data_block, listing, visible
 
 TITLE: Final = "What changed since the run began"
 """The heading of this part of an assignment."""
-MAX_LISTED_BYTES: Final = 2 * 1024
+MAX_LISTED_BYTES: Final = 3 * 1024
 MAX_DIFF_BYTES: Final = 14 * 1024
 """How much of all diffs an assignment quotes."""
 MAX_COMPARED_BYTES: Final = 128 * 1024
@@ -36,12 +36,15 @@ class ChangedFile:
 
 
 def changed_files(files: Sequence[ChangedFile]) -> str:
-    """Return Markdown about changed files: those outside the scope first, then one quotation of all diffs.
+    """Return quotations about changed files: their names, those outside the scope first, then all diffs.
 
     Every file has its fair part of the diff: short ones are whole, and long ones are cut.
     """
+    if not files:
+        return "- none"
     rows = sorted(files, key=lambda file: (file.in_scope, file.path))
-    listed = bullets([f"{file.kind} {file.path} ({_whose(file)})" for file in rows], MAX_LISTED_BYTES)
+    names = [f"{file.kind}, {_whose(file)}: {file.path}" for file in rows]
+    listed = listing("the names of the files, each behind what Interlock found", names, MAX_LISTED_BYTES)
     shown = [(file, f"{_title(file)}\n{file.diff.rstrip()}") for file in rows if file.diff.strip()]
     if not shown:
         return listed
@@ -84,12 +87,12 @@ def _whose(file: ChangedFile) -> str:
     if file.in_scope:
         return "in scope"
     if file.holder:
-        return f"outside the scope; {file.holder} holds it, so it is theirs"
-    return "outside the scope; nobody claims it"
+        return f"outside the scope, held by {' '.join(file.holder.split())}, so it is theirs"
+    return "outside the scope, claimed by nobody"
 
 
 def _title(file: ChangedFile) -> str:
-    return f"=== {' '.join(file.path.split())}: {file.kind}, {_whose(file)} ==="
+    return f"=== {file.kind}, {_whose(file)}: {' '.join(file.path.split())} ==="
 
 
 def _shares(sizes: Sequence[int], total: int) -> list[int]:

@@ -7,7 +7,7 @@ from typing import Final, cast
 from interlock.agents.ask import Ask
 from interlock.agents.changes import TITLE, ChangedFile, FailedGate, changed_files, failed_gates
 from interlock.agents.contract import answer_form, contract
-from interlock.agents.quoting import bounded, bullets, data_block, visible
+from interlock.agents.quoting import bounded, bullets, data_block, listing, visible
 from interlock.core.finding import Finding
 from interlock.envelope.protocol import ANYBODY, DEFAULT_PROTOCOL, STATUS_MEANING, EvidenceKey, Protocol, Role, Status
 
@@ -74,12 +74,13 @@ def assignment(
     """
     protocol = ask.protocol or DEFAULT_PROTOCOL
     role = protocol.roles[ask.role]
+    is_read = ask.tree.startswith("sha256:")
     rows = [
         ("Task", bounded(visible(ask.task), _MAX_TASK)),
         ("You are", role.name),
         ("Status now", f"{ask.status}: {STATUS_MEANING[cast('Status', ask.status)]}"),
         ("Attempt", f"{ask.attempt} of {attempts}"),
-        ("Tree", ask.tree),
+        ("Tree", ask.tree if is_read else "the files in scope cannot be read"),
         ("Your reports folder", ask.reports_dir),
         *([] if page is None else [("Page", bounded(visible(page), _MAX_LIST // 2))]),
     ]
@@ -94,6 +95,8 @@ def assignment(
         listed = bullets([f"{name}: {shlex.join(argv)}" for name, argv in ask.commands.items()], _MAX_LIST)
         how = "In the root, each by its name where a tool takes names, else written exactly so:"
         sections.append(f"## Commands you may run\n\n{how}\n\n{listed}")
+    if not is_read:
+        sections.append(f"## Why the files cannot be read\n\n{data_block('reading them', ask.tree, _MAX_LIST)}")
     sections += _work(fail_reasons, failed, put_back, changes, comments)
     sections += _quotations(ask.evidence, digests, collected_findings, outputs, page=page is not None)
     return "\n\n".join([*sections, contract(role.name, protocol, examples=False), answer_form(ask)])
@@ -134,7 +137,8 @@ def _work(
     if failed:
         sections.append(f"## What Interlock measured then\n\n{failed_gates(failed)}")
     if put_back:
-        sections.append(f"## What was put back\n\n{_PUT_BACK}\n\n{bullets(put_back, _MAX_LIST)}")
+        names = listing("the names of the files", put_back, _MAX_LIST)
+        sections.append(f"## What was put back\n\n{_PUT_BACK}\n\n{names}")
     if changes is not None:
         sections.append(f"## {TITLE}\n\n{changed_files(changes)}")
     return sections
@@ -155,7 +159,8 @@ def _quotations(
             f"{key}:\n{bullets([_with_digest(path, digests) for path in paths], _MAX_FILES // len(files))}"
             for key, paths in files.items()
         )
-        sections.append(f"## What Interlock collected for you\n\n{listed}")
+        quoted = data_block("the names of the files, by key", listed, 2 * _MAX_FILES)
+        sections.append(f"## What Interlock collected for you\n\n{quoted}")
     if findings:
         found = "\n".join(f"{item.level} {item.code}: {item.message} Found: {item.found}" for item in findings)
         whom = "the page" if page else "what they ran"

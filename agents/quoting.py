@@ -36,6 +36,12 @@ def bullets(items: Sequence[str], limit_bytes: int) -> str:
     return "\n".join(lines) or "- none"
 
 
+def listing(origin: str, items: Sequence[str], limit_bytes: int) -> str:
+    """Return `bullets` as a quotation of at most `limit_bytes`: names of files are chosen by whoever made them."""
+    # The shortest item takes four bytes with the end of its line, and its bar two more.
+    return data_block(origin, bullets(items, limit_bytes * 2 // 3), limit_bytes)
+
+
 def data_block(origin: str, text: str, limit_bytes: int, *, numbered: bool = False) -> str:
     """Return a quotation whose every line starts with a bar, so that no line of it can close it.
 

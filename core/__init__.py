@@ -16,5 +16,6 @@ PUBLIC_MODULES: Final = (
     "project",
     "render",
     "rule",
+    "state",
     "text",
 )

@@ -17,6 +17,10 @@ _ERRORS: Final = rules({
     "CFG103": ("Every key of the configuration is known.", "Write the key that was meant, or remove it."),
     "CFG104": ("Every value of the configuration has its type and lies in its bounds.", "Write what is expected."),
     "CFG105": ("A scope pattern of the configuration can be read.", "Write it like `src/**` or `!src/made.py`."),
+    "CFG106": (
+        "`[reservations]` on the disk is that of the last commit, which counts for everybody.",
+        "Commit the file, or take the change back.",
+    ),
     "CFG201": ("A new role has a kind.", 'Add `kind = "build"`, `"qa"` or `"review"`.'),
     "CFG202": ("A role has a name that agents can write.", "Write small letters, digits and hyphens."),
     "CFG203": ("Only the role `orchestrator` orchestrates.", "Give the role another kind, or leave it out."),

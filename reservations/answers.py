@@ -219,6 +219,7 @@ class StatusAnswer(TypedDict):
 
     `disturbed` is there when others changed held files: what was put back (`why` is `undone`) or kept twice (`both`),
     by `version`, `path`, `root`, `holders`, `others` and `at`.
+    `settings` has what is wrong with `[reservations]` of the configuration.
     """
 
     leases: list[dict[str, Any]]
@@ -227,3 +228,4 @@ class StatusAnswer(TypedDict):
     disturbed: NotRequired[list[dict[str, Any]]]
     more: NotRequired[dict[str, int]]
     rest: NotRequired[dict[str, Any]]
+    settings: NotRequired[list[dict[str, Any]]]

@@ -45,9 +45,9 @@ class StoreUnwrittenError(ReservationError):
 
 
 class SettingsError(ReservationError):
-    """`[reservations]` of the configuration is wrong, at a key such as `reservations.timeout_minutes.urgent`.
+    """A variable that says what hooks do has a value that it cannot have.
 
-    Fix: An unknown key or a value out of bounds would leave files unguarded. Correct it in interlock.toml.
+    Fix: Set INTERLOCK_AUTO_RELEASE to 1 or clean, or unset it.
     """
 
     code = "RSV904"

@@ -141,6 +141,12 @@ def shown(value: object) -> str:
     return core.shown(text, MAX_SHOWN - 1)
 
 
+def named(name: object) -> str:
+    """Return what another agent chose as a code span that no part of it can end."""
+    span = shown(name).replace("`", "\\u{0060}")
+    return f"`{span}`"
+
+
 def some(texts: Iterable[str], most: int = 4, more: int = 0) -> str:
     """Return the first of some texts as one line, and how many more there are, `more` besides."""
     rows = [*map(shown, texts)]

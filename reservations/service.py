@@ -53,11 +53,7 @@ class Reservations(Context):
 
 
 def open_runtime(found: place.Place) -> Runtime:
-    """Return the runtime of a project.
-
-    Raises:
-        SettingsError: `[reservations]` of the configuration is wrong.
-    """
+    """Return the runtime of a project."""
     return Runtime(
         SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running,
         dirty=partial(unsaved, seconds=LOOK_SECONDS), changed_here=partial(unsaved, seconds=0.0),
@@ -73,7 +69,6 @@ def open_reservations(start: str | None = None, client: str = "cli", *, name: st
 
     Raises:
         NoProject: `INTERLOCK_PROJECT` names no folder.
-        SettingsError: `[reservations]` of the configuration is wrong.
         ReservationError: The store cannot be used.
     """
     found = place.find(start or os.getcwd())

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from interlock.core.state import STATE
+
 
 @dataclass(frozen=True)
 class Ran:
@@ -20,9 +22,10 @@ class Ran:
 def environment(**more: str) -> dict[str, str]:
     """Return the variables of a client: none of ours, none of a machine's settings of git, which knows its author.
 
-    Compiled modules are kept.
+    Compiled modules are kept, and the state folder is that of the tests.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "INTER", "CLAUDE"))}
+    kept |= {name: os.environ[name] for name in (STATE,) if name in os.environ}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
     who = {f"GIT_{role}_{part}": "t@t" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
     return {**kept, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", **more}

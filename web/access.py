@@ -7,13 +7,12 @@ the token of its form.
 """
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Final
 from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -105,8 +104,8 @@ class Gate:
         try:
             if method == "GET" and path.startswith(ENTER):
                 return self._enter(path.removeprefix(ENTER), headers)
-            cookie = HTTPConnection(scope).cookies.get(COOKIE, "")
-            session = self._sessions.find(cookie) if cookie else None
+            found = ((cookie, self._sessions.find(cookie)) for cookie in _cookies(headers))
+            cookie, session = next((each for each in found if each[1] is not None), ("", None))
         except SessionError as error:
             return _no(503, error.message, error.fix)
         if session is None:
@@ -149,6 +148,14 @@ class Gate:
             return _no(403, "The form is not of this session.", "Reload the page, and send it again.")
         scope["form"] = form
         return None
+
+
+def _cookies(headers: Headers) -> Iterator[str]:
+    """Yield the value of each cookie of a session: a server on another port may have set more of that name."""
+    for part in ";".join(headers.getlist("cookie")).split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE:
+            yield value
 
 
 def session_of(scope: Scope) -> Session:

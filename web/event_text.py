@@ -1,4 +1,4 @@
-"""One sentence for each journal line, and for each notice of a turn: the log of a run as people read it."""
+"""One sentence for each journal line: the log of a run as people read it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,10 +22,6 @@ class Said:
     at: str
     text: str
     look: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        """Return it as JSON values."""
-        return {"at": self.at, "text": self.text, "look": self.look}
 
 
 def _status(data: Mapping[str, Any]) -> tuple[str, str]:
@@ -59,14 +55,6 @@ def _objection_answered(data: Mapping[str, Any]) -> tuple[str, str]:
     return f"{data['by']} {does}" + (f": {data['reason']}" if data.get("reason") else ""), "odd"
 
 
-def _asking(data: Mapping[str, Any]) -> tuple[str, str]:
-    return f"asking {data['role']}" + (f" again, re-ask {data['reask']}" if data.get("reask") else ""), ""
-
-
-def _working(data: Mapping[str, Any]) -> tuple[str, str]:
-    return f"{data['role']}: {data.get('tool') or 'thinking'}, {data.get('tokens') or 0} tokens", ""
-
-
 _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]]] = {
     "run_started": lambda _data: ("the run begins", ""),
     "status": _status,
@@ -83,33 +71,13 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]]] = {
     "lease_expired": lambda data: (f"its reservation of `{data['pattern']}` ended", "odd"),
     "runner_failed": lambda data: (f"the agent of {data['role']} gave no answer", "bad"),
 }
-_NOTICES: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]]] = {
-    "asking": _asking,
-    "working": _working,
-    "collecting": lambda data: (f"collecting evidence for {data['gate']}", ""),
-    "gate": lambda data: (f"{data['gate']}: {data['line']}", ""),
-    "queued": lambda data: (f"waits for files that others hold, {data['waited_seconds']} s", "odd"),
-    "unqueued": lambda _data: ("its files are free", ""),
-    "scope_lost": lambda _data: ("others hold files of the task now", "bad"),
-}
 
 
 def said(entry: Entry) -> Said:
     """Return a journal line in words; one of a type that this version does not know by its type."""
-    return _said(entry.at, entry.type, _LINES.get(entry.type), entry.data)
-
-
-def noticed(notice: Mapping[str, Any]) -> Said | None:
-    """Return a notice in words; None for one that the journal has as well."""
-    words = _NOTICES.get(str(notice.get("kind")))
-    return None if words is None else _said(str(notice.get("at", "")), "notice", words, notice)
-
-
-def _said(
-    at: str, kind: str, words: Callable[[Mapping[str, Any]], tuple[str, str]] | None, data: Mapping[str, Any]
-) -> Said:
+    words = _LINES.get(entry.type)
     try:
-        text, look = (kind, "") if words is None else words(data)
+        text, look = (entry.type, "") if words is None else words(entry.data)
     except (LookupError, TypeError):
-        text, look = f"{kind}: a line of another form", "odd"
-    return Said(at, "\n".join(shown(line) for line in text.split("\n")), look)
+        text, look = f"{entry.type}: a line of another form", "odd"
+    return Said(entry.at, "\n".join(shown(line) for line in text.split("\n")), look)

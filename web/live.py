@@ -1,13 +1,13 @@
-"""What happens, sent to open pages as it happens: one look at the journals for all of them, one stream for each.
+"""What happens, sent to open pages as it happens: one look at the journals for all, one stream for each browser.
 
-An event's id is the position in the journal behind its line, so that a browser that comes back, to this server or to
-its successor, is sent what it missed and nothing twice.
+An event says which runs have new lines; the pages fetch anew what they show. Its id is the position in the journals
+behind those lines, so that a browser that comes back, to this server or to its successor, learns what it missed.
 """
 
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
 
@@ -42,16 +42,12 @@ class Live:
         for event in self._watchers:
             event.set()
 
-    async def changes(self, *, at_once: bool = False) -> AsyncIterator[bool]:
-        """Yield True each time that some journal may have grown, and False when nothing was heard for a while.
-
-        With `at_once` the first True comes without waiting.
-        """
+    async def changes(self) -> AsyncIterator[bool]:
+        """Yield True at once and each time that some journal may have grown; False when nothing was heard for long."""
         if len(self._watchers) >= MAX_STREAMS:
             return
         event = asyncio.Event()
-        if at_once:
-            event.set()
+        event.set()
         self._watchers.add(event)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look())
@@ -97,20 +93,15 @@ def positions(text: str) -> dict[str, int]:
     return found
 
 
-def stream(request: Request, body: Callable[[dict[str, int]], AsyncIterator[str]]) -> Response:
-    """Answer with a stream of events that begins behind the last one that the browser has."""
-    after = request.headers.get("last-event-id") or request.query_params.get("after", "")
-    return StreamingResponse(body(positions(after)), media_type="text/event-stream")
-
-
 async def events(request: Request) -> Response:
-    """Send a page the runs that changed since it was made: `changed` events with `project` and `runs`."""
+    """Send a browser `changed` events, with `project` and `runs`, for what came behind the position in `after`."""
     site, live, is_open = site_of(request), request.app.state.live, session_check(request.scope)
+    after = positions(request.headers.get("last-event-id") or request.query_params.get("after", ""))
 
-    async def body(after: dict[str, int]) -> AsyncIterator[str]:
+    async def body() -> AsyncIterator[str]:
         at = {key: after.get(key, -1) for key in site.projects}
         yield ": hello\n\n"
-        async for heard in live.changes(at_once=True):
+        async for heard in live.changes():
             if not is_open():
                 yield message({}, name="ended")
                 return
@@ -122,7 +113,7 @@ async def events(request: Request) -> Response:
                     place = ",".join(f"{name}:{number}" for name, number in at.items() if number >= 0)
                     yield message({"project": key, "runs": changed}, name="changed", position=place)
 
-    return stream(request, body)
+    return StreamingResponse(body(), media_type="text/event-stream")
 
 
 def _since(project: Project, position: int) -> tuple[list[str], int]:

@@ -13,7 +13,7 @@ from interlock.gates.stages import Allowed, Field, requirement_ids
 from interlock.graph.engine.folder import journal_run
 from interlock.graph.ticket.contract import IssueRecord
 from interlock.graph.ticket.spec import PipelineSpec
-from interlock.graph.ticket.state import RunState, agent_role, allowed_paths, earlier
+from interlock.graph.ticket.state import RunState, allowed_paths, earlier, order, particulars
 from interlock.graph.ticket.store import TicketStore
 from interlock.reservations import is_ticket_file
 
@@ -102,9 +102,12 @@ def stage_prompt(spec: PipelineSpec, state: RunState, findings: Sequence[IssueRe
     at = len(spec.stages) - spec.left(stage.name)
     parts = [
         f"# Ticket {state['ticket_id']}, stage {at} of {len(spec.stages)}: {stage.name}",
-        f"## What to do now\n\n{agent_role(spec, state)}",
+        f"## What to do now\n\n{order(spec, state)}",
         f"## The fields of your answer\n\n{_fields(stage.fields)}",
     ]
+    if rows := particulars(spec, state):
+        quoted = data_block("the stages so far", "\n".join(rows), MAX_STAGE_BYTES)
+        parts.append(f"## Ids and files of this stage\n\n{quoted}")
     ids = requirement_ids(known)
     if ids:
         listed = "\n".join(f"{name}: {text}" for name, text in ids.items())
@@ -142,8 +145,10 @@ def _fields(fields: Sequence[Field], indent: str = "") -> str:
 
 
 def _finding(item: IssueRecord) -> str:
+    """Return a finding on four lines, whatever its texts quote."""
     where = f" {item['field']}" if item["field"] else ""
-    return (
-        f"- {item['code']}{where}: {item['message']}\n  found: {item['found']}\n  expected: {item['expected']}\n"
-        f"  fix: {item['fix']}"
+    rows = (
+        f"- {item['code']}{where}: {item['message']}",
+        *(f"  {name}: {item[name]}" for name in ("found", "expected", "fix")),
     )
+    return "\n".join(row[:2] + " ".join(row[2:].split()) for row in rows)

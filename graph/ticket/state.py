@@ -1,12 +1,14 @@
 """The state of a ticket run: JSON values only, its frozen policy, and the ticket that is issued from it."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, cast
 
+from interlock.core.text import visible
 from interlock.gates.config import load_config
-from interlock.gates.stages import Stage, requirement_ids
+from interlock.gates.stages import requirement_ids
 from interlock.graph.engine.folder import HeadRecord
 from interlock.graph.ticket.contract import (
     FAIL_CLOSED,
@@ -191,29 +193,39 @@ def required_fields(spec: PipelineSpec, state: RunState) -> list[str]:
 
 
 def agent_role(spec: PipelineSpec, state: RunState) -> str:
-    """Return what the agent is to do now. Ids alone are quoted, no text that an agent or a tracker wrote."""
+    """Return what the agent is to do now; of what agents and trackers wrote, only ids and quoted names of files."""
+    return " ".join([order(spec, state), *particulars(spec, state)])
+
+
+def order(spec: PipelineSpec, state: RunState) -> str:
+    """Return what the agent is to do now, in the words of the pipeline alone."""
     if state["state"] == FAIL_CLOSED:
         return "Stop. Report the reason and the invalidation report to the user."
     if state["done"] and spec.closing is not None:
         return f"The run is complete. {spec.closing.role} One submission for {spec.closing.name} is recorded."
     if state["done"]:
         return "The run is complete. Nothing is left to do."
-    stage = spec.stage(state["state"])
     if delegated(spec, state):
         return (
             "Acting is delegated: each plan step is worked on as a task of the status machine. Submit with an empty "
             "payload to take the tasks on, and again until they are at their end. Do not carry the plan out yourself."
         )
-    return " ".join([stage.role, *_particulars(stage, state)])
+    return spec.stage(state["state"]).role
 
 
-def _particulars(stage: Stage, state: RunState) -> Iterator[str]:
-    known = earlier(state)
+def particulars(spec: PipelineSpec, state: RunState) -> list[str]:
+    """Return the ids that the present stage may refer to, and the files that it may change, as JSON texts."""
+    if terminal(state) or delegated(spec, state):
+        return []
+    stage, known = spec.stage(state["state"]), earlier(state)
+    rows: list[str] = []
     if "known_refs" in stage.checks:
-        yield f"Requirement ids: {_listed(list(requirement_ids(known)))}."
-        yield f"Evidence ids: {_listed([str(item.get('source_id', '')) for item in known.get('evidence_items', ())])}."
+        evidence = [str(item.get("source_id", "")) for item in known.get("evidence_items", ())]
+        rows = [f"Requirement ids: {_listed([*requirement_ids(known)])}.", f"Evidence ids: {_listed(evidence)}."]
     if stage.acts:
-        yield f"Files that may change: {_listed([f'`{path}`' for path in allowed_paths(state)])}."
+        names = [json.dumps(visible(path), ensure_ascii=False) for path in allowed_paths(state)]
+        rows.append(f"Files that may change: {_listed(names)}.")
+    return rows
 
 
 def allowed_paths(state: RunState) -> tuple[str, ...]:

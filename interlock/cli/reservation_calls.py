@@ -25,6 +25,7 @@ from interlock.reservations import (
     look_now,
     open_reservations,
     place,
+    settings,
     typed,
 )
 from interlock.reservations.answers import LeaseInfo, Refusal, StatusAnswer
@@ -239,7 +240,11 @@ def announced_wait(mine: Reservations, names: Sequence[str], wait_seconds: float
 
 def read_reservations(root: Path, since_minutes: float) -> tuple[StatusAnswer, str]:
     """Return what `interlock status` shows of the reservations, and who looks; where no store is, none is made."""
-    if not os.path.exists(place.find(str(root)).store_path):  # noqa: PTH110 - a text, as in the whole package
-        return StatusAnswer(leases=[], waiters=[], negotiations=[]), ""
-    with calls_of(root) as mine:
-        return mine.current_state(since_minutes), mine.caller.name
+    found, me = place.find(str(root)), ""
+    held = StatusAnswer(leases=[], waiters=[], negotiations=[])
+    if os.path.exists(found.store_path):  # noqa: PTH110 - a text, as in the whole package
+        with calls_of(root) as mine:
+            held, me = mine.current_state(since_minutes), mine.caller.name
+    if problems := settings.report(found.root).problems:
+        held["settings"] = [problem.to_json() for problem in problems]
+    return held, me

@@ -280,10 +280,13 @@ def show_agents(agents: Sequence[Mapping[str, Any]], me: str) -> None:
 
 def show_reservations(status: Mapping[str, Any], me: str) -> None:
     """Print leases, the wait queue and the negotiations; nothing for a part that is empty."""
-    if not any(status.values()):
+    if not any(status[part] for part in ("leases", "waiters", "negotiations")):
         click.echo("no reservations here; make one with `interlock reserve PATTERN`", err=True)
     leases, waiters, negotiations = status["leases"], status["waiters"], status["negotiations"]
     more = status.get("more", {})
+    for row in status.get("settings", ()):
+        click.echo(f"{row['level']} {row['code']} {': '.join(filter(None, (row['field'], row['message'])))}", err=True)
+        click.echo(f"  fix: {row['fix']}", err=True)
     if leases:
         rows = [
             (

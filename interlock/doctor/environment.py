@@ -127,13 +127,16 @@ def client(scene: Scene) -> Report:  # noqa: ARG001
 
 
 def configured(scene: Scene) -> Report:
-    """Check the project's configuration."""
+    """Check the project's configuration, and the `[reservations]` of the last commit, which count."""
+    found = settings.report(scene.place.root)
     try:
         load_config(scene.root)
-        found = settings.read(scene.place.root)
     except InterlockError as error:
         return fail(error.message, error.fix)
-    return good(f"valid; a lease lives {found.ttl_minutes:g} min, escalation is {found.escalation}")
+    for problem in found.problems:
+        return (fail if problem.refuses else warn)(problem.text, problem.fix)
+    lives = f"a lease lives {found.settings.ttl_minutes:g} min, escalation is {found.settings.escalation}"
+    return good(f"valid; {lives}")
 
 
 def switched(scene: Scene) -> Report:

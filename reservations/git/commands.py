@@ -11,8 +11,9 @@ from typing import ClassVar, Final
 
 from interlock.core import git
 from interlock.core.finding import Finding
+from interlock.reservations import place
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.patterns import FOLD_CASE, canonical, matches
+from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, matches
 
 _LINK: Final = "160000"
 """The mode of a submodule in the index."""
@@ -39,14 +40,15 @@ def ask(
     in_hook: bool = False,
     data: bytes = b"",
     env: Mapping[str, str] | None = None,
+    also: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return what git writes to its standard output; pathspecs are taken literally.
+    """Return what git writes to its standard output; pathspecs are taken literally. `also` is that of `core.git.run`.
 
     Raises:
         GitError: There is no git, it took longer than `core.git` waits, or it ended with an error.
     """
     purpose = "hook" if in_hook else "user"
-    done = git.run(root, ["--literal-pathspecs", "--no-pager", *arguments], purpose, data=data, env=env)
+    done = git.run(root, ["--literal-pathspecs", "--no-pager", *arguments], purpose, data=data, env=env, also=also)
     if done.status is None:
         fix = "Install git, or put it on the PATH; see whether another git process hangs here."
         raise GitError(f"git {arguments[0]} cannot be run in {root}: {done.why}", fix)
@@ -78,30 +80,77 @@ def changed(root: str, prefixes: Iterable[str] = (), *, in_hook: bool = False) -
     New files are there one by one (`??`), ignored ones are not; a rename is a deletion and an addition. Prefixes are
     folders or files to look at, none for everything.
     """
-    arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", *_only(prefixes)]
+    return _status(root, prefixes, (), in_hook=in_hook)
+
+
+def _status(root: str, prefixes: Iterable[str], more: Sequence[str], *, in_hook: bool = False) -> dict[str, str]:
+    arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", *more, *_only(prefixes)]
     output = ask(root, arguments, in_hook=in_hook)
     return {item[3:]: item[:2] for item in names(output)}
 
 
 def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
-    """Return whether each pattern covers uncommitted changes; None where git does not know, as outside a repository.
+    """Return whether each pattern covers what no commit has; None where git does not know, as outside a repository.
 
-    A root below the top of its repository is understood: paths are counted from the root.
+    Besides `changed` that is what git is told not to see: files that are ignored, and changes of those that are marked
+    `assume-unchanged` or `skip-worktree`. A folder that is ignored as a whole, such as one of caches, counts for the
+    patterns alone that name something in it. A root below the top of its repository is understood: paths are counted
+    from the root.
     """
     wanted = {text: canonical(text) for text in patterns}
     known = {text: pattern for text, pattern in wanted.items() if not isinstance(pattern, Finding)}
     answer: dict[str, bool | None] = dict.fromkeys(patterns)
     if not known:
         return answer
+    prefixes = [beginning(pattern.prefix) for pattern in known.values()]
     try:
         below = os.fsdecode(ask(root, ["rev-parse", "--show-prefix"])).removesuffix("\n")
-        found = changed(root, [beginning(pattern.prefix) for pattern in known.values()])
+        found = _status(root, prefixes, ["--ignored=matching"])
+        hidden = _hidden(root, below, prefixes)
     except GitError:
         return answer
-    paths = [path[len(below) :].removesuffix("/") for path in found if path.startswith(below)]
+    folders = [path for path, letters in found.items() if letters == "!!" and path.endswith("/")]
+    seen = [path[len(below) :].removesuffix("/") for path in (*found, *hidden) if path.startswith(below)
+            and path not in folders]  # fmt: skip
     for text, pattern in known.items():
-        answer[text] = any(matches(pattern, path) for path in paths)
+        answer[text] = any(matches(pattern, path) for path in seen) or any(
+            f"{below}{pattern.prefix}/".startswith(folder) and _covers_any(root, pattern) for folder in folders
+        )
     return answer
+
+
+def _hidden(root: str, below: str, prefixes: Iterable[str]) -> list[str]:
+    """Return the changed files among those that the index marks as `assume-unchanged` or `skip-worktree`.
+
+    Git compares them in an index of their own, which has no such marks. What a sparse checkout leaves out is not there.
+    """
+    rows = names(ask(root, ["ls-files", "-v", "-s", "-z", "--full-name", *_only(prefixes)]))
+    marked = [row for row in rows if row[0].islower() or row[0] == "S"]
+    entries = [row[2:] for row in marked if row[0] == "h" or os.path.lexists(_below(root, below, row))]
+    if not entries:
+        return []
+    import tempfile  # noqa: PLC0415 - few repositories have such files
+
+    with tempfile.TemporaryDirectory() as folder:
+        index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+        data = b"".join(os.fsencode(entry) + b"\0" for entry in entries)
+        ask(root, ["update-index", "-z", "--index-info"], data=data, also=index)
+        arguments = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-relative"]
+        return names(ask(root, arguments, also=index))
+
+
+def _below(root: str, below: str, row: str) -> str:
+    return os.path.join(root, row.partition("\t")[2][len(below) :])
+
+
+def _covers_any(root: str, pattern: Pattern) -> bool:
+    """Return whether a pattern covers a file that is there."""
+    path = place.on_disk(root, pattern.prefix)
+    start = os.path.join(root, path)
+    if not os.path.isdir(start) or os.path.islink(start):
+        return os.path.lexists(start) and matches(pattern, path)
+    files = (os.path.join(folder, name) for folder, _, inner in os.walk(start) for name in inner)
+    return any(matches(pattern, os.path.relpath(file, root)) for file in files)
 
 
 def beginning(prefix: str) -> str:

@@ -12,7 +12,7 @@ from interlock.reservations.hooks import client_hook, client_input
 from interlock.reservations.hooks.main import OFF
 from interlock.reservations.leases import calls, hook_state
 from interlock.reservations.leases.runtime import Context
-from interlock.reservations.rules import shown, some
+from interlock.reservations.rules import named, shown, some
 from interlock.reservations.store.records import key_of
 
 ENV_FILE: Final = "CLAUDE_ENV_FILE"
@@ -51,19 +51,19 @@ def _context(ctx: Context, own: Mapping[str, Any]) -> str:
     left_out = seen.get("more", {}).get("leases", 0)
     held = [row for row in seen["leases"] if key_of(row["holder"]) != me]
     others = [row for row in status.list_agents(ctx)["agents"] if key_of(row["name"]) != me]
-    here = [shown(row["name"]) for row in others if row["state"] == "alive"]
+    here = [named(row["name"]) for row in others if row["state"] == "alive"]
     lines = [f"Interlock: you are {shown(own['name'])} in {shown(ctx.caller.root)}. Your edits reserve their files."]
     if here:
         lines.append(f"Others here: {some(here, MAX_SHOWN)}.")
     if held:
-        rows = [f"{shown(row['pattern'])} ({shown(row['holder'])}, {row['holder_state']})" for row in held]
+        rows = [f"{named(row['pattern'])} ({named(row['holder'])}, {row['holder_state']})" for row in held]
         lines.append(
             f"They hold: {some(rows, MAX_SHOWN, left_out)}. Reserve what you need with reserve_files before you begin."
         )
     if own["leases"]:
         lines.append(f"You hold: {some((row['pattern'] for row in own['leases']), MAX_SHOWN)}.")
     if own["requests"]:
-        rows = [f"{shown(row['requester'])} asks for {shown(row['file'])}" for row in own["requests"]]
+        rows = [f"{named(row['requester'])} asks for {named(row['file'])}" for row in own["requests"]]
         lines.append(f"{some(rows, MAX_SHOWN)}: answer with respond_to_release; fetch_inbox() has the thread ids.")
     elif own["unread"]:
         lines.append(f"Unread messages: {own['unread']}; fetch_inbox() reads them.")

@@ -255,8 +255,13 @@ def test_exit_codes_distinguish_usage_refusal_and_store(project: Path) -> None:
     assert run(project, "anna", "reserve", "a", "--ttl", "1e9").returncode == 2
     assert run(project, "anna", "reserve", "../a").returncode == 1
     (project / "interlock.toml").write_text("[reservations]\nttl_minuts = 1\n")
-    done = run(project, "anna", "reserve", "a", "--json")
-    assert (done.returncode, data(done)["error"]["code"]) == (2, "RSV904")
+    assert run(project, "anna", "reserve", "a", "--json").returncode == 0
+    for arguments in (("status", "--reservations"), ("status",)):
+        done = run(project, "anna", *arguments)
+        assert (done.returncode, "error CFG103 reservations.ttl_minuts" in done.stderr) == (0, True)
+        assert "fix: Write `ttl_minutes`." in done.stderr
+    (row,) = data(run(project, "anna", "status", "--reservations", "--json"))["reservations"]["settings"]
+    assert (row["code"], row["field"]) == ("CFG103", "reservations.ttl_minuts")
     (project / "interlock.toml").write_text("")
     Path(place.find(str(project)).store_path).write_bytes(b"garbage" * 1000)
     done = run(project, "anna", "reserve", "a", "--json")

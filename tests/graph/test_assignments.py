@@ -75,7 +75,7 @@ def test_judges_of_commands_and_reviewers_read_the_diff_since_the_run_began(proj
     assert all("What changed since" not in ask.prompt for ask in asks["builder"])
     for ask, now in ((asks["tester"][0], "bye"), (asks["tester"][1], "hello"), (asks["reviewer"][0], "hello")):
         lines = section(ask, "What changed since the run began")
-        assert "- changed src/greeting.txt (in scope)" in lines
+        assert "| - changed, in scope: src/greeting.txt" in lines
         assert {"| -good morning", f"| +{now}"} <= set(lines)
         assert not any("same.txt" in line for line in lines)
 
@@ -104,7 +104,7 @@ def test_an_old_text_that_was_altered_is_not_shown_as_the_old_one(project: Proje
 
     project.runners |= {"builder": Scripted([alters]), "reviewer": (reviewer := Scripted([reviewing]))}
     assert project.run().status == "APPROVED"
-    assert "- changed src/greeting.txt (in scope)" in reviewer.asks[0].prompt
+    assert "| - changed, in scope: src/greeting.txt" in reviewer.asks[0].prompt
     assert "all as it was" not in reviewer.asks[0].prompt
 
 
@@ -187,5 +187,7 @@ def test_a_reviewer_of_a_sealed_run_sees_the_changes_since_its_base_whatever_the
     sealed.runners |= {"builder": Scripted([forges]), "reviewer": (reviewer := Scripted([reviewing]))}
     assert sealed.run().status == "APPROVED"
     lines = section(reviewer.asks[0], "What changed since the run began")
-    assert {"- added src/added.txt (in scope)", "- changed src/greeting.txt (in scope)", "| -good morning"} <= {*lines}
+    assert {"| - added, in scope: src/added.txt", "| - changed, in scope: src/greeting.txt", "| -good morning"} <= {
+        *lines
+    }
     assert not any("old.log" in line for line in lines)

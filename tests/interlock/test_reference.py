@@ -17,7 +17,7 @@ from interlock.gates.checks.sealed import FAULTS
 from interlock.gates.config import load_config
 from interlock.gates.sealed import KEYS
 from interlock.graph import Task
-from interlock.reservations.settings import Settings, build
+from interlock.reservations.settings import Report, Settings, build
 from scripts.reference import SECTIONS, md, pages
 from tests import warm
 from tests.table import each_row
@@ -83,7 +83,7 @@ def test_the_example_is_a_configuration_that_fits(tmp_path: Path) -> None:
 
 def test_the_reservations_are_shown_with_their_defaults() -> None:
     table = tomllib.loads(EXAMPLE)["reservations"]
-    assert build(table) == Settings()
+    assert build(table) == Report(Settings())
     limits = {f"{name}_timeout_minutes" for name in table["timeout_minutes"]}
     assert {*table, *limits} - {"timeout_minutes"} == set(Settings._fields)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.reservations.git import commands
 from interlock.reservations.git.checkouts import unsaved
 from interlock.reservations.service import Reservations, open_reservations
 from tests.child import git
@@ -81,6 +82,65 @@ def test_a_folder_of_several_repositories_asks_the_one_that_a_file_is_in(checkou
     assert unsaved(str(workspace), asked) == dict(zip(asked, (False, False, None), strict=True))
     (workspace / "tree" / "src" / "c.py").write_text("unsaved\n")
     assert unsaved(str(workspace), asked) == dict(zip(asked, (True, True, None), strict=True))
+
+
+IGNORED = ".env", "src/*.local", "cache/", "keys/"
+HELD = (".env", "src/a.local", "src/**", "cache/x.bin", "cache/**", "keys/no", "keys/*.pem", "**", "src/c.py")
+
+
+@pytest.mark.parametrize(
+    ("file", "found"),
+    [
+        (".env", {".env", "**"}),
+        ("src/a.local", {"src/a.local", "src/**", "**"}),
+        ("cache/x.bin", {"cache/x.bin", "cache/**"}),
+        ("cache/deep/y.bin", {"cache/**"}),
+        ("keys/a.pem", {"keys/*.pem"}),
+        ("keys/a.pub", set[str]()),
+    ],
+)
+def test_an_ignored_file_that_exists_is_unsaved_and_one_of_an_ignored_folder_for_who_named_it(
+    tmp_path: Path, file: str, found: set[str]
+) -> None:
+    root = make(tmp_path.resolve() / "project").root
+    (root / ".gitignore").write_text("\n".join(IGNORED))
+    git(root, "add", ".gitignore")
+    git(root, "commit", "-qm", "ignored")
+    assert set(commands.dirty(str(root), HELD).values()) == {False}
+    (root / file).parent.mkdir(parents=True, exist_ok=True)
+    (root / file).write_text("in no commit\n")
+    assert {text for text, is_dirty in commands.dirty(str(root), HELD).items() if is_dirty} == found
+
+
+@pytest.mark.parametrize("mark", ["assume-unchanged", "skip-worktree"])
+@pytest.mark.parametrize("folder", ["", "src"])
+def test_a_file_that_git_is_told_not_to_look_at_is_compared_by_its_content(
+    checkout: Checkout, mark: str, folder: str
+) -> None:
+    root = checkout.root
+    (root / "src" / "d é.py").write_text("first\n")
+    git(root, "add", "src")
+    git(root, "commit", "-qm", "another")
+    git(root, "update-index", f"--{mark}", "src/c.py", "src/d é.py")
+    index = (root / ".git" / "index").read_bytes()
+    names = ("c.py", "*.py") if folder else ("src/c.py", "src/**")
+
+    def is_dirty() -> set[bool | None]:
+        return set(commands.dirty(str(root / folder), names).values())
+
+    assert is_dirty() == {False}
+    (root / "src" / "c.py").touch()
+    assert is_dirty() == {False}
+    (root / "src" / "c.py").write_text("unsaved\n")
+    assert is_dirty() == {True}
+    (root / "src" / "c.py").write_text("first\n")
+    (root / "src" / "c.py").chmod(0o755)
+    assert is_dirty() == {True}
+    (root / "src" / "c.py").unlink()
+    assert is_dirty() == {mark == "assume-unchanged"}, "a sparse checkout leaves files out"
+    (root / "src" / "c.py").symlink_to("d é.py")
+    assert is_dirty() == {True}
+    assert (root / ".git" / "index").read_bytes() == index
 
 
 @contextmanager

@@ -86,6 +86,21 @@ class Visit:
     base: str
     wrong: list[str] = field(default_factory=list[str])
 
+    def __post_init__(self) -> None:
+        """Keep what goes wrong in the page."""
+        self.page.on("console", lambda said: self.wrong.append(f"console {said.type}: {said.text}"))
+        self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+
+        def dialog(opened: Any) -> None:
+            self.wrong.append(f"dialog: {opened.message}")
+            opened.dismiss()
+
+        self.page.on("dialog", dialog)
+
+    def tab(self) -> "Visit":
+        """Open another tab of the same browser, whose faults are kept with those of this one."""
+        return Visit(self.page.context.new_page(), self.base, self.wrong)
+
     def open(self, path: str) -> Page:
         """Go to a page and wait until it has loaded."""
         self.page.goto(self.base + path, wait_until="load")
@@ -107,17 +122,7 @@ def visit(
     context = chromium.new_context(**cast("dict[str, Any]", {"viewport": {"width": 1280, "height": 900}, **wishes}))
     context.set_default_timeout(10_000)
     context.add_cookies([{"name": COOKIE, "value": session or server.cookie(rights), "url": f"{server.url}/"}])
-    page = context.new_page()
-    made = Visit(page, server.url)
-    page.on("console", lambda said: made.wrong.append(f"console {said.type}: {said.text}"))
-    page.on("pageerror", lambda error: made.wrong.append(f"error: {error}"))
-
-    def dialog(opened: Any) -> None:
-        made.wrong.append(f"dialog: {opened.message}")
-        opened.dismiss()
-
-    page.on("dialog", dialog)
-    return context, made
+    return context, Visit(context.new_page(), server.url)
 
 
 def picture(colour: str, size: tuple[int, int] = (375, 500)) -> bytes:

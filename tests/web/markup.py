@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from typing import Final
 
 ADDRESSES: Final = frozenset(
-    ("href", "src", "action", "formaction", "data-log", "data-preview", "data-events", "poster", "srcset", "cite",
+    ("href", "src", "action", "formaction", "data-preview", "data-events", "poster", "srcset", "cite",
      "ping", "xlink:href", "background", "data", "manifest", "content")
 )  # fmt: skip
 """Attributes whose value a browser or a script of the pages takes for an address."""
@@ -14,7 +14,7 @@ _NEVER: Final = frozenset(
     ("script", "iframe", "object", "embed", "style", "base", "frame", "frameset", "applet", "math", "foreignobject",
      "template", "audio", "video", "link", "meta", "animate", "set", "use", "portal")
 )  # fmt: skip
-_OURS: Final = {"script": 2, "link": 2, "meta": 4}
+_OURS: Final = {"script": 3, "link": 2, "meta": 4}
 """How often the frame of every page has them."""
 
 Part = tuple[str, ...]

@@ -142,6 +142,25 @@ def test_a_cookie_is_sent_to_no_other_server_of_the_machine_and_opens_nothing_ou
         assert browser.client.get(URL + path, headers=sent).status_code == 401
 
 
+def test_a_cookie_that_another_port_set_locks_nobody_out(world: World) -> None:
+    browser = world.browser()
+    mine, other = f"{COOKIE}={browser.client.cookies[COOKIE]}", f"{COOKIE}="
+    browser.client.cookies.clear()
+
+    def status(*cookies: str) -> int:
+        return browser.client.get("/", headers=[(b"cookie", cookie.encode()) for cookie in cookies]).status_code
+
+    for planted in ("evil", "", '"evil', "é", "a=b", "evil; $Path=/", "evil, x"):
+        sent = f"{other}{planted}"
+        assert status(f"{mine}; {sent}") == status(f"{sent}; {mine}") == status(f"x=y;{sent} ;{mine};;") == 200
+        assert status(sent, mine) == status(mine, sent) == 200
+        assert status(sent) == status(f"{sent}; {sent}") == 401
+    form = {"csrf": browser.csrf, "session": world.sessions.all()[0].session_id}
+    headers = {"cookie": f"{other}evil; {mine}; {other}evil"}
+    answer = browser.client.post("/sessions/revoke", data=form, headers=headers, follow_redirects=False)
+    assert answer.status_code == 303
+
+
 @each_row(
     "host", ["", "127.0.0.1", "127.0.0.1:8001", "localhost:8000", "evil.example:8000", "127.0.0.1:8000.evil.example"]
 )
@@ -199,7 +218,7 @@ def test_static_files_bear_their_digest_and_no_other_file_is_served(world: World
     browser = world.browser()
     page = browser.get("/board").text
     names = re.findall(rf'(?:src|href)="{world.sessions.base}(/static/[^"]+)"', page)
-    assert len(names) == 4
+    assert len(names) == 5
     for name in names:
         answer = browser.get(name)
         assert answer.status_code == 200

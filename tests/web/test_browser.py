@@ -8,15 +8,19 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import expect
 
 from interlock.agents import Ask, RunnerError
 from interlock.core.errors import InterlockError
 from interlock.graph import journal_path
 from interlock.journal import Journal
+from interlock.web.access import COOKIE
 from tests.graph.conftest import Scripted, make_project
 from tests.web.browsing import Sample, Served, Visit, sample, screens, served, waiting_run
 
@@ -94,6 +98,59 @@ def test_what_is_opened_written_and_focused_in_a_live_part_stays_as_it_is(
     journal.append(f"{run}x", "1", "run_started", task)
     expect(page.locator("#rows")).to_contain_text(f"{run}x")
     assert page.evaluate("document.activeElement.href") == held
+
+
+@pytest.mark.long
+def test_nine_tabs_of_a_browser_load_and_stay_live_whichever_of_them_are_closed(
+    made: Sample, server: Served, opened: Open
+) -> None:
+    first = opened(server)
+    path = f"/hello/runs/{made.waiting}"
+    tabs = [first, *(first.tab() for _ in range(8))]
+    for number, tab in enumerate(tabs):
+        tab.open("/board" if number == 8 else path)
+    journal = Journal(journal_path(made.root))
+
+    def remark(text: str) -> None:
+        journal.append(made.waiting, text, "comment", {"by": "ann", "path": "a", "line": 1, "text": text})
+
+    remark("nine are open")
+    for tab in tabs[:8]:
+        tab.sees("nine are open", within="#log")
+    for tab in tabs[:4]:
+        tab.page.close()
+    remark("the first four are closed")
+    for tab in tabs[4:8]:
+        tab.sees("the first four are closed", within="#log")
+    texts = tabs[7].page.locator("#log li span").all_inner_texts()
+    assert sum("are open" in text or "are closed" in text for text in texts) == 2
+
+
+@pytest.mark.long
+def test_without_shared_workers_a_tab_that_nobody_sees_listens_to_nothing_and_catches_up(
+    made: Sample, server: Served, opened: Open
+) -> None:
+    window = opened(server)
+    page = window.page
+    page.add_init_script(
+        "delete window.SharedWorker; Object.defineProperty(document, 'hidden', {get: () => window.away})"
+    )
+    streams: list[str] = []
+    page.on("request", lambda asked: streams.append(asked.url) if "/events?" in asked.url else None)
+    window.open(f"/hello/runs/{made.waiting}")
+    journal, seen = Journal(journal_path(made.root)), "document.dispatchEvent(new Event('visibilitychange'))"
+
+    def remark(text: str) -> None:
+        journal.append(made.waiting, text, "comment", {"by": "ann", "path": "a", "line": 1, "text": text})
+
+    remark("it is seen")
+    window.sees("it is seen", within="#log")
+    with page.expect_event("requestfailed", lambda asked: asked.url in streams):
+        page.evaluate(f"window.away = true; {seen}")
+    remark("nobody sees it")
+    page.evaluate(f"window.away = false; {seen}")
+    window.sees("nobody sees it", within="#log")
+    assert len(streams) == 2
 
 
 @pytest.mark.long
@@ -255,6 +312,31 @@ def test_leases_are_released_asked_for_and_answered(tmp_path: Path, opened: Open
         window.sees("not yet")
         page.locator("#held").get_by_role("button", name="Release").first.click()
         expect(page.locator("#held")).not_to_contain_text("the words")
+
+
+class Planter(BaseHTTPRequestHandler):
+    """A server of an agent on another port, which sets a cookie for the whole host."""
+
+    def do_GET(self) -> None:
+        """Set it."""
+        self.send_response(204)
+        self.send_header("set-cookie", f"{COOKIE}=evil; Path=/")
+        self.end_headers()
+
+
+@pytest.mark.long
+def test_a_server_on_another_port_locks_nobody_out_by_a_cookie(made: Sample, server: Served, opened: Open) -> None:
+    with HTTPServer(("127.0.0.1", 0), Planter) as planter:
+        Thread(target=planter.handle_request, daemon=True).start()
+        window = opened(server)
+        with suppress(PlaywrightError):  # an answer without a page
+            window.page.goto(f"http://127.0.0.1:{planter.server_port}/")
+    page = window.open(f"/hello/runs/{made.waiting}")
+    window.sees("builder is asked")
+    remark = {"by": "ann", "path": "a", "line": 1, "text": "live beside another cookie"}
+    Journal(journal_path(made.root)).append(made.waiting, "cookie", "comment", remark)
+    window.sees("live beside another cookie", within="#log")
+    assert "evil" in [cookie.get("value") for cookie in page.context.cookies(f"{server.url}/")]
 
 
 @pytest.mark.long

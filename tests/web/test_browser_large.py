@@ -128,7 +128,7 @@ NEVER = {"iframe", "object", "embed", "base", "style", "math", "template", "audi
 def innocent(elements: list[list[str]]) -> list[str]:
     """Return what of a document's elements could run."""
     found = [name for name, *_ in elements if name in NEVER]
-    found += ["script"] * (sum(name == "script" for name, *_ in elements) - 2)
+    found += ["script"] * (sum(name == "script" for name, *_ in elements) - 3)
     for name, *attributes in elements:
         for attribute in attributes:
             key, _, value = attribute.partition("=")

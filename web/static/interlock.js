@@ -25,59 +25,49 @@
     const same = (held.href && now.find((link) => link.href === held.href)) || now[Math.min(at, now.length - 1)];
     if (same) same.focus({ preventScroll: true });
   };
+  // Lines of the log are added to those that are there, which somebody may be reading; the journal never loses one.
+  const log = document.getElementById("log"), logBox = log && log.parentElement;
+  const addLines = (fresh) => {
+    const below = logBox.scrollHeight - logBox.scrollTop - logBox.clientHeight < 40;
+    const lines = [...fresh.children], count = fresh.dataset.count - log.dataset.count;
+    if (count > lines.length) log.replaceChildren(...lines);
+    else if (count > 0) log.append(...lines.slice(-count));
+    log.dataset.count = fresh.dataset.count;
+    if (below) logBox.scrollTop = logBox.scrollHeight;
+  };
+  if (log) logBox.scrollTop = logBox.scrollHeight;
+
   const refresh = async () => {
     const answer = await fetch(location.href);
-    if (!answer.ok || new URL(answer.url).pathname !== location.pathname) return;
+    if (!answer.ok) throw new Error(answer.statusText);
+    if (new URL(answer.url).pathname !== location.pathname) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     document.title = fresh.title;
     for (const part of document.querySelectorAll("[data-live]")) {
       const now = fresh.getElementById(part.id);
       if (now && !isWrittenIn(part)) replace(part, document.adoptNode(now));
     }
+    if (log) addLines(document.adoptNode(fresh.getElementById("log")));
   };
-  let busy = false, again = false;
+  let busy = false, again = false, behind = false;
   const soon = async () => {
     if (busy) { again = true; return; }
     busy = true;
-    await refresh().catch(() => {});  // not connected: the page stays as it is
+    behind = false;
+    await refresh().catch(() => { behind = true; });  // not connected: the page stays as it is until it is
     await new Promise((done) => setTimeout(done, 200));
     busy = false;
     if (again) { again = false; soon(); }
   };
 
-  // -- a stream of events; it comes back by itself, behind the last event that it has.
-  const listen = (url, handlers, last = "", wait = 500) => {
-    const source = new EventSource(url + (last ? (url.includes("?") ? "&" : "?") + "after=" + encodeURIComponent(last) : ""));
-    source.onopen = () => { wait = 500; state.textContent = ""; };
-    source.onerror = () => {
-      state.textContent = "not connected";
-      source.close();
-      setTimeout(() => listen(url, handlers, last, Math.min(wait * 2, 10000)), wait);
-    };
-    for (const [name, handle] of Object.entries(handlers)) {
-      source.addEventListener(name, (event) => { last = event.lastEventId || last; handle(JSON.parse(event.data)); });
-    }
-  };
-  if (document.body.dataset.events && document.querySelector("[data-live]")) {
-    listen(document.body.dataset.events, { changed: soon, ended: () => location.reload() });
-  }
-
-  const log = document.getElementById("log");
-  if (log && window.EventSource) {
-    const box = log.parentElement;
-    const said = (line) => {
-      const below = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
-      const item = document.createElement("li"), time = document.createElement("time"), text = document.createElement("span");
-      if (["good", "bad", "odd"].includes(line.look)) item.className = line.look;
-      time.dateTime = time.title = line.at;
-      time.textContent = ago(time);
-      text.textContent = line.text;
-      item.append(time, " ", text);
-      log.append(item);
-      if (below) box.scrollTop = box.scrollHeight;
-    };
-    box.scrollTop = box.scrollHeight;
-    listen(log.dataset.log, { said, ended: () => location.reload() }, log.dataset.after);
+  // -- events: a part is fetched anew when something changed, or when the page is behind.
+  let seen = document.body.dataset.after;
+  if (document.querySelector("[data-live]")) {
+    hearEvents(document.body.dataset.events, () => seen, ({ kind, after }) => {
+      if (kind === "ended") location.reload();
+      state.textContent = kind === "lost" ? "not connected" : "";
+      if (kind === "changed" || after !== seen || behind) { seen = after; soon(); }
+    });
   }
 
   // -- changes: a tick for what was viewed goes when the file changes, since its digest is in the key; a click or Enter on the number

@@ -1,9 +1,7 @@
 """A run: its path through the statuses, its attempts and gates, its answers, its log, and why it is where it is."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -14,9 +12,7 @@ from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.core.text import visible, whole
 from interlock.journal import Entry
-from interlock.web.access import session_check
 from interlock.web.event_text import Said, said
-from interlock.web.live import message, stream
 from interlock.web.matrix import MARKS, matrix
 from interlock.web.pages import page, site_of
 from interlock.web.plots import of_run
@@ -73,7 +69,7 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
         "project": project, "row": row, "why": explained, "marks": MARKS, "plots": of_run(row),
         "timeline": timeline(entries), "matrix": matrix(row.gates, entries), "answers": _answers(entries),
         "log": log_of(project.feed.read(logged[-LOG_LINES:])),
-        "log_count": len(logged), "position": logged[-1].start + 1 if logged else 0, "waiting_for": waiting,
+        "log_count": len(logged), "waiting_for": waiting,
         "question": question, "can_resume": can_resume, "can_abandon": can_abandon,
     }  # fmt: skip
 
@@ -138,40 +134,7 @@ def _numbered(text: str, findings: Sequence[dict[str, Any]]) -> list[TextLine]:
     ]
 
 
-async def log(request: Request) -> Response:
-    """Send what happens in a run as it happens: `said` events, whose ids are positions in the journal."""
-    project = await asyncio.to_thread(site_of(request).project, request.path_params["project"])
-    run_id = project.row(request.path_params["run"]).run
-    live, is_open = request.app.state.live, session_check(request.scope)
-
-    async def body(after: dict[str, int]) -> AsyncIterator[str]:
-        position = after.get(project.key, 0)
-        yield ": hello\n\n"
-        async for heard in live.changes(at_once=True):
-            if not is_open():
-                yield message({}, name="ended")
-                return
-            if not heard:
-                yield ": still here\n\n"
-                continue
-            rows, position = await asyncio.to_thread(_since, project, run_id, position)
-            for end, line in rows:
-                yield message(line.to_json(), name="said", position=f"{project.key}:{end}")
-
-    return stream(request, body)
-
-
-def _since(project: Project, run_id: str, position: int) -> tuple[list[tuple[int, Said]], int]:
-    """Return a run's lines behind a position of the journal in words, each with the position behind it."""
-    project.refresh()
-    lines = [line for line in project.feed.log_lines(run_id) if line.start >= position]
-    rows = [(end, said(entry)) for line in lines for end, entry in islice(project.feed.journal.follow(line.start), 1)]
-    # Not the position of the feed: another reader may have taken it past lines that came after the list was made.
-    return rows, rows[-1][0] if rows else position
-
-
 ROUTES: Final = (
     Route("/{project}/runs/{run}", run),
-    Route("/{project}/runs/{run}/log", log),
     Route("/{project}/runs/{run}/answers/{seq}", answer),
 )

@@ -447,6 +447,6 @@ def test_a_ticket_describes_each_field_and_names_the_files_that_may_change(ticke
     )
     assert step("gather_evidence", "a")["field_types"] == {"evidence_items": items}
     assert "evidence_refs: list of texts}" in step("propose_plan", "b")["field_types"]["plan_steps"]
-    assert "`app.py`" in step("act_via_tools", "c")["next_role"]
+    assert '"app.py"' in step("act_via_tools", "c")["next_role"]
     assert step("record_and_finalize", "d")["field_types"]["outcome"] == "one of success, partial, blocked"
     assert step("complete", "e")["field_types"] == {}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.reservations import settings
 from interlock.reservations.patterns import FOLD_CASE
 from tests.child import environment, git
 from tests.reservations.hooks.checkout import HOOK, Checkout, Ran
@@ -294,6 +295,7 @@ def test_a_refusal_of_a_hundred_files_is_short(checkout: Checkout) -> None:
 @pytest.mark.parametrize(("command", "spared"), [("ls -la", "walk"), ("git add b.py", "dataclasses")])
 def test_a_command_loads_no_more_than_it_needs(checkout: Checkout, command: str, spared: str) -> None:
     checkout.agent("alice").reserve_files(["a.py"])
+    settings.read(str(checkout.root))  # git is asked once for each commit
     program = (sys.executable, "-X", "importtime", *HOOK, "pre-edit")
     call = checkout.call("one", "Bash", {"command": command})
     done = subprocess.run(
@@ -312,10 +314,9 @@ STORE = ".git/interlock/reservations.sqlite"
     [
         (STORE, "this is no database, and was one before" * 500, "RSV902", STORE),
         (".git/interlock", "a file where the folder should be", "RSV903", ""),
-        ("interlock.toml", "[reservations]\nttl_minuts = 3\n", "RSV904", "ttl_minutes"),
     ],
 )
-def test_a_store_or_a_configuration_that_cannot_be_used_refuses_with_the_place_and_the_fix(
+def test_a_store_that_cannot_be_used_refuses_with_the_place_and_the_fix(
     checkout: Checkout, path: str, text: str, code: str, said: str
 ) -> None:
     if path == STORE:
@@ -324,6 +325,17 @@ def test_a_store_or_a_configuration_that_cannot_be_used_refuses_with_the_place_a
     ran = checkout.edit("one", "a.py")
     assert refused(ran, code)
     assert said in ran.err
+
+
+def test_settings_stop_no_hook_and_an_edit_of_them_takes_nothing_from_a_holder(checkout: Checkout) -> None:
+    assert checkout.edit("one", "a.py") == Ran(0, "", "")
+    for text in ("[reservations]\nttl_minuts = 3\n", "[", "[reservations]\ndead_after_minutes = 0.01\n"):
+        (checkout.root / "interlock.toml").write_text(text)
+        assert checkout.edit("one", "a.py").status == 0
+        assert refused(checkout.edit("two", "a.py"), "RSV201")
+    git(checkout.root, "add", "interlock.toml")
+    git(checkout.root, "commit", "-q", "-m", "settings")
+    assert settings.read(str(checkout.root)).dead_after_minutes == 0.01
 
 
 def test_a_project_that_is_not_there_refuses(checkout: Checkout) -> None:
@@ -449,6 +461,7 @@ SLOW = frozenset({
 
 
 def test_an_edit_imports_nothing_that_is_slow(checkout: Checkout) -> None:
+    settings.read(str(checkout.root))  # git is asked once for each commit
     command = (sys.executable, "-X", "importtime", *HOOK, "pre-edit")
     data = json.dumps(checkout.call("one", "Edit", {"file_path": "a.py"})).encode()
     done = subprocess.run(command, input=data, cwd=checkout.root, env=environment(), capture_output=True, check=True)

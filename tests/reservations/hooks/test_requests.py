@@ -94,6 +94,28 @@ def test_a_file_with_uncommitted_changes_is_kept(checkout: Checkout) -> None:
     assert checkout.messages("bob", "release-ack") == []
 
 
+@pytest.mark.parametrize("how", ["ignored", "assume-unchanged", "skip-worktree"])
+def test_work_that_git_does_not_see_is_kept_at_a_request_and_at_the_end_of_the_session(
+    checkout: Checkout, how: str
+) -> None:
+    asked(checkout)
+    if how == "ignored":
+        git(checkout.root, "rm", "-q", "--cached", "a.py")
+        (checkout.root / ".git" / "info" / "exclude").write_text("a.py\n")
+        git(checkout.root, "commit", "-qm", "ignored")
+    else:
+        git(checkout.root, "update-index", f"--{how}", "a.py")
+        (checkout.root / "a.py").write_text("second\n")
+    checkout.edit("one", "b.py", INTERLOCK_AUTO_RELEASE="clean")
+    assert checkout.leases["a.py"] == HOLDER
+    assert checkout.hook("stop", checkout.event("one", "SessionEnd")).status == 0
+    assert checkout.leases["a.py"] == HOLDER
+    (checkout.root / "a.py").unlink()
+    (checkout.root / "a.py").write_text("first\n") if how != "ignored" else None
+    checkout.hook("stop", checkout.event("one", "SessionEnd"))
+    assert checkout.leases.get("a.py") != HOLDER
+
+
 @pytest.mark.parametrize("staged", [False, True])
 def test_a_new_file_is_kept_until_it_is_committed(checkout: Checkout, staged: bool) -> None:
     (checkout.root / "new.py").write_text("x\n")
