@@ -2,8 +2,8 @@
 
 import os
 from contextlib import suppress
-from functools import partial, wraps
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from interlock.reservations import identity, place, process, settings, status
 from interlock.reservations.answers import ReserveAnswer
@@ -26,12 +26,13 @@ class Reservations(Context):
     cannot correct. Every argument may be anything: what has the wrong type is refused like any other wrong value.
     """
 
-    @wraps(calls.reserve)
-    def reserve_files(self, *args: Any, **more: Any) -> ReserveAnswer:  # noqa: D102 - that of `calls.reserve`
-        answer = calls.reserve(self, *args, **more)
+    def reserve_files(
+        self, patterns: object, reason: object = "", ttl_minutes: object = None, **options: object
+    ) -> ReserveAnswer:
+        """Reserve patterns, as `calls.reserve` does, and keep what they hold from now on."""
+        answer = calls.reserve(self, patterns, reason, ttl_minutes, **options)
         if answer["reservations"]:
-            # What is held is kept from now on, whether or not its holder's calls pass hooks. What is over the bound
-            # is refused to others, when they begin.
+            # Whether or not its holder's calls pass hooks. What is over the bound is refused to others, when they begin.
             with suppress(ReservationError):
                 watch.look_now(self, place.at(self.caller.root))
         return answer
