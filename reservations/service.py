@@ -32,7 +32,7 @@ class Reservations(Context):
         """Reserve patterns, as `calls.reserve` does, and keep what they hold from now on."""
         answer = calls.reserve(self, patterns, reason, ttl_minutes, **options)
         if answer["reservations"]:
-            # Whether or not its holder's calls pass hooks. What is over the bound is refused to others, when they begin.
+            # Whether its holder's calls pass hooks or not. What is over the bound is refused to others when they begin.
             with suppress(ReservationError):
                 watch.look_now(self, place.at(self.caller.root))
         return answer
