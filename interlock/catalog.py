@@ -13,7 +13,8 @@ CODE: Final = r"[A-Z]{3,4}\d{3}"
 """What a code looks like."""
 _WITH_ERRORS: Final = (
     "redaction", "agents.ask", "cli.answer", "graph.errors", "graph.task.orchestrator", "graph.verify",
-    "graph.ticket.ticket_file", "reservations.git.commit_range",
+    "graph.ticket.ticket_file", "reservations.git.commit_range", "reservations.hooks.client_input",
+    "reservations.versions.recovery",
 )  # fmt: skip
 """The modules whose classes of errors have codes of their own; a class is known once its module is imported."""
 

@@ -102,8 +102,10 @@ def commit(
         if message is not None and _runs_hooks(ctx.caller.root):
             announce(lock, ctx.caller.name, ctx.caller.root)  # not while an editor is open, which sets nothing aside
         answer = _commit(ctx, message, paths, release=release, anyway=anyway, on=on)
-    if answer["commit"] and (told := watch.look_now(ctx, place.at(ctx.caller.root), watch.Did("interlock commit"))):
-        answer["disturbed"] = told
+    if answer["commit"] and (
+        disturbed := watch.look_now(ctx, place.at(ctx.caller.root), watch.Did("interlock commit"))
+    ):
+        answer["disturbed"] = disturbed
     return answer
 
 

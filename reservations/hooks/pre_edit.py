@@ -46,8 +46,8 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     if not paths and client_input.is_read(call):
         return 0
     if not paths:
-        told = _begun(here, client_hook.opened_if_used(here, call, env, client), call, ())
-        client_hook.answer(call, "PreToolUse", "\n".join(told))
+        notices = _begun(here, client_hook.opened_if_used(here, call, env, client), call, ())
+        client_hook.answer(call, "PreToolUse", "\n".join(notices))
         return 0
     projects: dict[Place, list[str]] = {}
     for found, names in client_hook.located(here, call.cwd, paths).items():

@@ -19,7 +19,7 @@ from interlock.reservations.store.records import key_of
 from interlock.reservations.versions.look import Held
 from interlock.reservations.versions.store import Call, VersionRows
 
-Told = tuple[Sequence[str], str]
+Notice = tuple[Sequence[str], str]
 """Names of agents, and what each of them is told."""
 WhoseChange = Callable[[Sequence[str]], bool]
 """Whether a change since the last look can only be that of others than some holders."""
@@ -30,7 +30,7 @@ _MAX_NAMED: Final = 8
 def compare(
     tx: VersionRows, folder: str, root: str, held: Sequence[Held], calls: Sequence[Call], is_theirs: WhoseChange,
     now: float,
-) -> list[Told]:  # fmt: skip
+) -> list[Notice]:  # fmt: skip
     """Compare a checkout with what it was at the last look, undo what can be undone, and return what holders are told.
 
     Args:
@@ -42,19 +42,19 @@ def compare(
     known: Mapping[str, Any] = json.loads(tx.value(f"git {root}") or "{}")
     seen = {"head": place.head(root), "commit": place.commit_at(root), "index": _mark(f"{git_dir}/index")}
     saved = os.path.join(folder, "index", f"{crc32(os.fsencode(root)):08x}")
-    told: list[Told] = []
+    notices: list[Notice] = []
     if known:
         theirs = [file for file in held if is_theirs(file.holders)]
         if (known["head"], known["commit"]) != (seen["head"], seen["commit"]):
-            told += _moved(root, known, seen, theirs)
+            notices += _moved(root, known, seen, theirs)
         elif known["index"] != seen["index"] and theirs and calls:
-            told += _put_entries_back(root, saved, theirs)
+            notices += _put_entries_back(root, saved, theirs)
             seen["index"] = _mark(f"{git_dir}/index")
     if known.get("index") != seen["index"] and held:
         _save(f"{git_dir}/index", saved)
     if seen != known:
         tx.put_value(f"git {root}", json.dumps(seen))
-    return told + _stash(tx, root, calls, now)
+    return notices + _stash(tx, root, calls, now)
 
 
 def has_moved(tx: VersionRows, root: str) -> bool:
@@ -98,7 +98,7 @@ def _entries(root: str, paths: Sequence[str], index: str = "") -> dict[str, list
     return found
 
 
-def _put_entries_back(root: str, saved: str, held: Sequence[Held]) -> list[Told]:
+def _put_entries_back(root: str, saved: str, held: Sequence[Held]) -> list[Notice]:
     paths = [file.path for file in held]
     before, after = _entries(root, paths, saved), _entries(root, paths)
     if before is None or after is None or before == after:
@@ -123,7 +123,7 @@ def _by_holder(held: Sequence[Held], paths: Iterable[str]) -> dict[str, list[str
     return found
 
 
-def _moved(root: str, known: Mapping[str, str], seen: Mapping[str, str], held: Sequence[Held]) -> list[Told]:
+def _moved(root: str, known: Mapping[str, str], seen: Mapping[str, str], held: Sequence[Held]) -> list[Notice]:
     """Return what holders are told of another branch, a HEAD that is no descendant, or a change to their paths."""
     if not held:
         return []
@@ -155,7 +155,7 @@ def stash_entries(common: str) -> dict[str, str]:
     return {facts.split(" ")[1]: message for facts, _, message in rows if facts.count(" ") >= 2}
 
 
-def _stash(tx: VersionRows, root: str, calls: Sequence[Call], now: float) -> list[Told]:
+def _stash(tx: VersionRows, root: str, calls: Sequence[Call], now: float) -> list[Notice]:
     """Note whose the new entries are, and store again those that were taken from another agent."""
     common = place.at(root).common
     seen, owners = stash_entries(common), tx.stash_owners(common)
@@ -166,7 +166,7 @@ def _stash(tx: VersionRows, root: str, calls: Sequence[Call], now: float) -> lis
     for entry in seen.keys() - {*known}:
         if len(agents) == 1:
             tx.put_stash(common, entry, next(iter(agents.values())), seen[entry], now)
-    told: list[Told] = []
+    notices: list[Notice] = []
     for entry in owners.keys() - seen.keys():
         owner, message = owners[entry], tx.stash_message(common, entry)
         if not agents or key_of(owner) in agents:
@@ -174,6 +174,6 @@ def _stash(tx: VersionRows, root: str, calls: Sequence[Call], now: float) -> lis
             continue
         done = git.run(root, ["stash", "store", "-m", message, entry], "user")
         how = "and was stored again" if done.status == 0 else f"and cannot be stored again ({shown(done.why)})"
-        told.append(([owner, *agents.values()], f"A stash of {shown(owner)} was dropped, {how}: {shown(message)}."))
+        notices.append(([owner, *agents.values()], f"A stash of {shown(owner)} was dropped, {how}: {shown(message)}."))
     tx.put_value(f"stash {common}", json.dumps([*stash_entries(common)]))
-    return told
+    return notices

@@ -63,9 +63,9 @@ _STEPS: Final = (_FIRST,)
 
 
 class OverBoundError(ReservationError):
-    """Held work cannot be kept: it is larger than the bound, or there is no room.
+    """Held work cannot be kept: it is larger than the bound, or there is no space.
 
-    Fix: A command could destroy what is not kept. Let its holder commit and release it, or make room.
+    Fix: A command could destroy what is not kept. Let its holder commit and release it, or free some.
     """
 
     code = "RSV908"
@@ -146,7 +146,7 @@ class VersionRows(Rows):
 
         digest = sha256(data).hexdigest()
         if self._run("SELECT 1 FROM content WHERE digest = ?", (digest,)).fetchone() is None:
-            self._make_room(len(data))
+            self._make_space(len(data))
             is_large = len(data) > INLINE_BYTES
             if is_large:
                 _write(self._path(digest), data)
@@ -179,8 +179,8 @@ class VersionRows(Rows):
                 os.unlink(self._path(digest))
             self._run("DELETE FROM content WHERE digest = ?", (digest,))
 
-    def _make_room(self, size: int) -> None:
-        """Drop the oldest versions until there is room, but for what is held now."""
+    def _make_space(self, size: int) -> None:
+        """Drop the oldest versions until there is space, but for what is held now."""
         while self.size() + size > MAX_TOTAL_BYTES:
             times = self._run("SELECT at FROM version ORDER BY at LIMIT 1 OFFSET 100").fetchone()
             oldest = times or self._run("SELECT max(at) + 1 FROM version").fetchone()

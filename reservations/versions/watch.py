@@ -103,7 +103,7 @@ def look_now(ctx: Context, found: place.Place, event: Began | Ended | Did | None
             done.note(event)
     except OSError as error:
         message = f"Held files cannot be kept in {folder}: {error.strerror or error}."
-        raise OverBoundError(message, "Make room on that disk, or name another folder by INTERLOCK_STATE.") from error
+        raise OverBoundError(message, "Free some space on that disk, or name another folder by INTERLOCK_STATE.") from error
     return done.tell()
 
 
@@ -119,7 +119,7 @@ class _Look:
         tx.put_project(found)
         self.projects = {row.store_path: row for row in tx.projects()} | {found.store_path: found}
         self.done: list[Undone] = []
-        self.told: list[repository.Told] = []
+        self.notices: list[repository.Notice] = []
         self.leases = [(project, lease) for project in self.projects.values() for lease in self._leases(project)]
         self.calls = tx.calls()
         if isinstance(event, Did):
@@ -159,7 +159,7 @@ class _Look:
             text = (
                 f"The store of the leases in {shown(project.root)} was gone. Your leases were made again from a copy."
             )
-            self.told.append((holders, text))
+            self.notices.append((holders, text))
 
     def compare(self) -> None:
         """Compare what is held with the last look, and undo what others did."""
@@ -177,7 +177,9 @@ class _Look:
                 self._judge(file, before, now)
         for key in known.keys() - held.keys():
             self.tx.drop_file(*key)
-        self.told += [told for root in {file.root for file in quiet.values()} for told in self._repository(root, quiet)]
+        self.notices += [
+            notice for root in {file.root for file in quiet.values()} for notice in self._repository(root, quiet)
+        ]
         self.tx.drop_calls(gone)
         self.calls = [call for call in self.calls if call.number not in gone]
         self.tx.put_value("last look", repr(self.now))
@@ -235,7 +237,7 @@ class _Look:
         self.tx.put_file(file.root, file.path, look.see(file.place, self.tx), file.holders)
         self.done.append(Undone(file, "back", tuple(by)))
 
-    def _repository(self, root: str, held: Mapping[tuple[str, str], Held]) -> list[repository.Told]:
+    def _repository(self, root: str, held: Mapping[tuple[str, str], Held]) -> list[repository.Notice]:
         if not place.at(root).common:
             return []
 
@@ -334,7 +336,7 @@ class _Look:
     def tell(self) -> list[str]:
         """Notify everybody concerned but the caller; return what the caller is told."""
         lines: list[str] = []
-        notices = [(names, text, NOTICE) for names, text in self.told]
+        notices = [(names, text, NOTICE) for names, text in self.notices]
         for holders, verdict, rows in _grouped(self.done):
             named = some((row.file.path for row in rows), MAX_NAMED)
             agents = list(dict.fromkeys(call.agent for row in rows for call in row.by))
