@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.shared_checkout import agents, hooks, lines
-from benchmarks.shared_checkout.programs import ROOT
+from benchmarks.shared_checkout.programs import COMPILED, ROOT
 
 FOLDER: Final = "INTERLOCK_BENCH_FOLDER"
 """Set inside the sandbox: the folder that can be written."""
@@ -45,11 +45,13 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("what", choices=("lines", "agents", "hooks"))
     parser.add_argument("--interlock", type=Path, action="append", default=[], metavar="PATH")
     parser.add_argument("--no-guard", action="store_true", help="let the hook pass every shell line")
+    parser.add_argument("--busy", action="store_true", help="lines: a command of ann's is running all the while")
     parser.add_argument("--list", choices=("hostile", "honest"), action="append", help="one list of lines")
     parser.add_argument("--only", default="", metavar="REGEX", help="the families or lines that it is found in")
     parser.add_argument("--limit", type=int, help="the first lines of each list")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the agents work")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--shell", type=float, default=0.5, help="the share of ann's edits by shell commands")
     parser.add_argument("--rounds", type=int, default=15, help="how often each hook is called")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="write everything as JSON there as well")
@@ -68,7 +70,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory(dir=disk, ignore_cleanup_errors=True) as made:
             folder = Path(made).resolve()
             command = [*inside(folder, args.interlock), sys.executable, "-m", "benchmarks.shared_checkout"]
-            done = subprocess.run([*command, *sys.argv[1:]], env={**os.environ, FOLDER: str(folder)}, check=False)
+            env = {**os.environ, FOLDER: str(folder), COMPILED: str(folder / "compiled")}
+            done = subprocess.run([*command, *sys.argv[1:]], env=env, check=False)
             if args.keep and (folder / "found.json").exists():
                 shutil.copyfile(folder / "found.json", args.keep)
         return done.returncode
@@ -82,14 +85,16 @@ def main() -> int:
 def measured(folder: Path, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Return what was found, and the same as text."""
     if args.what == "agents":
-        found = agents.measure(folder, args.interlock, no_guard=args.no_guard, seconds=args.seconds, seed=args.seed)
+        found = agents.measure(
+            folder, args.interlock, no_guard=args.no_guard, seconds=args.seconds, seed=args.seed, shell=args.shell
+        )
         return found, agents.table(found)
     if args.what == "hooks":
         found = hooks.measure(folder, args.interlock, no_guard=args.no_guard, rounds=args.rounds)
         return found, hooks.table(found)
     found = lines.measure(
-        folder, args.interlock, no_guard=args.no_guard, which=args.list or ("hostile", "honest"), only=args.only,
-        limit=args.limit,
+        folder, args.interlock, no_guard=args.no_guard, is_busy=args.busy, which=args.list or ("hostile", "honest"),
+        only=args.only, limit=args.limit,
     )  # fmt: skip
     return found, lines.table(found)
 

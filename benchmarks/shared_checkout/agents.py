@@ -23,8 +23,8 @@ empty file, none, or another mode. So the content of a file alone says who wrote
   none: `kept twice` if that version says that it is not known whose it was; `taken for hers` if it was kept as her
   own without a word; `unexplained` if Interlock itself put an older version there, or nothing tells why. Only the
   last is a fault of putting back; the first is told, and the second is harm that was not seen as such.
-* `put back at once`: of the harms by commands in the foreground that could be seen in a file before bob's own hook
-  after the command, those that could not be seen any more when it had ended.
+* `put back at once`: of the files of ann in which a harm of a command in the foreground could be seen before bob's
+  own hook after the command, those that could not be seen any more when it had ended.
 * `saves undone`: pat's saves after which, at her next save or at the end, the file holds only lines of hers and not
   the one that she saved; harm that stays is no undone save, and is counted as `saves harmed`.
 * `kept twice`: versions of which Interlock says that nobody can tell whose they are; and how many of these files are
@@ -132,8 +132,8 @@ class Harm:
 class Course:
     """One run of a build."""
 
-    def __init__(self, folder: Path, build: Interlock, number: int, seed: int, tools: Path) -> None:
-        self.build, self.rng = build, random.Random(seed)
+    def __init__(self, folder: Path, build: Interlock, number: int, seed: int, tools: Path, *, shell: float) -> None:
+        self.build, self.rng, self.shell = build, random.Random(seed), shell
         self.live = folder / f"agents-{number}"
         self.root, self.home = self.live / "p", self.live / "home"
         program = folder / "bin-of" / self.live.name
@@ -147,6 +147,7 @@ class Course:
         self.harms: list[Harm] = []
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
+        self.contexts: list[str] = []
         self.over = threading.Event()
         self.bobs = 0
         self._make()
@@ -239,7 +240,8 @@ class Course:
         """Edit until it is over."""
         rng = random.Random(self.rng.random())
         while not self.over.is_set():
-            self.edit(rng.choice(("Write", "Edit", "Edit", ">>", "mv", "sed")), rng.choice(self.annas))
+            ways = (">>", "mv", "sed") if rng.random() < self.shell else ("Write", "Edit")
+            self.edit(rng.choice(ways), rng.choice(self.annas))
             self.over.wait(rng.uniform(0, 0.4))
 
     # -- bob
@@ -369,6 +371,8 @@ class Course:
         if answer["status"] not in {0, 2}:
             self.faults.append(f"{name} of {client.name} ended with {answer['status']}: {answer['error'][:300]}")
         self.counts["hooks"] += 1
+        if client is self.ann and answer["context"]:
+            self.contexts.append(answer["context"])
         return answer
 
     def run(self, seconds: float) -> dict[str, Any]:
@@ -417,9 +421,10 @@ class Course:
         missing = [row for row in held if row.known and row.number not in self._now(row.path)["ann"]]
         whys = {row.number: kept.why_missing(row.path, "ann", row.number) for row in missing}
         wrong = self._wrong()
-        seen = [(harm, path) for harm in self.harms if harm.kind in {"front", "failing"} for path in harm.seen]
-        back = [(harm, path) for harm in self.harms if harm.kind in {"front", "failing"} for path in harm.back]
-        told = "\n".join(state.messages([self.root / ".git/interlock/reservations.sqlite"], "ann"))
+        seen = [(harm, path) for harm in self.harms for path in harm.seen if harm.kind in {"front", "failing"}]
+        seen = [(harm, path) for harm, path in seen if path in self.annas]
+        store = self.root / ".git/interlock/reservations.sqlite"
+        told = "\n".join([*state.messages([store], "ann"), *self.contexts])
         both = [path for path in kept.kept_twice() if path.startswith("ann/")]
         named = [path for path in both if path in told or " more" in told]
         stayed = [(harm, path) for harm, path in seen if path not in harm.back]
@@ -440,8 +445,8 @@ class Course:
             "saves harmed": self.counts["saves of the person harmed"],
             "pure versions of the person undone": kept.pure_undone("pat"),
             "pure versions of ann undone": kept.pure_undone("ann"),
-            "harms seen in the foreground": len(seen),
-            "put back at once": len(back),
+            "files of ann harmed in the foreground": len(seen),
+            "put back at once": len(seen) - len(stayed),
             "of the rest kept twice": sum(path in both for _, path in stayed),
             "of the rest neither": [f"{path} by {harm.line}" for harm, path in stayed if path not in both],
             "kept twice, files of ann": len(both),
@@ -524,15 +529,20 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def measure(folder: Path, paths: Sequence[Path], *, no_guard: bool, seconds: float, seed: int) -> dict[str, Any]:
-    """Let the agents work with each build, one after the other."""
+def measure(
+    folder: Path, paths: Sequence[Path], *, no_guard: bool, seconds: float, seed: int, shell: float
+) -> dict[str, Any]:
+    """Let the agents work with each build, one after the other; `shell` is the share of ann's edits by commands."""
     tools = folder / "tools"
     write_tools(tools)
     rows = builds(paths, folder, no_guard=no_guard)
     return {
         "no_guard": no_guard,
         "seconds": seconds,
-        "builds": {str(row.path): Course(folder, row, at, seed, tools).run(seconds) for at, row in enumerate(rows)},
+        "shell": shell,
+        "builds": {
+            str(row.path): Course(folder, row, at, seed, tools, shell=shell).run(seconds) for at, row in enumerate(rows)
+        },
     }
 
 
@@ -540,7 +550,8 @@ def table(found: dict[str, Any]) -> str:
     """Return the figures as text."""
     out: list[str] = []
     for path, figures in found["builds"].items():
-        out.append(f"== {path}, {found['seconds']:g} s{', without the guard' * found['no_guard']}")
+        how = f"{found['seconds']:g} s, {found['shell']:.0%} of ann's edits by commands"
+        out.append(f"== {path}, {how}{', without the guard' * found['no_guard']}")
         for name, value in figures.items():
             shown = json.dumps(value) if isinstance(value, dict | list) else str(value)
             count = f"{len(figures[name])}: " if isinstance(value, list) else ""

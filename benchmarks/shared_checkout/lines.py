@@ -18,6 +18,9 @@ Each file that ann holds is compared with what she left: kind, content, mode. Ve
 * `undone`: all is as she left it, and both were told.
 * `harmless`: nothing that is hers was touched.
 
+With `--busy` a command of ann's that writes nothing, such as her tests, is running all the while, so that the calls
+in flight do not tell whose a change is.
+
 Told is who finds a message in the inbox, or a word in the context of a hook. For honest lines `undone` is what
 counts: any file or index entry that is not ann's and that differs before and after the hook, and any word to
 somebody.
@@ -85,10 +88,12 @@ def read_list(name: str) -> list[tuple[str, str]]:
 class Trial:
     """The lines of one list with one build."""
 
-    def __init__(self, folder: Path, build: Interlock, which: Which, number: int, tools: Path) -> None:
+    def __init__(
+        self, folder: Path, build: Interlock, which: Which, number: int, tools: Path, *, is_busy: bool
+    ) -> None:
         live = folder / f"{which}-{number}"
         self.project = Project(live, folder / f"saved-{which}-{number}", build, which, tools)
-        self.build, self.which = build, which
+        self.build, self.which, self.is_busy = build, which, is_busy
         self.project.prepare()
         self.project.restore()
         more = ["p/config/settings.yaml"] if which == "hostile" else []
@@ -116,6 +121,8 @@ class Trial:
         self.count += 1
         begun = time.monotonic()
         self.project.restore()
+        if self.is_busy:
+            self._busy(found, "pre-edit", "PreToolUse")
         self._run(found)
         found.seconds = round(time.monotonic() - begun, 2)
         return found
@@ -156,6 +163,8 @@ class Trial:
             found.is_late = not found.is_background
             self._somebody(found)
             found.own_undone += self._undone(own)
+        if self.is_busy:
+            self._busy(found, "post-tool", "PostToolUse")
         self._judge(found)
 
     def _somebody(self, found: Result) -> None:
@@ -168,6 +177,14 @@ class Trial:
             self._note(found, f"{name} of ann", answer)
             if answer["context"]:
                 found.told_ann.append(answer["context"])
+
+    def _busy(self, found: Result, hook: str, event: str) -> None:
+        """Let ann's client begin or end a command that writes nothing."""
+        ann, given, use = self.project.clients["ann"], {"command": "pytest -q"}, f"busy-{self.count}"
+        answer = ann.hook(self.build.hook(hook), event, "Bash", given, self.project.root, use, self.build.env)
+        self._note(found, f"{hook} of ann", answer)
+        if answer["context"]:
+            found.told_ann.append(answer["context"])
 
     def _note(self, found: Result, name: str, answer: dict[str, Any]) -> None:
         if answer["status"] != 0:
@@ -255,16 +272,17 @@ class Trial:
 
 
 def measure(
-    folder: Path, paths: Sequence[Path], *, no_guard: bool, which: Sequence[Which], only: str, limit: int | None
-) -> dict[str, Any]:
+    folder: Path, paths: Sequence[Path], *, no_guard: bool, is_busy: bool, which: Sequence[Which], only: str,
+    limit: int | None,
+) -> dict[str, Any]:  # fmt: skip
     """Run the lists with each build, and return everything that came of it."""
     tools = folder / "tools"
     write_tools(tools)
-    found: dict[str, Any] = {"no_guard": no_guard, "builds": {}}
+    found: dict[str, Any] = {"no_guard": no_guard, "is_busy": is_busy, "builds": {}}
     rows = builds(paths, folder, no_guard=no_guard)
     for name in which:
         lines = [row for row in read_list(f"{name}.txt") if re.search(only, row[0]) or re.search(only, row[1])][:limit]
-        trials = [Trial(folder, build, name, number, tools) for number, build in enumerate(rows)]
+        trials = [Trial(folder, build, name, number, tools, is_busy=is_busy) for number, build in enumerate(rows)]
         for number, (family, line) in enumerate(lines, 1):
             for trial in trials:
                 result = trial.run(family, line)
@@ -281,7 +299,8 @@ def table(found: dict[str, Any]) -> str:
     """Return the figures as text: a table for each build, then each line that is not as it should be."""
     out: list[str] = []
     for path, lists in found["builds"].items():
-        out.append(f"== {path}{' without the guard of shell lines' * found['no_guard']}")
+        busy = ", while a command of ann's that writes nothing is running" * found["is_busy"]
+        out.append(f"== {path}{', without the guard of shell lines' * found['no_guard']}{busy}")
         if "hostile" in lists:
             out += _hostile(lists["hostile"])
         if "honest" in lists:

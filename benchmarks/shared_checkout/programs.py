@@ -11,6 +11,8 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 NO_GUARD: Final = "INTERLOCK_NO_GUARD"
 """Of this harness alone: `launch.py` then lets every shell line pass."""
+COMPILED: Final = "PYTHONPYCACHEPREFIX"
+"""Where Python keeps what it compiles: the checkouts cannot be written, and no project is to have such files."""
 _FOREIGN: Final = ("INTERLOCK_", "INTERMUTE_", "CLAUDE", "CODEX", "GEMINI", "GIT_", "PYTHON", "XDG_", "AI_AGENT")
 
 
@@ -74,7 +76,8 @@ def environment(home: Path, path: str, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     settings: Mapping[str, str] = {
         "HOME": str(home), "PATH": path, "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true", "EDITOR": "true",
-        "PYTHONDONTWRITEBYTECODE": "1", "npm_config_update_notifier": "false", "npm_config_fund": "false",
+        "npm_config_update_notifier": "false", "npm_config_fund": "false",
         "TERM": "dumb", "LC_ALL": "C.UTF-8",
     }  # fmt: skip
-    return {**kept, **settings, **more}
+    compiled = {name: os.environ[name] for name in (COMPILED,) if name in os.environ}
+    return {**kept, **settings, **compiled, **more}
