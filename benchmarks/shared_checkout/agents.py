@@ -60,7 +60,7 @@ PERSONS: Final = 5
 MODE: Final = 0o644
 HARMFUL: Final = 0.4
 KINDS: Final = (("front", 0.64), ("failing", 0.16), ("background", 0.11), ("orphan", 0.05), ("killed", 0.04))
-_LINE: Final = re.compile(rb"\b(ann|bob|pat) (\d+)\b")
+_LINE: Final = re.compile(rb"(ann|bob|pat) (\d+)\b")
 HARMS: Final = (
     "echo 'bob {n}' >> {f}",
     "echo 'bob {n}' > {f}",
