@@ -55,17 +55,15 @@ def located(here: place.Place, cwd: str, paths: Iterable[str]) -> dict[place.Pla
     """Return the projects that may have leases on some files, each with the files' paths from its root.
 
     A path counts where its symbolic links lead, and as the link that it is itself. In another worktree it counts from
-    the root of that one, since they share their leases. One that is in no project is left out.
+    the root of that one, where its files are, though they share their leases. One that is in no project is left out.
     """
-    stores: dict[str, place.Place] = {here.store_path: here}
     rows: dict[place.Place, dict[str, None]] = {}
     for path in paths:
         spelled = os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
         for text in reversed(place.links(spelled)):
             for found in place.around(text, here):
                 if place.inside(found.root, text) and text != found.root:
-                    project = stores.setdefault(found.store_path, found)
-                    rows.setdefault(project, {})[os.path.relpath(text, found.root)] = None
+                    rows.setdefault(found, {})[os.path.relpath(text, found.root)] = None
     return {project: [*names] for project, names in rows.items()}
 
 

@@ -130,8 +130,8 @@ def client_of(argv: Sequence[str]) -> str:
     )
 
 
-def read(data: bytes) -> Call:
-    """Return what a client said."""
+def read(data: bytes, *, is_over: bool = False) -> Call:
+    """Return what a client said; of a tool call that is over, the folder may be gone."""
     if not data.strip():
         raise InputRefusedError("standard input is empty.", f"Send {_SHAPE}.")
     try:
@@ -149,7 +149,7 @@ def read(data: bytes) -> Call:
         arguments = {shell[0] if shell else "input": arguments}
     given = cast("dict[str, Any]", arguments)
     cwd = _text(fields, "cwd", name=True) or os.getcwd()
-    if not os.path.isdir(cwd):
+    if not is_over and not os.path.isdir(cwd):
         raise InputRefusedError(f"`cwd` is {cwd}, which is not a folder.", "Send the folder that the agent works in.")
     if shell:
         cwd = os.path.join(cwd, next((folder for key in FOLDERS if (folder := _text(given, key, name=True))), ""))

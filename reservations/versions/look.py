@@ -45,7 +45,7 @@ def held_files(
     found: dict[tuple[str, str], dict[str, None]] = {}
     rows = [(project, lease, canonical(lease.pattern)) for project, lease in leases]
     for project, lease, pattern in rows:
-        root = lease.root if lease.root and os.path.isdir(lease.root) else project.root
+        root = lease.root or project.root
         names: Iterable[str] = ()
         if isinstance(pattern, Pattern):
             names = _named(root, pattern) if pattern.literal else _listed(root, project, pattern)
@@ -53,10 +53,17 @@ def held_files(
             found.setdefault((root, name), {})[lease.agent] = None
     for root, name in {*known} - found.keys():
         for project, lease, pattern in rows:
-            is_there = place.inside(project.root, root) or lease.root == root
+            is_there = lease.root == root or _is_of(project, root)
             if is_there and isinstance(pattern, Pattern) and matches(pattern, name):
                 found.setdefault((root, name), {})[lease.agent] = None
     return {key: Held(*key, tuple(sorted(holders))) for key, holders in found.items()}
+
+
+def _is_of(project: place.Place, root: str) -> bool:
+    """Return whether a checkout is one of a project; one that is gone counts as that above it."""
+    if os.path.isdir(root):
+        return place.at(root).store_path == project.store_path
+    return place.inside(project.root, root)
 
 
 def _named(root: str, pattern: Pattern) -> Iterator[str]:
@@ -66,7 +73,9 @@ def _named(root: str, pattern: Pattern) -> Iterator[str]:
 
 
 def _listed(root: str, project: place.Place, pattern: Pattern) -> Iterator[str]:
-    """Yield what is unsaved under a pattern; outside of git all files."""
+    """Yield what is unsaved under a pattern; outside of git all files, and nothing where the checkout is gone."""
+    if not os.path.isdir(root) or (project.common and not place.head(root)):
+        return
     # Where a name may be spelled in several ways, git is asked about everything.
     prefix = "" if FOLD_CASE or not pattern.prefix.isascii() else pattern.prefix
     if project.common:

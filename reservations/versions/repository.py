@@ -21,8 +21,8 @@ from interlock.reservations.versions.store import Call, VersionRows
 
 Notice = tuple[Sequence[str], str]
 """Names of agents, and what each of them is told."""
-WhoseChange = Callable[[Sequence[str]], bool]
-"""Whether a change since the last look can only be that of others than some holders."""
+WhoseChange = Callable[[Sequence[str], float], bool]
+"""Whether a change at a time is that of others than some holders."""
 
 _MAX_NAMED: Final = 8
 
@@ -44,11 +44,12 @@ def compare(
     saved = os.path.join(folder, "index", f"{crc32(os.fsencode(root)):08x}")
     notices: list[Notice] = []
     if known:
-        theirs = [file for file in held if is_theirs(file.holders)]
-        if (known["head"], known["commit"]) != (seen["head"], seen["commit"]):
+        theirs = [file for file in held if is_theirs(file.holders, _changed_at(f"{git_dir}/index", now))]
+        has_moved = (known["head"], known["commit"]) != (seen["head"], seen["commit"])
+        if has_moved:
             notices += _moved(root, known, seen, theirs)
-        elif known["index"] != seen["index"] and theirs and calls:
-            notices += _put_entries_back(root, saved, theirs)
+        if known["index"] != seen["index"] and theirs and calls:
+            notices += _put_entries_back(root, saved, theirs, calls, known["commit"] if has_moved else "")
             seen["index"] = _mark(f"{git_dir}/index")
     if known.get("index") != seen["index"] and held:
         _save(f"{git_dir}/index", saved)
@@ -61,6 +62,13 @@ def has_moved(tx: VersionRows, root: str) -> bool:
     """Return whether HEAD is another branch than at the last look."""
     known: Mapping[str, Any] = json.loads(tx.value(f"git {root}") or "{}")
     return bool(known) and known["head"] != place.head(root)
+
+
+def _changed_at(path: str, now: float) -> float:
+    try:
+        return os.stat(path).st_ctime
+    except OSError:
+        return now
 
 
 def _mark(path: str) -> str:
@@ -98,21 +106,36 @@ def _entries(root: str, paths: Sequence[str], index: str = "") -> dict[str, list
     return found
 
 
-def _put_entries_back(root: str, saved: str, held: Sequence[Held]) -> list[Notice]:
+def _put_entries_back(root: str, saved: str, held: Sequence[Held], calls: Sequence[Call], head: str) -> list[Notice]:
+    """Put entries of held paths back; where HEAD was this commit and is another one, only what was staged."""
     paths = [file.path for file in held]
     before, after = _entries(root, paths, saved), _entries(root, paths)
     if before is None or after is None or before == after:
         return []
-    changed = [path for path in paths if before.get(path) != after.get(path)]
+    clean = _committed(root, head, paths) if head else {}
+    changed = [path for path in paths if before.get(path) != after.get(path) and before.get(path) != clean.get(path)]
+    if not changed:
+        return []
     rows = [f"0 {'0' * 40}\t{path}" for path in changed]
     rows += [f"{entry}\t{path}" for path in changed for entry in before.get(path, ())]
     data = os.fsencode("".join(f"{row}\0" for row in rows))
     done = git.run(root, ["update-index", "-z", "--index-info"], "listing", data=data)
     how = "and were put back" if done.status == 0 else f"and git cannot put them back ({shown(done.why)})"
-    return [
-        ([holder], f"Entries of the index that are yours changed, {how}: {some(names, _MAX_NAMED)}.")
-        for holder, names in _by_holder(held, changed).items()
-    ]
+    notices: list[Notice] = []
+    for holder, names in _by_holder(held, changed).items():
+        named = some(names, _MAX_NAMED)
+        notices.append(([holder], f"Entries of the index that are yours changed, {how}: {named}."))
+        authors = [call.agent for call in calls if not call.paths and key_of(call.agent) != key_of(holder)]
+        text = f"Your command changed entries of the index that {shown(holder)} holds, {how}: {named}."
+        notices.append(([*dict.fromkeys(authors)], text))
+    return notices
+
+
+def _committed(root: str, commit: str, paths: Sequence[str]) -> dict[str, list[str]]:
+    """Return the entries that some paths have in a commit, as the index has them."""
+    done = git.run(root, ["--literal-pathspecs", "ls-tree", "-r", "-z", commit, "--", *paths], "listing")
+    rows = (row.partition("\t") for row in os.fsdecode(done.output).split("\0") if row)
+    return {path: [f"{facts.split(' ')[0]} {facts.split(' ')[2]} 0"] for facts, _, path in rows}
 
 
 def _by_holder(held: Sequence[Held], paths: Iterable[str]) -> dict[str, list[str]]:

@@ -320,9 +320,25 @@ def path_of(found: place.Place) -> str:
     return os.path.join(state.folder(), "versions", name, _NAME)
 
 
+def place_of_session(session: str) -> place.Place | None:
+    """Return the project in which a session's call is in flight: its folder may be gone, and these rows are not."""
+    folder = os.path.join(state.folder(), "versions")
+    for name in os.listdir(folder) if session and os.path.isdir(folder) else ():
+        path = os.path.join(folder, name, _NAME)
+        if os.path.exists(path):
+            with _at(path).transaction() as tx:
+                roots = {call.root for call in tx.calls() if call.session == session}
+                if found := next((each for each in tx.projects() if each.root in roots), None):
+                    return found
+    return None
+
+
 def opened(found: place.Place) -> SqliteFile[VersionRows]:
     """Return the versions of a project; they are made at the first use."""
-    path = path_of(found)
+    return _at(path_of(found))
+
+
+def _at(path: str) -> SqliteFile[VersionRows]:
     rows: Callable[[Any], VersionRows] = partial(VersionRows, os.path.dirname(path))
     # Each hook writes here. After a failure of power the checkout itself has what was saved.
     return SqliteFile(path, _STEPS, rows, is_durable=False)

@@ -8,28 +8,32 @@ first that fits:
 |---|---|---|
 | an editing tool of the holder was about to write just this | keep | keep |
 | nobody; the holder passes no hooks (a person in an editor) | keep | keep |
-| nobody; the holder does | both | put back |
+| nobody; the holder does | both | back |
 | the holder alone | keep | keep |
-| others alone; the holder passes no hooks | both | put back |
-| others alone | put back | put back |
-| both; the holder by editing tools alone, whose results are known | put back | put back |
-| both; the time of the change lies within the calls of one side alone | as that side alone | put back |
-| both otherwise | both | put back |
+| others alone; the holder passes no hooks | both | back |
+| others alone | back | back |
+| both; the holder by editing tools alone, whose results are known | back | back |
+| both; the change came before all calls of one side | as the other side alone | back |
+| both; a call of others began much nearer before the change | back | back |
+| both; a call of the holder began much nearer before the change | both | both |
+| both otherwise | both | back |
 
-A call in the foreground goes before commands in the background: beside a server that runs for hours, nothing else could
-be told. *keep*: the content is the new good version. *both*: the newest stays and is good, both versions are kept, and
-both sides are told. What was undone is kept too, so no row loses anything.
+*keep*: the content is the new good version. *back*: the good version is put back. *both*: the newest stays and is good,
+both versions are kept, and those concerned are told. What was undone is kept too, so no row loses anything. A command
+changes files soon after it began as a rule, and servers and test runs go on beside it: hence the nearness.
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from interlock.reservations.versions.store import Call
 
 Verdict: TypeAlias = Literal["keep", "back", "both"]
 
-GRAIN_SECONDS = 0.05
+GRAIN_SECONDS: Final = 0.05
 """File systems take the time of a change from a clock that ticks every few milliseconds."""
+NEARER: Final = 3.0
+"""How many times nearer before the change a call of one side must have begun."""
 
 
 class Change(NamedTuple):
@@ -48,46 +52,47 @@ class Change(NamedTuple):
     changed_at: float
 
 
-def decide(
-    change: Change, mine: Sequence[Call], others: Sequence[Call], now: float, *, is_hooked: bool
-) -> tuple[Verdict, list[Call]]:
-    """Return what is done, and the calls of others that may have made the change.
+class Decision(NamedTuple):
+    """What is done about a change.
+
+    Args:
+        by: The calls of others that may have made it.
+        tells_them: Their agents are told as well: it is not most likely the holder's own.
+    """
+
+    verdict: Verdict
+    by: Sequence[Call] = ()
+    tells_them: bool = True
+
+
+def decide(change: Change, mine: Sequence[Call], others: Sequence[Call], *, is_hooked: bool) -> Decision:
+    """Return what is done about a change.
 
     Args:
         mine: Calls of the holders that may write this path and were in flight since the last look.
         others: Those of everybody else.
         is_hooked: The holder's calls pass hooks.
     """
-    expected = {digest for call in mine for digest in call.expected.get(change.path, ())}
-    if change.digest in expected:
-        return "keep", []
-    mine, others = _nearest(mine, others)
-    if not mine and not others:
-        if is_hooked:
-            return ("back" if change.is_gone else "both"), []
-        return "keep", []
+    if any(change.digest in call.expected.get(change.path, ()) for call in mine):
+        return Decision("keep")
+    in_doubt: Verdict = "back" if change.is_gone else "both"
     if not others:
-        return "keep", []
-    if change.is_gone:
-        return "back", [*others]
+        return Decision(in_doubt if is_hooked and not mine else "keep")
     if not mine:
-        return ("back" if is_hooked else "both"), [*others]
+        return Decision("back" if is_hooked else in_doubt, others)
     if all(change.path in call.expected for call in mine):
-        return "back", [*others]
-    return _by_time(change, mine, others, now), [*others]
+        return Decision("back", others)
+    ours, theirs = _age(change, mine), _age(change, others)
+    if theirs is None and ours is not None and not change.is_gone:
+        return Decision("keep")
+    if ours is None or (theirs is not None and theirs * NEARER <= ours):
+        return Decision("back", others)
+    if theirs is None or ours * NEARER <= theirs:
+        return Decision("both", others, tells_them=False)
+    return Decision(in_doubt, others)
 
 
-def _nearest(mine: Sequence[Call], others: Sequence[Call]) -> tuple[Sequence[Call], Sequence[Call]]:
-    """Return the calls in the foreground, where there are any, in place of all; an editing tool is never behind."""
-    at_front = [[call for call in calls if call.paths or not call.background] for calls in (mine, others)]
-    return (at_front[0], at_front[1]) if any(at_front) else (mine, others)
-
-
-def _by_time(change: Change, mine: Sequence[Call], others: Sequence[Call], now: float) -> Verdict:
-    def may_be_of(calls: Sequence[Call]) -> bool:
-        return any(call.begun - GRAIN_SECONDS <= change.changed_at <= now + GRAIN_SECONDS for call in calls)
-
-    was_mine, was_theirs = may_be_of(mine), may_be_of(others)
-    if was_mine == was_theirs:
-        return "both"
-    return "keep" if was_mine else "back"
+def _age(change: Change, calls: Sequence[Call]) -> float | None:
+    """Return how long before the change the last of some calls began; None where all began after it."""
+    ages = [change.changed_at - call.begun for call in calls if call.begun - GRAIN_SECONDS <= change.changed_at]
+    return max(min(ages), GRAIN_SECONDS / NEARER) if ages else None

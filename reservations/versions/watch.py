@@ -80,6 +80,7 @@ class Undone(NamedTuple):
     verdict: Verdict
     by: tuple[Call, ...]
     problem: str = ""
+    tells_them: bool = True
 
 
 def is_watched(found: place.Place) -> bool:
@@ -103,7 +104,9 @@ def look_now(ctx: Context, found: place.Place, event: Began | Ended | Did | None
             done.note(event)
     except OSError as error:
         message = f"Held files cannot be kept in {folder}: {error.strerror or error}."
-        raise OverBoundError(message, "Free some space on that disk, or name another folder by INTERLOCK_STATE.") from error
+        raise OverBoundError(
+            message, "Free some space on that disk, or name another folder by INTERLOCK_STATE."
+        ) from error
     return done.tell()
 
 
@@ -117,6 +120,7 @@ class _Look:
         self.now = ctx.runtime.clock()
         self.me = key_of(ctx.caller.name)
         tx.put_project(found)
+        self.is_gone = _is_gone(found)
         self.projects = {row.store_path: row for row in tx.projects()} | {found.store_path: found}
         self.done: list[Undone] = []
         self.notices: list[repository.Notice] = []
@@ -131,7 +135,10 @@ class _Look:
     def _leases(self, project: place.Place) -> list[Lease]:
         """Return the leases of a project; where its store is gone, it is made again from the copy."""
         copy: dict[str, Any] = json.loads(self.tx.value(f"leases {project.store_path}") or "{}")
-        if not os.path.isdir(project.root) or not (copy or os.path.lexists(project.store_path)):
+        if _is_gone(project):
+            # No store is made where the repository was. What was held there is put back all the same.
+            return [lease for each in copy.get("leases", ()) if (lease := Lease(*each)).expires_at > self.now]
+        if not (copy or os.path.lexists(project.store_path)):
             return []
         with SqliteStore(project.store_path).transaction() as rows:
             if copy and copy["store"] != rows.store_id():
@@ -214,7 +221,7 @@ class _Look:
         change = Change(file.place, now.digest, is_gone, look.changed_at(file.place))
         mine, others = self._sides(file.holders, file.place)
         is_hooked = any(key_of(name) in self.hooked for name in file.holders)
-        verdict, by = decide(change, mine, others, self.now, is_hooked=is_hooked)
+        verdict, by, tells_them = decide(change, mine, others, is_hooked=is_hooked)
         if verdict == "back" and before.kind in ("gone", "other"):
             # What appears where the holder had nothing takes nothing from it.
             verdict = "both"
@@ -223,7 +230,7 @@ class _Look:
             return
         self._keep(file, now, "held" if verdict == "keep" else "both", by)
         if verdict == "both":
-            self.done.append(Undone(file, verdict, tuple(by)))
+            self.done.append(Undone(file, verdict, tuple(by), tells_them=tells_them))
 
     def _put_back(self, file: Held, good: Seen, now: Seen, by: Sequence[Call]) -> None:
         if now.kind in ("file", "link"):
@@ -241,10 +248,11 @@ class _Look:
         if not place.at(root).common:
             return []
 
-        def is_theirs(holders: Sequence[str]) -> bool:
+        def is_theirs(holders: Sequence[str], changed_at: float) -> bool:
             mine, others = self._sides(holders, "")
-            at_front = [[call for call in calls if not call.background] for calls in (mine, others)]
-            return bool(others) and not at_front[0] and any(key_of(name) in self.hooked for name in holders)
+            change = Change("", "x", is_gone=False, changed_at=changed_at)
+            is_hooked = any(key_of(name) in self.hooked for name in holders)
+            return decide(change, mine, others, is_hooked=is_hooked).verdict == "back"
 
         own = [file for file in held.values() if file.root == root]
         self._follow_head(root, own, is_theirs)
@@ -256,7 +264,7 @@ class _Look:
         holders = {key_of(name) for file in held for name in file.holders if self._sides([name], "")[0]}
         for project, lease in self.leases:
             is_own = key_of(lease.agent) in holders and lease.root == root and lease.branch != head
-            if is_own and repository.has_moved(self.tx, root) and not is_theirs([lease.agent]):
+            if is_own and repository.has_moved(self.tx, root) and not is_theirs([lease.agent], self.now):
                 with SqliteStore(project.store_path).transaction() as rows:
                     rows.put_lease(replace(lease, branch=head))
 
@@ -345,7 +353,8 @@ class _Look:
             problem = next((row.problem for row in rows if row.problem), "")
             topic = NOTICE if verdict == "back" else TOPIC
             notices.append((holders, _for_holder(verdict, who, named, problem), topic))
-            notices.append((agents, _for_author(verdict, holders, named, problem), NOTICE))
+            if any(row.tells_them for row in rows):
+                notices.append((agents, _for_author(verdict, holders, named, problem), NOTICE))
         for names, text, topic in notices:
             if self.me in map(key_of, names):
                 lines.append(text)
@@ -354,6 +363,8 @@ class _Look:
         return lines
 
     def _notify(self, names: Sequence[str], text: str, topic: str) -> None:
+        if self.is_gone:
+            return
         for name in dict.fromkeys(names):
             with lease_calls.entered(self._context(name)) as entry:
                 entry.notify(name, topic, text)
@@ -363,14 +374,14 @@ class _Look:
         key = key_of(name)
         own = self.ctx.runtime.store.path
         path = next((project.store_path for project, lease in self.leases if key_of(lease.agent) == key), own)
-        if path == own:
+        if path == own or _is_gone(self.projects[path]):
             return self.ctx
         caller = self.ctx.caller
         runtime = Runtime(SqliteStore(path), self.ctx.runtime.settings, is_running=self.ctx.runtime.is_running)
         return Context(runtime, Caller(*replace(caller, root=self.projects[path].root)))
 
     def _record(self) -> None:
-        if not self.done:
+        if not self.done or self.is_gone:
             return
         with lease_calls.entered(self.ctx) as entry:
             for row in self.done:
@@ -379,6 +390,10 @@ class _Look:
                     holder=", ".join(row.file.holders), path=shown(row.file.path), outcome=row.verdict,
                     tool=", ".join(dict.fromkeys(call.tool for call in row.by)),
                 )  # fmt: skip
+
+
+def _is_gone(project: place.Place) -> bool:
+    return not os.path.isdir(project.common or project.root)
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:

@@ -15,7 +15,8 @@ def call(begun: float = 0.0, *, background: bool = False, expected: tuple[str, .
 
 
 RUN, EARLY, LATE = call(), call(1.0), call(8.0)
-SERVER = call(background=True)
+JUST = call(3.9)
+SERVER = call(-3600.0, background=True)
 EDIT = call(expected=("new",))
 
 
@@ -29,17 +30,25 @@ EDIT = call(expected=("new",))
         pytest.param("x", [], [RUN], True, "back", "back", id="others alone"),
         pytest.param("x", [], [RUN], False, "both", "back", id="others, and a person holds it"),
         pytest.param("x", [EDIT], [RUN], True, "back", "back", id="not what the holder's tool writes"),
-        pytest.param("x", [EARLY], [EARLY], True, "both", "back", id="both at once"),
-        pytest.param("x", [EARLY], [LATE], True, "keep", "back", id="changed before the other began"),
+        pytest.param("x", [EARLY], [LATE], True, "keep", "both", id="changed before the other began"),
         pytest.param("x", [LATE], [EARLY], True, "back", "back", id="changed before the holder began"),
-        pytest.param("x", [SERVER], [RUN], True, "back", "back", id="the holder in the background alone"),
-        pytest.param("x", [RUN], [SERVER], True, "keep", "keep", id="the other in the background alone"),
+        pytest.param("x", [EARLY], [EARLY], True, "both", "back", id="both at once"),
+        pytest.param("x", [EARLY], [JUST], True, "back", "back", id="the other began just before"),
+        pytest.param("x", [JUST], [EARLY], True, "both", "both", id="the holder began just before"),
+        pytest.param("x", [SERVER], [EARLY], True, "back", "back", id="a server of the holder beside it"),
+        pytest.param("x", [EARLY], [SERVER], True, "both", "both", id="a server of another beside it"),
     ],
 )
 def test_the_table(
     digest: str, mine: list[Call], others: list[Call], is_hooked: bool, there: Verdict, gone: Verdict
 ) -> None:
     changed = Change(FILE, digest, is_gone=False, changed_at=4.0)
-    assert decide(changed, mine, others, 9.0, is_hooked=is_hooked)[0] == there
+    assert decide(changed, mine, others, is_hooked=is_hooked).verdict == there
     removed = Change(FILE, "", is_gone=True, changed_at=4.0)
-    assert decide(removed, mine, others, 9.0, is_hooked=is_hooked)[0] == gone
+    assert decide(removed, mine, others, is_hooked=is_hooked).verdict == gone
+
+
+def test_others_are_told_where_they_may_have_done_it() -> None:
+    change = Change(FILE, "x", is_gone=False, changed_at=4.0)
+    assert decide(change, [EARLY], [EARLY], is_hooked=True).tells_them
+    assert not decide(change, [JUST], [EARLY], is_hooked=True).tells_them
