@@ -57,7 +57,7 @@ def test_an_assignment_holds_no_key_and_no_private_file_from_outside_the_scope(
     assert project.run().status == "APPROVED"
     (ask,) = project.asks("reviewer")
     assert "[SHOP_API_KEY]" in ask.prompt
-    assert "added .env (outside the scope" in ask.prompt
+    assert "added, outside the scope, claimed by nobody: .env" in ask.prompt
     assert ask.prompt.count("hunter2") == 1
     assert "k3y-of-the-shop" not in ask.prompt
 

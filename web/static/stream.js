@@ -55,8 +55,10 @@ if ("onconnect" in self) {
       if (wanted && !leave) leave = (window.SharedWorker ? shared : follow)(url, seen(), heard);
       else if (!wanted && leave) { leave(); leave = null; }
     };
+    const look = () => set(window.SharedWorker || !document.hidden);
     addEventListener("pagehide", () => set(false));
-    addEventListener("pageshow", () => set(window.SharedWorker || !document.hidden));
-    if (!window.SharedWorker) document.addEventListener("visibilitychange", () => set(!document.hidden));
+    addEventListener("pageshow", look);
+    document.addEventListener("visibilitychange", look);
+    look();
   };
 }
