@@ -1,11 +1,13 @@
 """`interlock hook post-tool`, as the clients call it: before a tool, after it, and where it failed."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.child import git
 from tests.reservations.hooks.checkout import Checkout, Ran
 
 NOTHING = Ran(0, "", "")
@@ -93,6 +95,25 @@ def test_subagents_of_one_session_are_agents(checkout: Checkout) -> None:
     assert checkout.hook("stop", end).status == 0
     assert checkout.leases == {"a.py": "claude-one"}
     assert checkout.hook("pre-edit", first | {"agent_id": "sub-3"}).status == 0, "its session's files are free for it"
+
+
+def test_a_file_of_a_worktree_that_a_session_elsewhere_edits_is_watched_there(checkout: Checkout) -> None:
+    tree = checkout.root.parent / "tree"
+    git(checkout.root, "worktree", "add", "-q", str(tree))
+    edited(checkout, "one", str(tree / "a.py"), "mine\n")
+    harmed(checkout, "two", str(tree / "a.py"))
+    assert (tree / "a.py").read_text() == "mine\n"
+    assert (checkout.root / "a.py").read_text() == "first\n"
+
+
+def test_held_files_of_a_checkout_that_is_removed_whole_come_back(checkout: Checkout) -> None:
+    edited(checkout, "one", "a.py", "mine\n")
+    call = checkout.call("two", "Bash", {"command": "python clean.py"})
+    assert checkout.hook("pre-edit", call).status == 0
+    shutil.rmtree(checkout.root)
+    ran = checkout.hook("post-tool", call | {"hook_event_name": "PostToolUse"}, cwd=checkout.root.parent)
+    assert "put back as claude-one left them" in ran.context
+    assert (checkout.root / "a.py").read_text() == "mine\n"
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]"])

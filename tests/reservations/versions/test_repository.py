@@ -25,11 +25,21 @@ def test_entries_of_held_paths_go_back_and_what_the_other_staged_stays(sharing: 
     sharing.hold("ann.py")
     sharing.shell("git add ann.py", by="ann")
     staged = index(sharing)["ann.py"]
-    sharing.shell(f"{line}; echo own > bob.py; git add bob.py")
+    said = sharing.shell(f"{line}; echo own > bob.py; git add bob.py")
+    assert any("changed entries of the index that ann holds" in each for each in said)
     assert index(sharing)["ann.py"] == staged
     assert git(sharing.root, "show", ":bob.py") == "own\n"
     assert sharing.read("ann.py") == WORK
     assert any("were put back: ann.py" in row.body for row in sharing.told("ann"))
+
+
+def test_what_the_holder_staged_is_staged_after_a_switch_of_the_branch(sharing: Sharing) -> None:
+    sharing.hold("ann.py")
+    sharing.shell("git add ann.py", by="ann")
+    staged = index(sharing)["ann.py"]
+    sharing.shell("git switch -q -f -c other")
+    sharing.shell("git reset -q --hard HEAD")
+    assert (index(sharing)["ann.py"], sharing.read("ann.py")) == (staged, WORK)
 
 
 def test_what_the_holder_stages_stays(sharing: Sharing) -> None:
