@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from interlock.gates.sealed.product import Product, choose
     from interlock.gates.sealed.sandbox import is_below
     from interlock.gates.sealed.settings import DEFAULT_KEEP, KEYS, Seal, seals
-    from interlock.gates.sealed.store import EVIDENCE, STATE, Base, Commit, Entry, Store, place_of, top_of, write
+    from interlock.gates.sealed.store import EVIDENCE, Base, Commit, Entry, Store, place_of, top_of, write
 
 __all__ = [
-    "DEFAULT_KEEP", "EVIDENCE", "KEYS", "STATE", "Base", "BaseCheck", "Commit", "Entry", "Frozen", "GateCase",
+    "DEFAULT_KEEP", "EVIDENCE", "KEYS", "Base", "BaseCheck", "Commit", "Entry", "Frozen", "GateCase",
     "HeldOutTable", "Product", "Seal", "SealError", "SealedRun", "Store", "Work", "check_base", "choose", "chosen",
     "freeze", "is_below", "judge", "load_held_out", "place_of", "run_sealed_gate", "seals", "summary", "top_of",
     "unknown_function", "write",

@@ -32,14 +32,13 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
-from interlock.core import git
+from interlock.core import git, state
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 from interlock.gates.sealed.errors import SealError
 
 T = TypeVar("T")
 
-STATE: Final = "INTERLOCK_STATE"
 OWN: Final = ".interlock"
 """Interlock's own folder at the project's root, of which nothing belongs to a tree."""
 EVIDENCE: Final = "artifacts"
@@ -95,13 +94,6 @@ def place_of(root: Path) -> tuple[Path, str]:
     return (real, "") if Store(top).ignores(relative) else (top, relative)
 
 
-def state_folder() -> Path:
-    """Return the folder of every store."""
-    named = os.environ.get(STATE) or os.environ.get("XDG_STATE_HOME")
-    base = Path(named).absolute() if named else Path.home() / ".local" / "state"
-    return base / "interlock"
-
-
 def write(path: str | Path, data: bytes) -> None:
     """Write a whole file of the state folder, or `SEAL112`."""
     try:
@@ -113,7 +105,7 @@ def write(path: str | Path, data: bytes) -> None:
 def _unwritable(path: str | Path, why: str) -> SealError:
     return SealError(
         "SEAL112", f"{path} cannot be written: {why}.",
-        f"Free some disk space, or name a writable folder with the variable {STATE}.",
+        f"Free some disk space, or name a writable folder with the variable {state.STATE}.",
     )  # fmt: skip
 
 
@@ -168,7 +160,7 @@ class Store:
     def __init__(self, top: Path) -> None:
         self.top = Path(os.path.realpath(top))
         key = sha256(os.fsencode(self.top)).hexdigest()[:16]
-        self.folder = state_folder() / f"{key}-{self.top.name or 'root'}"
+        self.folder = Path(state.folder()) / f"{key}-{self.top.name or 'root'}"
         self._index = f"{self.folder}/index"
         self._repository: Path | None = None
         self._inside: dict[str, list[str]] = {}
