@@ -7,7 +7,8 @@ import pytest
 from benchmarks.false_accept.behaviours import BEHAVIOURS
 from benchmarks.false_accept.programs import own_programs
 from benchmarks.false_accept.trials import Trial, Trials, pairs_of, results, table
-from interlock.gates.sealed import STATE, HeldOutTable, load_held_out
+from interlock.core.state import STATE
+from interlock.gates.sealed import HeldOutTable, load_held_out
 
 PROGRAMS = {program.name: program for program in own_programs()}
 CHEATS = [each for each in BEHAVIOURS.values() if each.place not in {"honest", "idle"}]

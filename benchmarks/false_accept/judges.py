@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from benchmarks.false_accept.project import Project, run_to_end
+from interlock.core.state import STATE
 from interlock.envelope.protocol import GateSpec
 from interlock.gates import Binding, run_command_gate
 from interlock.gates.errors import CollectorError
-from interlock.gates.sealed import STATE, BaseCheck, GateCase, Seal, Work, check_base, freeze, judge
+from interlock.gates.sealed import BaseCheck, GateCase, Seal, Work, check_base, freeze, judge
 
 TIMEOUT_SECONDS: Final = 20.0
 GATE: Final = "GATE-TESTS"
