@@ -75,18 +75,18 @@ TOOLS: Final[dict[str, dict[str, Callable[[str], dict[str, Any]]]]] = {
         "Write": lambda path: {"file_path": path, "content": "three"},
         "MultiEdit": lambda path: {"file_path": path, "edits": []},
         "NotebookEdit": lambda path: {"notebook_path": path, "new_source": ""},
-        "Bash": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+        "Bash": lambda path: {"command": f"INTERLOCK_HOOKS=off cat {shlex.quote(path)}"},
         "mcp__files__write_file": lambda path: {"path": path, "content": "three"},
     },
     "codex": {
         "apply_patch": lambda path: {"command": _PATCH.format(path)},
-        "Bash": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+        "Bash": lambda path: {"command": f"INTERLOCK_HOOKS=off cat {shlex.quote(path)}"},
         "mcp__files__write_file": lambda path: {"path": path, "content": "three"},
     },
     "gemini": {
         "write_file": lambda path: {"file_path": path, "content": "three"},
         "replace": lambda path: {"file_path": path, "old_string": "two", "new_string": "three"},
-        "run_shell_command": lambda path: {"command": f"echo three > {shlex.quote(path)}"},
+        "run_shell_command": lambda path: {"command": f"INTERLOCK_HOOKS=off cat {shlex.quote(path)}"},
         "mcp_files_write_file": lambda path: {"path": path, "content": "three"},
     },
 }
