@@ -34,13 +34,9 @@ def check_command(
 ) -> str | None:
     """Return the refusal of a shell command line, or None when it may run in the absolute folder `cwd`.
 
-    Args:
-        known: Stores that are open already, by their paths.
-        owner_of_stash: Gives the agent that made an entry of the stash, by the commit of the entry; one without a known
-            owner is judged by its paths.
-
-    Raises:
-        ReservationError: A store cannot be read, so that nobody knows what others hold.
+    Stores that are open already are `known` by their paths. The owner of an entry of the stash is asked for by the
+    commit of the entry; one without a known owner is judged by its paths. A store that cannot be read raises
+    `ReservationError`, since nobody knows what others hold.
     """
     said = command.replace("\\\n", "").translate(_QUOTES)
     if not _SPEAKS.search(said):

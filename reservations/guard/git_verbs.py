@@ -203,12 +203,10 @@ def _sets_guarded(call: Call) -> bool:
 
 def _inner(call: Call) -> Verdict:
     """Judge what takes away checkouts below this one, or moves HEAD in them: those of some paths, or all."""
-    harmless = {
-        "submodule": call.verb not in {"update", "deinit", "foreach"}
-        or (call.verb == "foreach" and VERBS.keys().isdisjoint(" ".join(call.rest).split())),
-        "clean": "".join(call.options).count("f") < 2,
-    }
-    if harmless.get(call.name) or call.has("-n", "--dry-run", "--cached"):
+    runs = call.verb == "foreach" and not VERBS.keys().isdisjoint(" ".join(call.rest).split())
+    is_harmless = call.name == "submodule" and call.verb not in {"update", "deinit"} and not runs
+    is_harmless |= call.name == "clean" and "".join(call.options).count("f") < 2
+    if is_harmless or call.has("-n", "--dry-run", "--cached"):
         return None
     tops = [os.path.join(call.here, path) for path in {*call.rest, *call.paths} if call.name != "submodule"]
     found = [row for top in tops or [call.checkout.root] for row in call.checkouts.below(top)]

@@ -19,10 +19,7 @@ from interlock.reservations.store.records import key_of
 
 _NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
 """Variables that say who an agent is, and whether hooks run."""
-_ELSEWHERE: Final = re.compile(
-    r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|CONFIG\w*)"
-    r"|--(?:git-dir|work-tree|namespace|config-env|exec-path)"
-)
+_ELSEWHERE: Final = re.compile(r"GIT_(?:\w*DIR\w*|WORK_TREE|INDEX_FILE|CONFIG\w*)|--(?:git-dir|work-tree|config-env)")
 """Variables and options by which git works on another repository or by other settings."""
 _READS: Final = "add status log diff show tag remote rev-parse ls-files blame grep push fetch clone init"
 """The most frequent subcommands that are no alias, and have no row that matters."""
@@ -71,26 +68,33 @@ class Judge:
             self.checkouts.write(name, words[-1:], here)
         elif name in {">", "tee", "truncate", "cp", "ln", "install"}:
             self.checkouts.write(name, words[-1:] if name in {"cp", "ln", "install"} else words[1:], here)
-        elif name == "find" and _TESTS.isdisjoint(words) and not {"-empty", "d"} <= {*words}:
-            runs = {os.path.basename(word) for before, word in pairwise(words) if before[:5] in {"-exec", "-ok"}}
-            starts = [*takewhile(lambda word: word[:1] not in {"-", "(", "!"}, words[1:])] or ["."]
-            self.checkouts.remove(name, starts if "-delete" in words or runs & REMOVERS else [], here)
+        elif name == "find":
+            self._find(words, here)
         elif name == "gh" and (words[1:3] == ("pr", "checkout") or words[1:] == ("repo", "sync")):
             self._anything(" ".join(words[:3]), "moves HEAD under", git_verbs.WAIT, here)
 
     def _anything(self, action: str, verb: str, fix: str, here: str) -> None:
         self.checkouts.at(here).refuse(action, verb, self.checkouts.at(here).all, fix)
 
+    def _find(self, words: Sequence[str], here: str) -> None:
+        runs = {os.path.basename(word) for before, word in pairwise(words) if before[:5] in {"-exec", "-ok"}}
+        if "-delete" not in words and runs.isdisjoint(REMOVERS):
+            return
+        starts = [*takewhile(lambda word: word[:1] not in {"-", "(", "!"}, words[1:])] or ["."]
+        if ("-name", ".git") in pairwise(words) and {"!", "-not", "-o", "-or"}.isdisjoint(words):
+            self.checkouts.remove("find", [os.path.join(start, ".git") for start in starts], here)
+        elif _TESTS.isdisjoint(words) and not {"-empty", "d"} <= {*words}:
+            self.checkouts.remove("find", starts, here)
+
     def _named(self, name: str, value: str, here: str) -> None:
         """Judge a variable: nobody turns the hooks off or passes for another agent."""
         checkout = self.checkouts.at(here)
         me = key_of("" if checkout.opened is None else checkout.opened.caller.name)
-        known = {name: value, identity.SESSION: identity.of_session(value)}[name]
-        is_own = key_of(known) == me and name in {*identity.NAMES, identity.SESSION}
         path = os.path.join(here, value)
-        if not (value and is_own) and not (
-            name == PROJECT and UNKNOWN not in path and os.path.realpath(path) == checkout.root
-        ):
+        is_own = name in identity.NAMES and key_of(value) == me
+        is_own |= name == identity.SESSION and key_of(identity.of_session(value)) == me
+        is_own |= name == PROJECT and UNKNOWN not in path and os.path.realpath(path) == checkout.root
+        if not (value and is_own):
             self._anything(name, _AROUND, PERSON, here)
 
     def _interlock(self, words: Sequence[str], here: str) -> None:

@@ -11,6 +11,7 @@ from itertools import dropwhile, pairwise, takewhile
 from typing import Final, NamedTuple
 
 from interlock.reservations.guard.syntax import Node, parse
+from interlock.reservations.patterns.globs import expand_braces
 from interlock.reservations.process import PREFIXES, SHELLS
 
 UNKNOWN: Final = "\0"
@@ -80,7 +81,7 @@ class _Reader:
         children = node.children
         if node.type == "command":
             parts = [part for part in children if part.is_named and not part.type.endswith(("redirect", "assignment"))]
-            self._command([self._word(part) for part in parts if self._said(part) not in _PASSED_ON], depth)
+            self._command([word for part in parts for word in self._spread(part)], depth)
         elif node.type == "variable_assignment":
             self._add("=", self._said(children[0]), "".join(map(self._word, children[2:])))
         elif node.type == "unset_command":
@@ -139,6 +140,12 @@ class _Reader:
 
     def _said(self, node: Node) -> str:
         return self.data[node.start_byte : node.end_byte].decode(errors="replace")
+
+    def _spread(self, node: Node) -> list[str]:
+        """Return the words of an argument, braces spread."""
+        word = self._word(node)
+        found = expand_braces(word) if "{" in word and node.type in {"word", "concatenation"} else [word]
+        return [] if self._said(node) in _PASSED_ON else found if isinstance(found, list) else [word]
 
     def _word(self, node: Node) -> str:
         """Return a word without its quotes."""
