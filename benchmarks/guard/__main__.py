@@ -17,15 +17,39 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 HONEST_FILES = (
-    "src/app.py", "src/utils.py", "src/views.py", "src/old_module.py", "src/a.txt", "src/b.txt", "src/config.py",
-    "src/api/client.ts", "src/components/Button.tsx", "src/components/button.tsx", "src/legacy_ui/x.tsx",
+    "src/app.py",
+    "src/utils.py",
+    "src/views.py",
+    "src/old_module.py",
+    "src/a.txt",
+    "src/b.txt",
+    "src/config.py",
+    "src/api/client.ts",
+    "src/components/Button.tsx",
+    "src/components/button.tsx",
+    "src/legacy_ui/x.tsx",
     "package.json",
-    "README.md", "pyproject.toml", ".env", ".env.example", "words.txt", "tests/test_app.py", "tests/test_utils.py",
-    "tests/data/sample.txt", "docs/guide.md", "scripts/deploy.sh", "packages/ui/package.json",
+    "README.md",
+    "pyproject.toml",
+    ".env",
+    ".env.example",
+    "words.txt",
+    "tests/test_app.py",
+    "tests/test_utils.py",
+    "tests/data/sample.txt",
+    "docs/guide.md",
+    "scripts/deploy.sh",
+    "packages/ui/package.json",
     "packages/a/package.json",
-    "packages/b/package.json", "packages/c/package.json", "build/x.o", "templates/component/x.tsx", "dev.db",
-    "services/billing/invoice.py", "services/billing/tax.py", "legacy/report.py",
-)  # fmt: skip
+    "packages/b/package.json",
+    "packages/c/package.json",
+    "build/x.o",
+    "templates/component/x.tsx",
+    "dev.db",
+    "services/billing/invoice.py",
+    "services/billing/tax.py",
+    "legacy/report.py",
+)
 UNRELATED = ("services/billing/**", "legacy/report.py")
 
 JUDGE = """
@@ -108,8 +132,11 @@ def main() -> None:
         for name, cwd, wrong in (("honest", honest, True), ("more_honest", honest, True), ("refused", hostile, False)):
             lines = read_list(f"{name}.txt")
             rows = verdicts(lines, cwd)
-            faults = [(line, text) for line, (text, _) in zip(lines, rows, strict=True)
-                      if bool(text) is wrong or text.startswith("crash")]  # fmt: skip
+            faults = [
+                (line, text)
+                for line, (text, _) in zip(lines, rows, strict=True)
+                if bool(text) is wrong or text.startswith("crash")
+            ]
             seconds = sorted(row[1] for row in rows)
             median, p95 = statistics.median(seconds) * 1000, seconds[int(len(seconds) * 0.95)] * 1000
             print(f"{name}: {len(faults)} of {len(lines)} judged wrongly; {median:.1f} ms a line, p95 {p95:.0f} ms")

@@ -22,7 +22,7 @@ from interlock.reservations.store.records import key_of
 OWN: Final = "commit your own paths: `interlock commit`, or set these alone aside: `git stash push -- PATHS`."
 WAIT: Final = "wait until they are free (`interlock reserve PATHS --wait 45`), or work in a worktree of your own."
 PULL: Final = "work in a worktree of your own; `interlock init` installs the hooks of git that judge what this brings."
-KEEP: Final = "leave that until nobody holds anything here: it cannot be undone."
+KEEP: Final = "leave that until no other agent holds anything here: it cannot be undone."
 PLAIN: Final = "write the subcommand, the branch and the commit out; make or fetch them in an earlier call."
 HOOKS: Final = "leave git's hooks and working trees as they are set up; `git config NAME VALUE` sets anything else."
 ENTRY: Final = "name an entry of your own, which `git stash list` shows."

@@ -103,9 +103,16 @@ def test_all_but_what_takes_anothers_place_passes_without_leases_of_others(chang
 
 
 HOOKED = (
-    "git merge theirs", "git merge --ff-only ours", "git rebase ours", "git pull", "git am ../ours.patch", "git stash",
-    "git commit -am x", "git commit -a --amend --no-edit", "git fetch && git merge FETCH_HEAD",
-)  # fmt: skip
+    "git merge theirs",
+    "git merge --ff-only ours",
+    "git rebase ours",
+    "git pull",
+    "git am ../ours.patch",
+    "git stash",
+    "git commit -am x",
+    "git commit -a --amend --no-edit",
+    "git fetch && git merge FETCH_HEAD",
+)
 
 
 def test_what_hooks_of_git_judge_is_left_to_them_where_they_are_installed(guarded: Checkout) -> None:
@@ -144,9 +151,17 @@ def tree(guarded: Checkout, tmp_path: Path) -> Path:
 
 
 WIDE = (
-    "git commit -am x", "git stash", "git switch -c t theirs", "git pull", "git checkout --detach theirs", "rm -rf .",
-    "git reset --hard theirs", "git merge theirs", "git sparse-checkout set src", "rm -rf ../tree",
-)  # fmt: skip
+    "git commit -am x",
+    "git stash",
+    "git switch -c t theirs",
+    "git pull",
+    "git checkout --detach theirs",
+    "rm -rf .",
+    "git reset --hard theirs",
+    "git merge theirs",
+    "git sparse-checkout set src",
+    "rm -rf ../tree",
+)
 REMOVING = ("git worktree remove --force ../tree", "git -C ../project worktree remove -f tree", "rm -rf ../tree")
 MOVING = ("git worktree move ../tree ../t2", "mv ../tree ../t2")
 
@@ -165,8 +180,14 @@ def test_what_a_neighbour_changed_in_a_linked_worktree_is_kept_there(guarded: Ch
 def test_a_folder_that_contains_a_worktree_in_use_is_not_removed(guarded: Checkout) -> None:
     (guarded.root / ".claude").mkdir()
     guarded.must("bob", "worktree", "add", "-q", ".claude/worktrees/ann", "ours")
-    lines = ("rm -rf .claude/worktrees", "rm -rf .claude", "mv .claude/worktrees /tmp/o", "find .claude -delete",
-             "git clean -ffdx", "git worktree move .claude/worktrees/ann x")  # fmt: skip
+    lines = (
+        "rm -rf .claude/worktrees",
+        "rm -rf .claude",
+        "mv .claude/worktrees /tmp/o",
+        "find .claude -delete",
+        "git clean -ffdx",
+        "git worktree move .claude/worktrees/ann x",
+    )
     assert [line for line in lines if guarded.guard("bob", line) is not None] == []
     (guarded.root / ".claude" / "worktrees" / "ann" / "ann.py").write_text("unsaved\n")
     assert [line for line in lines if guarded.guard("bob", line) is None] == []
@@ -180,9 +201,12 @@ def test_a_worktree_whose_folder_is_away_is_not_forgotten(guarded: Checkout, tre
 def test_hooks_of_git_let_a_linked_worktree_move_to_commits_that_are_there(guarded: Checkout, tree: Path) -> None:
     guarded.install()
     for line in (
-        "git switch -q --detach theirs", "git switch -q -c t theirs", "git reset -q --hard main",
-        "git pull -q --ff-only . theirs", "git reset -q --hard t@{2}",
-    ):  # fmt: skip
+        "git switch -q --detach theirs",
+        "git switch -q -c t theirs",
+        "git reset -q --hard main",
+        "git pull -q --ff-only . theirs",
+        "git reset -q --hard t@{2}",
+    ):
         assert guarded.guard("bob", line, cwd=tree) is None, line
         assert (line, guarded.run("bob", "sh", "-c", line, cwd=tree).status) == (line, 0)
     (tree / "ann.py").write_text("bob\n")
@@ -225,8 +249,15 @@ def test_repositories_below_are_kept_with_what_is_held_in_them(guarded: Checkout
     inner = guarded.root / "lib"
     inner.mkdir()
     guarded.must("bob", "init", "-q", cwd=inner)
-    lines = ("rm -rf lib", "git rm -rf lib", "git submodule update --force lib", "git submodule deinit -f lib",
-             "git submodule foreach git reset --hard", "git clean -ffdx", "mv lib l")  # fmt: skip
+    lines = (
+        "rm -rf lib",
+        "git rm -rf lib",
+        "git submodule update --force lib",
+        "git submodule deinit -f lib",
+        "git submodule foreach git reset --hard",
+        "git clean -ffdx",
+        "mv lib l",
+    )
     assert [line for line in lines if guarded.guard("bob", line) is not None] == []
     Checkout(inner).reserve("ann", "y.py")
     assert [line for line in lines if guarded.guard("bob", line) is None] == []
@@ -273,8 +304,10 @@ def test_a_commit_that_another_agent_recorded_stays_in_its_branch(guarded: Check
 def test_an_entry_of_the_stash_is_its_owners(guarded: Checkout) -> None:
     lines = ("git stash pop", "git stash drop 0", "git stash apply stash@{0}", "git stash clear", "git stash branch x")
     for owner, refused in (("bob", []), ("ann", [*lines])):
-        found = {line: check_command(line, str(guarded.root), guarded.env("bob"), owner_of_stash=lambda _, o=owner: o)
-                 for line in lines}  # fmt: skip
+        found = {
+            line: check_command(line, str(guarded.root), guarded.env("bob"), owner_of_stash=lambda _, o=owner: o)
+            for line in lines
+        }
         assert [line for line in lines if found[line]] == refused
     guarded.release("ann")
     text = check_command("git stash drop", str(guarded.root), guarded.env("bob"), owner_of_stash=lambda _: "ann")
@@ -291,19 +324,30 @@ def test_hook_called_by_hand_is_refused_though_nobody_holds_anything(guarded: Ch
 def test_no_agent_decides_in_a_persons_place_though_nobody_holds_anything(guarded: Checkout) -> None:
     guarded.release("ann")
     lines = (
-        "interlock answer T-1.1 accept", "interlock ui --no-browser",
-        "cd src && python3 -m interlock answer T-1 waive", "(interlock 'answer' T-1)", "bash -c 'interlock ui'",
+        "interlock answer T-1.1 accept",
+        "interlock ui --no-browser",
+        "cd src && python3 -m interlock answer T-1 waive",
+        "(interlock 'answer' T-1)",
+        "bash -c 'interlock ui'",
         "env -u INTERLOCK_AGENT_ID interlock answer T-1 refuse --reason x",
-        "echo answer | xargs -I{} interlock {} R accept", "echo answer R accept | xargs interlock",
-        "interlock answ$(echo er) R accept", "V=ans; interlock ${V}wer R accept",
-        "python3 -m interlock.__main__ answer R accept", "python3 -Im interlock answer R accept",
+        "echo answer | xargs -I{} interlock {} R accept",
+        "echo answer R accept | xargs interlock",
+        "interlock answ$(echo er) R accept",
+        "V=ans; interlock ${V}wer R accept",
+        "python3 -m interlock.__main__ answer R accept",
+        "python3 -Im interlock answer R accept",
         "python3 -minterlock answer R accept",
-    )  # fmt: skip
+    )
     assert [line for line in lines if "for the person who owns" not in (guarded.guard("bob", line) or "")] == []
     free = (
-        "grep -rn 'interlock answer' docs | head", "interlock explain $RUN", "ls *interlock*", "interlock uninstall",
-        "python3 -m interlock status", "echo interlock hook > $FILE; $RUN hook", "python3 -m pytest interlock answer",
-    )  # fmt: skip
+        "grep -rn 'interlock answer' docs | head",
+        "interlock explain $RUN",
+        "ls *interlock*",
+        "interlock uninstall",
+        "python3 -m interlock status",
+        "echo interlock hook > $FILE; $RUN hook",
+        "python3 -m pytest interlock answer",
+    )
     assert [line for line in free if guarded.guard("bob", line) is not None] == []
 
 
@@ -319,9 +363,11 @@ def lines_of(text: str | None, begin: str = "") -> list[str]:
     [
         ("git switch theirs", ["to get it: `interlock negotiate 'ann.py' --reason WHY`"]),
         ("git switch --orphan x", ["to get one of them: `interlock negotiate FILE --reason WHY`"]),
-        ("INTERLOCK_HOOKS=off git status", []), ("interlock uninstall", []), ("rm -rf .git/interlock", []),
+        ("INTERLOCK_HOOKS=off git status", []),
+        ("interlock uninstall", []),
+        ("rm -rf .git/interlock", []),
     ],
-)  # fmt: skip
+)
 def test_asking_is_proposed_where_it_helps(unchanged: Checkout, command: str, help: list[str]) -> None:  # noqa: A002
     text = unchanged.guard("bob", command)
     assert "held by ann" in (text or "")

@@ -430,9 +430,14 @@ def test_a_hook_that_takes_too_long_refuses(checkout: Checkout) -> None:
         "main.main(['pre-edit'])\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], input=b"{}", cwd=checkout.root, env=environment(), capture_output=True,
-        check=False, timeout=30,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        input=b"{}",
+        cwd=checkout.root,
+        env=environment(),
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
     assert refused(Ran(done.returncode, done.stdout.decode(), done.stderr.decode()), "RSV216")
 
 
