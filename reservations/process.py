@@ -14,18 +14,12 @@ from typing import Final, NamedTuple
 PLAIN_SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh"})
 """Those that run what is written for `sh`."""
 SHELLS: Final = PLAIN_SHELLS | {"rbash", "zsh", "fish", "csh", "tcsh", "busybox", "pwsh"}
-PREFIXES: Final[dict[str, str]] = {
-    "nohup": "", "setsid": "", "eatmydata": "", "unbuffer": "", "chronic": "", "busybox": "", "toybox": "",
-    "caffeinate": "-t -w", "stdbuf": "-i -o -e --input --output", "env": "-u --unset -C --chdir -S --split-string",
-    "sudo": "-u -g -h -p -C -D -R -T -U --user --chdir", "doas": "-u -C", "nice": "-n --adjustment",
-    "ionice": "-c -n -p", "time": "-f -o --format --output", "timeout": "-s --signal -k --kill-after",
-    "flock": "-w --timeout --wait -E --conflict-exit-code", "strace": "-o -e -p -s -u -E -a -I -O -S -X -P -b",
-    "ltrace": "-o -e -p -s -u -a -l -n -x -S -F", "chrt": "-T -P -D -p", "taskset": "-p", "watch": "-n --interval",
-    "logsave": "",
-    "parallel": "-j --jobs -a -S",
-    "xargs": "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-procs",
-}  # fmt: skip
-"""Programs that run the words behind their own, and their options that take the next word."""
+_PREFIXES: Final = (
+    "busybox caffeinate chronic chrt doas eatmydata env flock ionice logsave ltrace nice nohup parallel setsid stdbuf "
+    "strace sudo taskset time timeout toybox unbuffer watch xargs"
+)
+PREFIXES: Final = frozenset(_PREFIXES.split())
+"""Programs that run the words behind their own."""
 WRAPPERS: Final = frozenset({
     *PREFIXES, "interlock", "git", "su", "script", "make", "gmake", "just", "uv", "uvx", "pipx", "pre-commit", "husky",
     "lefthook",

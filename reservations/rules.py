@@ -36,7 +36,8 @@ RULES: Final = {
     "RSV212": "No file is edited in a checkout in which a commit is at work: its hooks may set unsaved work aside.",
     "RSV213": "Git's own files and the store of the leases are changed by git and by Interlock alone.",
     "RSV214": "A merge keeps what an agent committed while it held the file.",
-    "RSV215": "While others hold files, a shell command is spelled out: its program, and the files it changes.",
+    "RSV215": "While others hold files, a git command says which subcommand it is, and where it moves to.",
+    "RSV216": "A hook answers within ten seconds.",
     # -- messages and negotiation
     "RSV301": "A message goes to an agent that exists.",
     "RSV302": "A message is small, and a typed body has the fields of its type.",
@@ -88,10 +89,8 @@ REMEDIES: Final = {
     "RSV214": (
         "A merge that took one side whole drops the other. Merge again and keep both, or have the holder confirm it."
     ),
-    "RSV215": (
-        "What is not spelled out could touch files of others. Write program and paths plainly, without "
-        "`eval`, expansions or commands that are read from a file."
-    ),
+    "RSV215": "It could move HEAD or a branch under others. Write the subcommand, the branch and the commit out.",
+    "RSV216": "The store or git was busy, or the command is very long. Try again; write a long command as a script.",
     "RSV301": "Agents exist from their first call. `list_agents` names those that are here.",
     "RSV302": "Shorten it and point at a file; a typed body has just the fields that the message lists.",
     "RSV303": "Ask the holder, whom `my_reservations` and a refusal name; what nobody holds can be reserved at once.",

@@ -1,1 +1,1 @@
-"""Measurements of the guard of shell commands, and the two lists that they judge."""
+"""Measurements of the guard of shell commands, and the lists that it judges."""

@@ -64,7 +64,8 @@ def parser(scene: Scene) -> Report:  # noqa: ARG001
         import_module("interlock.reservations.guard.syntax")
     except ImportError as error:
         return fail(
-            f"{error}: git commands are refused while others hold files", "pip install tree-sitter tree-sitter-bash"
+            f"{error}: commands that are looked at are refused while others hold files",
+            "pip install tree-sitter tree-sitter-bash",
         )
     return good(f"tree-sitter {metadata.version('tree-sitter')}, bash {metadata.version('tree-sitter-bash')}")
 

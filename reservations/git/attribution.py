@@ -80,6 +80,13 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
     )
 
 
+def committed_by(found: place.Place, commits: Sequence[str]) -> dict[str, str]:
+    """Return the agent of each commit that `interlock commit` recorded; one without a record is left out."""
+    roots = checkouts.roots_of(found)
+    made = read_history(found.store_path, roots, checkouts.journals_of(roots)).made
+    return {commit: made[commit].agent for commit in commits if commit in made}
+
+
 def _handed_on(leases: Rows, own: Set[str], written: Mapping[str, float]) -> set[str]:
     """Return the files that another agent had after the agent itself, and that may have been written since then."""
     last: dict[tuple[str, str], int] = {}

@@ -1,8 +1,11 @@
 """The text of the programs that git starts as hooks; where nothing can be refused, they do not start Python."""
 
+import os
 import shlex
 from collections.abc import Sequence
 from typing import Final
+
+from interlock.reservations.git import commands
 
 GIT_HOOKS: Final = ("pre-commit", "pre-rebase", "applypatch-msg", "reference-transaction")
 """Git's hooks that refuse what would touch paths of other agents."""
@@ -11,6 +14,8 @@ KEPT_SUFFIX: Final = ".before-interlock"
 """Added to the name of a hook that was there before; it is called first."""
 
 MARK: Final = "# Interlock: leaves alone what other agents hold."
+
+_HEAD_BYTES: Final = 200
 
 _HEAD: Final = f"""#!/bin/sh
 {MARK} INTERLOCK_HOOKS=off turns it off.
@@ -49,3 +54,15 @@ def git_hook(name: str, command: Sequence[str]) -> str:
     if name == "reference-transaction":
         return f"{_HEAD}{_MOVES}{_STORE}printf '%s\\n' \"$moves\" | {call}"
     return f"{_HEAD}{_STORE}exec {call}"
+
+
+def are_installed(here: str) -> bool:
+    """Return whether all hooks that git runs in a folder are ours, or end in ours."""
+    folder = os.fsdecode(commands.ask(here, ["rev-parse", "--git-path", "hooks"])).removesuffix("\n")
+    paths = [os.path.join(here, folder, name) for name in GIT_HOOKS]
+    return all(os.access(path, os.X_OK) and _is_ours(path) for path in paths)
+
+
+def _is_ours(path: str) -> bool:
+    with open(path, "rb") as file:
+        return MARK.encode() in file.read(_HEAD_BYTES)

@@ -8,11 +8,15 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Final, NamedTuple, cast
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
 from interlock.redaction import long_key_in
 from interlock.reservations.errors import KeyInNameError, ReservationError
 from interlock.reservations.process import PLAIN_SHELLS
+
+if TYPE_CHECKING:
+    from interlock.reservations.guard.line import Command
 
 CLIENTS: Final = ("claude", "codex", "gemini")
 """The clients that send this input; the first is meant when the command line names none."""
@@ -80,6 +84,7 @@ FOLDERS: Final = ("workdir", "dir_path", "directory", "cwd")
 _LOOK: Final = "view"
 """The `command` by which `_VIEWERS` only show a file; to other tools it means nothing."""
 _VIEWERS: Final = ("str_replace_based_edit_tool", "str_replace_editor")
+_BEGIN: Final = "*** Begin Patch"
 _PATCH: Final = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 _PATCH_FIELDS: Final = ("command", "input", "patch")
 _EDITS: Final = {name.lower(): fields for name, fields in EDITS.items()}
@@ -178,7 +183,7 @@ def written(call: Call) -> list[str]:
 def _written(call: Call) -> list[str]:
     tool = call.tool.lower()
     if _shell_fields(call.tool):
-        return [path for text in commands(call) for path in _patched(text)]
+        return [path for text in commands(call) for path in _patched_by(text, call.cwd)]
     if call.tool_input.get("command") == _LOOK and tool.endswith(_VIEWERS):
         return []
     if tool not in _EDITS:
@@ -250,10 +255,38 @@ def _is_text(value: str) -> bool:
 
 
 def _patched(text: str) -> list[str]:
-    if "*** Begin Patch" not in text:
+    if _BEGIN not in text:
         return []
     lines = (line.strip() for line in text.splitlines())
     return [line[len(mark) :].strip() for line in lines for mark in _PATCH if line.startswith(mark)]
+
+
+def _patched_by(line: str, cwd: str) -> list[str]:
+    """Return the paths of the patches that a shell line carries, each seen from the folder in which it is applied.
+
+    That is the folder of the command that the patch is given to, or of the next one that applies patches.
+    """
+    if _BEGIN not in line:
+        return []
+    from interlock.reservations.guard.line import TEXTS, UNKNOWN, read  # noqa: PLC0415 - few lines carry a patch
+
+    rows = read(line, cwd, os.environ)
+    found: dict[str, None] = {}
+    for at, row in enumerate(rows):
+        given = rows[max(0, at - 1) : at] if row.program == "<<" else [row]
+        folders = [folder for each in (*given, *rows[at + 1 :]) if (folder := _applies_in(each))]
+        folder = os.path.normpath((folders or [row.here])[0].replace(UNKNOWN, ""))
+        for path in _patched("\n".join(row.words)) if row.program not in TEXTS else ():
+            found[path if folder == cwd else os.path.join(folder, path)] = None
+    return [*found] or _patched(line)
+
+
+def _applies_in(command: "Command") -> str:
+    """Return the folder in which a command applies patches; empty for one that does not."""
+    if command.program == "git" and "apply" in command.words:
+        folders = [word for option, word in pairwise(command.words) if option == "-C"]
+        return os.path.normpath(os.path.join(command.here, *folders))
+    return command.here if command.program in {"apply_patch", "applypatch"} else ""
 
 
 def _words(value: object) -> str:

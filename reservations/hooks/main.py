@@ -2,15 +2,20 @@
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from interlock.core.errors import InterlockError
 from interlock.core.text import nearest
+from interlock.reservations.rules import RULES
 
 MAX_INPUT_BYTES: Final = 8 * 1024 * 1024
 """A client sends the whole text of an edit; nothing that is edited by hand is as large as this."""
+
+MAX_SECONDS: Final = 10
+"""A client's hook answers within this time, or refuses: clients let a call pass when they have waited long enough."""
 
 OFF: Final = "INTERLOCK_HOOKS"
 """The variable that turns the hooks off: `INTERLOCK_HOOKS=off`."""
@@ -81,6 +86,8 @@ def _run(argv: Sequence[str]) -> int:
         return _say(2, f"interlock: {_unknown(name)}")
     if os.environ.get(OFF, "").strip().lower() == "off" and name != "session-start":
         return 0
+    if not hook.run:
+        _end_in_time(name, hook.failed)
     try:
         data = b"" if hook.run else _input()
         module = __import__(f"interlock.reservations.hooks.{hook.module}", fromlist=["run"])
@@ -95,6 +102,19 @@ def _run(argv: Sequence[str]) -> int:
         text = f"interlock RSV900: {name} failed: {type(error).__name__}: {error}"
         fix = f"this is a defect of Interlock; {DEBUG}=1 shows more, and {OFF}=off turns the hooks off."
         return _say(hook.failed, f"{text}\n  fix: {fix}")
+
+
+def _end_in_time(name: str, status: int) -> None:
+    """Let the process end with a refusal after `MAX_SECONDS`; a transaction that is open then is undone."""
+
+    def end(_number: int, _frame: object) -> None:
+        text = f"interlock RSV216: {name} did not end within {MAX_SECONDS} seconds."
+        fix = "try again: the store or git was busy. A very long command line is better written as a script."
+        os.write(2, f"{text}\n  expected: {RULES['RSV216']}\n  fix: {fix}\n".encode())
+        os._exit(status)
+
+    signal.signal(signal.SIGALRM, end)
+    signal.alarm(MAX_SECONDS)
 
 
 def _unknown(name: str) -> str:

@@ -234,7 +234,7 @@ def test_project_of_the_environment_does_not_reach_into_other_repositories(branc
     assert (done.status, "held by ann" in done.err) == (1, True)
 
 
-@pytest.mark.parametrize("module", ["hooks.git_hook", "hooks.reference_transaction", "guard.walk"])
+@pytest.mark.parametrize("module", ["hooks.git_hook", "hooks.reference_transaction", "guard.judge"])
 def test_hook_imports_nothing_slow(module: str, bare: Checkout) -> None:
     slow = ("click", "pydantic", "langgraph", "mcp", "pathlib", "subprocess", "tomllib", "hashlib", "shlex", "asyncio")
     code = f"import sys, interlock.reservations.{module}; print([n for n in {slow} if n in sys.modules])"

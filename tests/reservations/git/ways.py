@@ -5,8 +5,8 @@ from typing import Final, Literal, TypeAlias
 
 from tests.reservations.git.checkout import Checkout
 
-Answer: TypeAlias = Literal["refused", "late", "no handle"]
-"""`late`: refused, but what was not saved, or the file under its holder, is changed by then."""
+Answer: TypeAlias = Literal["refused", "late", "undone", "no handle"]
+"""`late`: refused, but what was not saved, or the file under its holder, is changed by then. `undone`: it may run."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Way:
     Args:
         name: What happens to the neighbour.
         command: The shell command of the other agent.
-        guard: What the guard of shell commands says.
+        guard: What the guard of shell commands says, where git's hooks are not installed.
         hooks: What git's hooks say to the same.
         unsaved: The neighbour has unsaved, staged and new files; else everything is committed.
         before: What is done before the neighbour comes.
@@ -30,8 +30,8 @@ class Way:
     before: str = ""
 
 
-def _clean(name: str, command: str, hooks: Answer, before: str = "") -> Way:
-    return Way(name, command, "refused", hooks, unsaved=False, before=before)
+def _clean(name: str, command: str, guard: Answer, hooks: Answer, before: str = "") -> Way:
+    return Way(name, command, guard, hooks, unsaved=False, before=before)
 
 
 STASHED: Final = "echo stashed > ann.py; git stash -q"
@@ -53,69 +53,79 @@ WAYS: Final = (
         "a commit from another working tree", "git --git-dir=.git --work-tree=../other commit -q -a -m x", "refused",
         "refused",
     ),
-    Way("new files staged for them", "git add -A", "refused", "no handle"),
-    Way("staged files unstaged", "git reset -q", "refused", "no handle"),
-    Way("a path taken out of the index", "git rm -q -f --cached ann.py", "refused", "no handle"),
-    Way("unsaved work reset away", "git reset -q --hard", "refused", "no handle"),
+    Way("new files staged for them", "git add -A", "undone", "no handle"),
+    Way("staged files unstaged", "git reset -q", "undone", "no handle"),
+    Way("a path taken out of the index", "git rm -q -f --cached ann.py", "undone", "no handle"),
+    Way("unsaved work reset away", "git reset -q --hard", "undone", "no handle"),
     Way("reset to another commit", "git reset -q --hard theirs", "refused", "late"),
-    Way("unsaved work checked out over", "git checkout -q -- .", "refused", "no handle"),
-    Way("one file restored", "git restore --staged --worktree ann.py", "refused", "no handle"),
+    Way("unsaved work checked out over", "git checkout -q -- .", "undone", "no handle"),
+    Way("one file restored", "git restore --staged --worktree ann.py", "undone", "no handle"),
     Way("a branch forced in", "git switch -q -f theirs", "refused", "no handle"),
-    Way("the index and files read anew", "git read-tree -u --reset HEAD", "refused", "no handle"),
-    Way("files written from the index", "git checkout-index -f -a", "refused", "no handle"),
+    Way("the index and files read anew", "git read-tree -u --reset HEAD", "undone", "no handle"),
+    Way("files written from the index", "git checkout-index -f -a", "undone", "no handle"),
     Way("unsaved work stashed", "git stash -q", "refused", "refused"),
     Way("new files stashed", "git stash -q -u", "refused", "refused"),
-    Way("new files cleaned away", "git clean -qfd", "refused", "no handle"),
+    Way("new files cleaned away", "git clean -qfd", "undone", "no handle"),
     Way("a rebase that sets all work aside", "git rebase -q --autostash ours", "refused", "refused"),
     Way("a rebase with nothing to do that does so", "git rebase -q --autostash HEAD", "refused", "no handle"),
     Way(
-        "unsaved work set aside by a hook of the user's own", "git commit -q -m x -- bob.py", "no handle", "no handle",
+        "unsaved work set aside by a hook of the user's own", "git commit -q -m x -- bob.py", "undone", "no handle",
         before=ASIDE,
     ),
-    _clean("a branch switched under them", "git switch -q theirs", "no handle"),
-    _clean("a commit checked out under them", "git switch -q --detach theirs", "late"),
-    _clean("another's stash popped onto a held file", "git stash pop -q", "no handle", STASHED),
-    _clean("a stash thrown away", "git stash drop -q", "no handle", STASHED),
-    _clean("all stashes thrown away", "git stash clear", "refused", STASHED),
-    _clean("the stash thrown away by plumbing", "git update-ref -d refs/stash", "refused", STASHED),
+    _clean("a branch switched under them", "git switch -q theirs", "refused", "no handle"),
+    _clean("a commit checked out under them", "git switch -q --detach theirs", "refused", "late"),
+    _clean("another's stash popped onto a held file", "git stash pop -q", "refused", "no handle", STASHED),
+    _clean("a stash thrown away", "git stash drop -q", "refused", "no handle", STASHED),
+    _clean("all stashes thrown away", "git stash clear", "refused", "refused", STASHED),
+    _clean("the stash thrown away by plumbing", "git update-ref -d refs/stash", "refused", "refused", STASHED),
     _clean(
-        "a stash thrown away by its log", "git reflog delete --updateref --rewrite stash@{0}", "no handle", STASHED
+        "a stash thrown away by its log", "git reflog delete --updateref --rewrite stash@{0}",
+        "refused", "no handle", STASHED
     ),
-    _clean("a held file merged over", "git merge -q --no-edit theirs", "refused"),
-    _clean("a held file merged over by fast-forward", "git merge -q --ff-only theirs", "refused"),
-    _clean("a held file pulled over", "git pull -q --no-rebase --no-edit . theirs", "refused"),
-    _clean("a branch rebased under them", "git rebase -q theirs", "refused"),
-    _clean("a change picked onto a held file", "git cherry-pick theirs", "late"),
-    _clean("a change picked without a commit", "git cherry-pick -n theirs", "no handle"),
-    _clean("a commit reverted", "git revert --no-edit HEAD", "late", "echo new > ann.py; git commit -q -a -m new"),
-    _clean("a mailed patch", "git am -q ../theirs.patch", "refused"),
-    _clean("a patch applied", "git apply ../theirs.patch", "no handle"),
-    _clean("the branch moved by plumbing", "git update-ref refs/heads/main theirs", "refused"),
-    _clean("HEAD pointed elsewhere", "git symbolic-ref HEAD refs/heads/theirs", "no handle"),
-    _clean("a held file removed by git", "git rm -q ann.py", "no handle"),
-    _clean("a held file renamed", "git mv ann.py moved.py", "no handle"),
-    _clean("a held file renamed onto", "git mv -f bob.py ann.py", "no handle"),
-    _clean("a branch that the same line makes", "git branch tmp theirs && git switch -q tmp", "no handle"),
-    _clean("a branch that the same line fetches", "git fetch -q . theirs:tmp && git checkout -q tmp", "no handle"),
-    _clean("a patch that the same line writes", "git diff main theirs > x.patch && git apply x.patch", "no handle"),
+    _clean("a held file merged over", "git merge -q --no-edit theirs", "refused", "refused"),
+    _clean("a held file merged over by fast-forward", "git merge -q --ff-only theirs", "refused", "refused"),
+    _clean("a held file pulled over", "git pull -q --no-rebase --no-edit . theirs", "refused", "refused"),
+    _clean("a branch rebased under them", "git rebase -q theirs", "refused", "refused"),
+    _clean("a change picked onto a held file", "git cherry-pick theirs", "refused", "late"),
+    _clean("a change picked without a commit", "git cherry-pick -n theirs", "refused", "no handle"),
+    _clean(
+        "a commit reverted",
+        "git revert --no-edit HEAD", "refused", "late", "echo new > ann.py; git commit -q -a -m new",
+    ),
+    _clean("a mailed patch", "git am -q ../theirs.patch", "refused", "refused"),
+    _clean("a patch applied", "git apply ../theirs.patch", "undone", "no handle"),
+    _clean("the branch moved by plumbing", "git update-ref refs/heads/main theirs", "refused", "refused"),
+    _clean("HEAD pointed elsewhere", "git symbolic-ref HEAD refs/heads/theirs", "refused", "no handle"),
+    _clean("a held file removed by git", "git rm -q ann.py", "undone", "no handle"),
+    _clean("a held file renamed", "git mv ann.py moved.py", "undone", "no handle"),
+    _clean("a held file renamed onto", "git mv -f bob.py ann.py", "undone", "no handle"),
+    _clean("a branch that the same line makes", "git branch tmp theirs && git switch -q tmp", "refused", "no handle"),
+    _clean(
+        "a branch that the same line fetches",
+        "git fetch -q . theirs:tmp && git checkout -q tmp", "refused", "no handle",
+    ),
+    _clean(
+        "a patch that the same line writes",
+        "git diff main theirs > x.patch && git apply x.patch", "undone", "no handle",
+    ),
     Way(
-        "paths that a file names", "echo ann.py > list; git checkout -q --pathspec-from-file=list", "refused",
+        "paths that a file names", "echo ann.py > list; git checkout -q --pathspec-from-file=list", "undone",
         "no handle",
     ),
-    Way("a held file removed", "rm src/ann.py", "refused", "no handle"),
-    Way("a held file written by redirection", "echo x > src/ann.py", "refused", "no handle"),
-    Way("a held file edited in place", "sed -i s/two/x/ src/ann.py", "refused", "no handle"),
-    Way("a held file moved over", "mv bob.py ann.py", "refused", "no handle"),
-    Way("the folder around it removed from above", "cd .. && rm -rf project/src", "refused", "no handle"),
-    Way("all that git knows removed", "git ls-files | xargs rm", "refused", "no handle"),
-    Way("files of a loop changed", "for f in *.py; do echo x > $f; done", "refused", "no handle"),
-    Way("a command that a shell reads", "echo 'git reset -q --hard' | sh", "refused", "no handle"),
+    Way("a held file removed", "rm src/ann.py", "undone", "no handle"),
+    Way("a held file written by redirection", "echo x > src/ann.py", "undone", "no handle"),
+    Way("a held file edited in place", "sed -i s/two/x/ src/ann.py", "undone", "no handle"),
+    Way("a held file moved over", "mv bob.py ann.py", "undone", "no handle"),
+    Way("the folder around it removed from above", "cd .. && rm -rf project/src", "undone", "no handle"),
+    Way("all that git knows removed", "git ls-files | xargs rm", "undone", "no handle"),
+    Way("files of a loop changed", "for f in *.py; do echo x > $f; done", "undone", "no handle"),
+    Way("a command that a shell reads", "echo 'git reset -q --hard' | sh", "undone", "no handle"),
     Way("a command kept in a variable", 'c="reset -q --hard"; git $c', "refused", "no handle"),
-    _clean("a held file written through a link", "echo x > link.py", "no handle", "ln -s ann.py link.py"),
-    Way("a held file written through a hard link", "ln ann.py own.py; echo x > own.py", "refused", "no handle"),
-    Way("a held file written by a program", "python3 -c \"open('ann.py','w')\"", "refused", "no handle"),
-    Way("a command inside a script that the line writes", 'echo "rm ann.py" > s; sh s', "refused", "no handle"),
-    Way("a command inside a script", "sh ../script.sh", "no handle", "no handle"),
+    _clean("a held file written through a link", "echo x > link.py", "undone", "no handle", "ln -s ann.py link.py"),
+    Way("a held file written through a hard link", "ln ann.py own.py; echo x > own.py", "undone", "no handle"),
+    Way("a held file written by a program", "python3 -c \"open('ann.py','w')\"", "undone", "no handle"),
+    Way("a command inside a script that the line writes", 'echo "rm ann.py" > s; sh s', "undone", "no handle"),
+    Way("a command inside a script", "sh ../script.sh", "undone", "no handle"),
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from interlock.reservations import settings
+from interlock.reservations.hooks import client_input
 from interlock.reservations.patterns import FOLD_CASE
 from tests.child import environment, git
 from tests.reservations.hooks.checkout import HOOK, Checkout, Ran
@@ -105,13 +106,11 @@ def test_edits_of_any_client_are_understood(checkout: Checkout, tool: str, argum
     "call",
     [
         ("mcp__x__write_file", {"uri": "file://{root}/a.py"}),
-        ("shell", {"command": ["su", "-c", "rm a.py"]}),
-        ("shell", {"command": ["ex", "-c", "w! a.py"]}),
-        ("shell", {"command": ["rm", "-c", "a.py"]}),
-        ("shell", {"command": ["bash", "-c", "rm $1", "x", "a.py"]}),
-        ("exec_command", {"cmd": "true", "command": "rm a.py"}),
-        ("Bash", {"command": "true", "cmd": "rm a.py"}),
-        ("exec_command", {"cmd": "cat <<X", "command": "rm a.py"}),
+        ("shell", {"command": ["su", "-c", "rm -rf .git"]}),
+        ("shell", {"command": ["rm", "-rf", ".git"]}),
+        ("exec_command", {"cmd": "true", "command": "rm -rf .git"}),
+        ("Bash", {"command": "true", "cmd": "rm -rf .git"}),
+        ("exec_command", {"cmd": "cat <<X", "command": "rm -rf .git"}),
     ],
 )
 def test_every_field_of_a_call_is_judged(checkout: Checkout, call: tuple[str, dict[str, object]]) -> None:
@@ -119,6 +118,28 @@ def test_every_field_of_a_call_is_judged(checkout: Checkout, call: tuple[str, di
     tool, arguments = call
     given = json.loads(json.dumps(arguments).replace("{root}", str(checkout.root)))
     assert checkout.hook("pre-edit", checkout.call("one", tool, given)).status == 2
+
+
+@each_row(
+    ("line", "paths"),
+    [
+        ("cd src && apply_patch <<'E'\n{}E", ["src/a.py", "src/new/d.py"]),
+        ("pushd src >/dev/null && apply_patch <<'E'\n{}E\npopd", ["src/a.py", "src/new/d.py"]),
+        ("git -C src apply <<'E'\n{}E", ["src/a.py", "src/new/d.py"]),
+        ("bash -lc \"cd src && apply_patch <<'E'\n{}E\"", ["src/a.py", "src/new/d.py"]),
+        ("(cd src; apply_patch \"$(cat <<'E'\n{}E\n)\")", ["src/a.py", "src/new/d.py"]),
+        ("cat > src/p <<'E'\n{}E\ncd src && apply_patch < p", ["src/a.py", "src/new/d.py"]),
+        ("cd src && ls; cd .. && apply_patch '{}'", ["a.py", "new/d.py"]),
+        ("cd $X && apply_patch '{}'", ["a.py", "new/d.py"]),
+        ("apply_patch <<< '{}' (", ["a.py", "new/d.py"]),
+    ],
+)
+def test_a_patch_in_a_line_is_read_in_the_folder_of_its_command(
+    checkout: Checkout, line: str, paths: list[str]
+) -> None:
+    call = checkout.call("one", "exec_command", {"cmd": line.replace("{}", PATCH)})
+    found = client_input.written(client_input.read(json.dumps(call).encode()))
+    assert [os.path.relpath(checkout.root / path, checkout.root) for path in found] == paths
 
 
 def test_an_edit_of_several_files_is_reserved_whole_or_not_at_all(checkout: Checkout) -> None:
@@ -292,7 +313,7 @@ def test_a_refusal_of_a_hundred_files_is_short(checkout: Checkout) -> None:
     assert len(ran.err) < 8000
 
 
-@pytest.mark.parametrize(("command", "spared"), [("ls -la", "walk"), ("git add b.py", "dataclasses")])
+@pytest.mark.parametrize(("command", "spared"), [("ls -la", "held"), ("git add b.py", "dataclasses")])
 def test_a_command_loads_no_more_than_it_needs(checkout: Checkout, command: str, spared: str) -> None:
     checkout.agent("alice").reserve_files(["a.py"])
     settings.read(str(checkout.root))  # git is asked once for each commit
@@ -302,7 +323,7 @@ def test_a_command_loads_no_more_than_it_needs(checkout: Checkout, command: str,
         program, input=json.dumps(call).encode(), cwd=checkout.root, env=environment(), capture_output=True, check=True
     )
     loaded = {line.rpartition(b"|")[2].strip().rpartition(b".")[2].decode() for line in done.stderr.splitlines()}
-    assert {"pre_edit", "hook_state", "prefilter"} <= loaded
+    assert {"pre_edit", "hook_state", "check"} <= loaded
     assert loaded.isdisjoint({spared, "dataclasses", "inspect", "pathlib", "subprocess", "tomllib"})
 
 
@@ -410,6 +431,26 @@ def test_a_defect_is_a_refusal_and_never_a_traceback(checkout: Checkout) -> None
     assert b"RSV900" in done.stderr
     assert b"planted" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_a_hook_that_takes_too_long_refuses(checkout: Checkout) -> None:
+    code = (
+        "import time\n"
+        "from interlock.reservations.hooks import main, pre_edit\n"
+        "main.MAX_SECONDS = 1\n"
+        "pre_edit.run = lambda *_: time.sleep(50)\n"
+        "main.main(['pre-edit'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=b"{}",
+        cwd=checkout.root,
+        env=environment(),
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    assert refused(Ran(done.returncode, done.stdout.decode(), done.stderr.decode()), "RSV216")
 
 
 # -- the agent's name, and the switch ------------------------------------------------------------------------------

@@ -84,13 +84,13 @@ def test_requests_of_another_project_are_shown_with_its_folder(checkout: Checkou
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
-        ("shell", {"command": ["bash", "-lc", "rm c.py"], "workdir": "src"}),
+        ("shell", {"command": ["bash", "-lc", "rm -rf ../.git"], "workdir": "src"}),
         ("shell", {"command": ["apply_patch", PATCH], "workdir": "src"}),
-        ("exec_command", {"cmd": "rm c.py", "workdir": "src"}),
-        ("run_shell_command", {"command": "rm c.py", "dir_path": "src"}),
-        ("run_shell_command", {"command": "rm c.py", "directory": "src"}),
-        ("bash", {"command": "rm src/c.py"}),
-        ("Bash", "rm src/c.py"),
+        ("exec_command", {"cmd": "rm -rf ../.git", "workdir": "src"}),
+        ("run_shell_command", {"command": "rm -rf ../.git", "dir_path": "src"}),
+        ("run_shell_command", {"command": "rm -rf ../.git", "directory": "src"}),
+        ("bash", {"command": "rm -rf .git"}),
+        ("Bash", f"cd src && apply_patch <<'A'\n{PATCH}\nA"),
     ],
 )
 def test_a_command_is_judged_in_the_folder_its_call_names(checkout: Checkout, tool: str, arguments: object) -> None:
