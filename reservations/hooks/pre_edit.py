@@ -6,6 +6,7 @@ Before a shell command the git guard is asked, since a shell bypasses editing to
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from interlock.reservations import place, shared_files
@@ -21,6 +22,7 @@ from interlock.reservations.place import Place
 from interlock.reservations.rules import RULES, shown
 from interlock.reservations.ticket_files import is_ticket_file
 from interlock.reservations.versions import watch
+from interlock.reservations.versions.store import owner_of_stash
 from interlock.reservations.versions.store import path_of as versions_of
 
 REFUSED: Final = 2
@@ -194,7 +196,7 @@ def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> i
     opened = client_hook.opened(found, call, env, client) if os.path.lexists(found.store_path) else None
     known = {} if opened is None else {found.store_path: opened}
     named = {**env, **client_hook.identified(env, call, client)}
-    reason = check_command(command, call.cwd, named, known)
+    reason = check_command(command, call.cwd, named, known, partial(owner_of_stash, found))
     return 0 if reason is None else _stopped([reason.rstrip()])
 
 

@@ -333,6 +333,14 @@ def place_of_session(session: str) -> place.Place | None:
     return None
 
 
+def owner_of_stash(found: place.Place, entry: str) -> str | None:
+    """Return who made an entry of the stash, by its commit; None where that was not seen."""
+    if not os.path.lexists(path_of(found)):
+        return None
+    with opened(found).transaction() as tx:
+        return tx.stash_owners(found.common).get(entry)
+
+
 def opened(found: place.Place) -> SqliteFile[VersionRows]:
     """Return the versions of a project; they are made at the first use."""
     return _at(path_of(found))
