@@ -112,8 +112,10 @@ def _put_entries_back(root: str, saved: str, held: Sequence[Held], calls: Sequen
     before, after = _entries(root, paths, saved), _entries(root, paths)
     if before is None or after is None or before == after:
         return []
-    clean = _committed(root, head, paths) if head else {}
-    changed = [path for path in paths if before.get(path) != after.get(path) and before.get(path) != clean.get(path)]
+    changed = [path for path in paths if before.get(path) != after.get(path)]
+    if head:
+        clean = _committed(root, head, paths)
+        changed = [path for path in changed if before.get(path) != clean.get(path)]
     if not changed:
         return []
     rows = [f"0 {'0' * 40}\t{path}" for path in changed]

@@ -332,11 +332,10 @@ def test_work_that_a_hook_took_away_comes_back_and_both_are_told(shared: Checkou
     assert ["bob (interlock commit) changed what you hold: ann.py" in row["body"] for row in messages] == [True]
 
 
-def kept_twice(shared: Checkout, *paths: str) -> None:
-    """Let ann hear that these files are kept twice."""
+def kept_twice(shared: Checkout, named: str) -> None:
+    """Let ann hear that files are kept twice."""
     with calls.entered(shared.agent("bob")) as entry:
-        more = " and 9 more" if len(paths) > 1 else ""
-        entry.notify("ann", watch.TOPIC, f"The newest version stays: {paths[0]}{more}.")
+        entry.notify("ann", watch.TOPIC, f"The newest version stays: {named}.")
 
 
 def test_what_another_agent_wrote_over_is_committed_when_its_holder_has_read_of_it(shared: Checkout) -> None:
@@ -351,7 +350,7 @@ def test_what_another_agent_wrote_over_is_committed_when_its_holder_has_read_of_
 
 
 def test_damage_that_is_known_is_committed_anyway(shared: Checkout) -> None:
-    kept_twice(shared, "ann.py", "others")
+    kept_twice(shared, "ann.py and 9 more")
     assert codes(committed(shared, "ann", "src/ann.py")) == ["RSV208"], "the message names not all"
     answer = commit(shared.agent("ann"), "mine", anyway=True)
     assert answer["paths"] == ["ann.py", "src/ann.py"]

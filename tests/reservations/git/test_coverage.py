@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from interlock.reservations import place
+from interlock.reservations.versions import watch
 from tests.names import existing_tests
 from tests.reservations.git.checkout import Checkout, copied, make
 from tests.reservations.git.ways import WAYS, Way, arrange, prepare, state_of
@@ -12,9 +14,11 @@ from tests.reservations.git.ways import WAYS, Way, arrange, prepare, state_of
 BAR = r"\|"
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "coverage.md"
+UNDONE = [way for way in WAYS if way.guard == "undone"]
 EACH = pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
 TESTS = {
-    "test_way_hurts_where_nothing_guards", "test_guard_says_what_the_page_says", "test_hooks_say_what_the_page_says"
+    "test_way_hurts_where_nothing_guards", "test_guard_says_what_the_page_says", "test_hooks_say_what_the_page_says",
+    "test_what_is_undone_is_as_it_was",
 }  # fmt: skip
 
 
@@ -60,6 +64,21 @@ def test_hooks_say_what_the_page_says(bare: Checkout, way: Way) -> None:
     done = bare.run("bob", "sh", "-c", way.command)
     refused = "RSV207" in done.err
     assert (refused, state_of(bare) == before) == (way.hooks != "no handle", way.hooks == "refused"), done
+
+
+@pytest.mark.sample(every=4)
+@pytest.mark.parametrize("way", UNDONE, ids=[way.name for way in UNDONE])
+def test_what_is_undone_is_as_it_was(bare: Checkout, way: Way) -> None:
+    arrange(bare, way)
+    ann, bob, found = bare.agent("ann"), bare.agent("bob"), place.find(str(bare.root))
+    watch.look_now(ann, found, watch.Began("a", "1", "Bash"))
+    watch.look_now(ann, found, watch.Ended("a", "1", "Bash"))
+    before = state_of(bare)
+    watch.look_now(bob, found, watch.Began("b", "2", "Bash"))
+    bare.run("bob", "sh", "-c", way.command)
+    watch.look_now(bob, found, watch.Ended("b", "2", "Bash"))
+    now = state_of(bare)
+    assert (now["files"], now["index"]) == (before["files"], before["index"])
 
 
 def rows() -> list[list[str]]:
