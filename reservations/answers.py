@@ -218,7 +218,7 @@ class StatusAnswer(TypedDict):
     """What `interlock status` shows of the reservations; `more` says of each list how many rows it leaves out.
 
     `disturbed` is there when others changed held files: what was put back (`why` is `undone`) or kept twice (`both`),
-    by `version`, `path`, `root`, `holders`, `others` and `at`.
+    in words `what`, by `version`, `path`, `root`, `holders`, `others` and `at`.
     `settings` has what is wrong with `[reservations]` of the configuration.
     """
 

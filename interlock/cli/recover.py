@@ -61,7 +61,7 @@ def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
     for row in rows[:_MAX_ROWS]:
         by = f" ({', '.join(map(shown, row['others']))})" if row["others"] else ""
         holders = ", ".join(map(shown, row["holders"]))
-        click.echo(f"{row['version']:>5}  {row['at']}  {shown(row['path'])}: {recovery.HAPPENED[row['why']]}{by}")
+        click.echo(f"{row['version']:>5}  {row['at']}  {shown(row['path'])}: {row['what']}{by}")
         click.echo(f"       held by {holders}; in {shown(row['root'])}")
     if len(rows) > _MAX_ROWS:
         click.echo(f"and {len(rows) - _MAX_ROWS} more; --json lists all")

@@ -14,7 +14,6 @@ import click
 
 from interlock.core.text import one_line
 from interlock.reservations import key_of, review_command, span
-from interlock.reservations.versions.recovery import HAPPENED
 
 LEAST: Final = 12
 """A column that may be cut keeps so many characters."""
@@ -319,7 +318,7 @@ def show_reservations(status: Mapping[str, Any], me: str) -> None:
         show_table(title, head, rows, cut="state", spare=("urgency", "age (min)"))
     if disturbed := status.get("disturbed"):
         rows = [
-            (row["path"], ", ".join(row["holders"]), ", ".join(row["others"]), HAPPENED[row["why"]], row["version"])
+            (row["path"], ", ".join(row["holders"]), ", ".join(row["others"]), row["what"], row["version"])
             for row in disturbed
         ]
         title = _of("Held files that others changed", disturbed, more.get("disturbed", 0), "newest")

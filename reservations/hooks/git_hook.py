@@ -27,11 +27,12 @@ REBASE_FIX: Final = (
 
 
 class Verdict(NamedTuple):
-    """What a hook would touch; nothing is a pass."""
+    """What a hook would touch; nothing is a pass. `is_late`: git may have written files before it asked."""
 
     action: str
     hits: Sequence[Hit]
     fix: str
+    is_late: bool = False
 
 
 def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | None]) -> int:
@@ -59,11 +60,12 @@ def refused(ctx: Context, via: str, verdict: Verdict) -> int:
     """Print a refusal, add it to the events, put back what git wrote all the same before it asked, and return 1."""
     sys.stderr.write(f"{foreign_leases.explain(verdict.action, verdict.hits, verdict.fix)}\n")
     foreign_leases.note(ctx, via, verdict.action, verdict.hits)
-    from interlock.reservations import place  # noqa: PLC0415 - not for a quick yes
-    from interlock.reservations.versions import watch  # noqa: PLC0415
+    if verdict.is_late:
+        from interlock.reservations import place  # noqa: PLC0415 - few refusals come too late
+        from interlock.reservations.versions import watch  # noqa: PLC0415
 
-    for line in watch.look_now(ctx, place.at(ctx.caller.root), watch.Did(f"git, {via}")):
-        sys.stderr.write(f"  {line}\n")
+        for line in watch.look_now(ctx, place.at(ctx.caller.root), watch.Did("git")):
+            sys.stderr.write(f"  {line}\n")
     return 1
 
 

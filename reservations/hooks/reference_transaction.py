@@ -85,7 +85,7 @@ def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Held) 
             after = commands.empty_tree(here, in_hook=True) if is_zero(new) else new
             hits = touched(held, commands.between(here, before, after, in_hook=True))
             action = f"this move of {'HEAD' if name == 'HEAD' else name} changes"
-            verdict = Verdict(action, hits, MOVE_FIX)
+            verdict = Verdict(action, hits, MOVE_FIX, is_late=True)
         if verdict.hits:
             return verdict
     return None

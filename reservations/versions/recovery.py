@@ -15,13 +15,12 @@ from interlock.reservations.store.records import key_of
 from interlock.reservations.versions import look, putting_back, store
 from interlock.reservations.versions.store import Version
 
-HAPPENED: Final = {
+_WHAT: Final = {
     "held": "as its holder had it",
     "undone": "what others wrote there, undone",
     "both": "the newer of two, both kept",
     "expected": "what an edit was about to write",
 }
-"""Why a version is kept, in words."""
 
 
 class UnknownVersionError(ReservationError):
@@ -70,16 +69,22 @@ def disturbed(found: place.Place, since: float) -> list[dict[str, Any]]:
         return [_row(row) for row in tx.versions() if row.why in ("undone", "both") and row.at >= since]
 
 
+def _what(row: Version) -> str:
+    """Return why a version is kept, in words."""
+    return "removed by others, undone" if (row.why, row.seen.kind) == ("undone", "gone") else _WHAT[row.why]
+
+
 def _row(row: Version) -> dict[str, Any]:
     return {
-        "version": row.number, "path": row.path, "root": row.root, "why": row.why, "kind": row.seen.kind,
+        "version": row.number, "path": row.path, "root": row.root, "why": row.why, "what": _what(row),
+        "kind": row.seen.kind,
         "digest": row.seen.digest, "mode": f"{row.seen.mode:o}", "holders": [*row.holders], "others": [*row.others],
         "at": iso(row.at),
     }  # fmt: skip
 
 
 def content(found: place.Place, number: int) -> tuple[Version, bytes]:
-    """Return a version and its content; of a link where it leads.
+    """Return a version and its content; of a link where it leads, nothing where the file was gone.
 
     Raises:
         UnknownVersionError: It is not kept.
@@ -88,7 +93,7 @@ def content(found: place.Place, number: int) -> tuple[Version, bytes]:
         with store.opened(found).transaction() as tx:
             for row in tx.versions():
                 if row.number == number:
-                    return row, tx.content(row.seen.digest)
+                    return row, tx.content(row.seen.digest) if row.seen.digest else b""
     raise UnknownVersionError(f"there is no version {number}.", "`interlock recover` lists those that are kept.")
 
 

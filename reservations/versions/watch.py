@@ -37,6 +37,7 @@ TOPIC: Final = "surprise-write"
 NOTICE: Final = "shared-checkout"
 """The topic of those about one that was, and about the index, the stash and HEAD."""
 MAX_NAMED: Final = 8
+_NOBODY: Final = "Somebody"
 _TIDY_SECONDS: Final = 3600.0
 _DID_SECONDS: Final = 30.0
 
@@ -233,7 +234,7 @@ class _Look:
             self.done.append(Undone(file, verdict, tuple(by), tells_them=tells_them))
 
     def _put_back(self, file: Held, good: Seen, now: Seen, by: Sequence[Call]) -> None:
-        if now.kind in ("file", "link"):
+        if now.kind != "other":
             names = dict.fromkeys(call.agent for call in by)
             self.tx.add_version(file.root, file.path, now, "undone", self.now, file.holders, names)
         try:
@@ -349,7 +350,7 @@ class _Look:
             named = some((row.file.path for row in rows), MAX_NAMED)
             agents = list(dict.fromkeys(call.agent for row in rows for call in row.by))
             tools = list(dict.fromkeys(shown(call.tool) for row in rows for call in row.by))
-            who = f"{' or '.join(map(shown, agents))} ({', '.join(tools)})" if agents else "Somebody"
+            who = f"{' or '.join(map(shown, agents))} ({', '.join(tools)})" if agents else _NOBODY
             problem = next((row.problem for row in rows if row.problem), "")
             topic = NOTICE if verdict == "back" else TOPIC
             notices.append((holders, _for_holder(verdict, who, named, problem), topic))
@@ -417,6 +418,11 @@ def _for_holder(verdict: Verdict, who: str, named: str, problem: str) -> str:
         return (
             f"{who} changed what you hold: {named}. It was put back as you left it; `interlock recover` has what was "
             "written there."
+        )
+    if who == _NOBODY:
+        return (
+            f"What you hold changed, and no call of anybody is known that did it: {named}. It stays as it is, and "
+            "`interlock recover` has the version before: compare them before you go on."
         )
     return (
         f"What you hold changed, and it is not known whether it was you or {who}: {named}. The newest version stays, "

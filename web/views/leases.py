@@ -12,7 +12,6 @@ from interlock.core.text import one_line, whole
 from interlock.graph import negotiate
 from interlock.graph.board import calls
 from interlock.reservations import key_of
-from interlock.reservations.versions.recovery import HAPPENED
 from interlock.web.lease_tree import tree
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.projects import Project
@@ -32,8 +31,7 @@ def show(request: Request) -> Response:
         with calls(project.root) as mine:
             me = mine.caller.name
     rows: Mapping[str, Any] = held or {"leases": [], "waiters": [], "negotiations": []}
-    values = {"project": project, "held": rows, "tree": tree(rows["leases"]), "me": key_of(me), "key_of": key_of,
-              "happened": HAPPENED}  # fmt: skip
+    values = {"project": project, "held": rows, "tree": tree(rows["leases"]), "me": key_of(me), "key_of": key_of}
     return page(request, "leases.html", values)
 
 
