@@ -86,7 +86,8 @@ def _show_proofs(proofs: Sequence[Proof]) -> None:
     click.echo("a conflict at each installed entry point:")
     width = max(len(row.name) for row in proofs)
     for row in proofs:
-        mark = click.style(f"{_MARKS[row.refused]:7}", fg="green" if row.refused else "red", bold=not row.refused)
+        word = "undone" if row.is_undone else _MARKS[row.refused]
+        mark = click.style(f"{word:7}", fg="green" if row.refused else "red", bold=not row.refused)
         click.echo(f"  {mark}  {row.name:{width}}  {one_line(row.how) if row.refused else one_line(row.found)}")
         if row.fix:
             click.echo(f"  {'':7}  {'':{width}}  fix: {one_line(row.fix)}")
@@ -94,4 +95,4 @@ def _show_proofs(proofs: Sequence[Proof]) -> None:
     if bad:
         click.echo(click.style(f"OPEN: {', '.join(bad)}: what others hold is not safe there", fg="red", bold=True))
     else:
-        click.echo(f"all {len(proofs)} entry points refuse")
+        click.echo(f"all {len(proofs)} entry points refuse a conflict, or undo it")

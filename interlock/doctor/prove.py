@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -186,13 +186,14 @@ REFUSED: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What one entry point did. `fix` is empty when it refused and named the holder."""
+    """What one entry point did. `fix` is empty when it refused, or undid what was done, and named the holder."""
 
     name: str
     how: str
     refused: bool
     found: str
     fix: str = ""
+    is_undone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +328,8 @@ def _shell(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix:
         if row in before:
             path.unlink(missing_ok=True)
     how = f"{after[0].command} ({after[0].path})"
-    return _judged(scratch, name, how, said, refused=path.exists(), fix=fix)
+    proof = _judged(scratch, name, how, said, refused=path.exists(), fix=fix)
+    return replace(proof, is_undone=proof.refused)
 
 
 def _subagents(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:
@@ -335,10 +337,14 @@ def _subagents(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, 
     rows = [row for row in handlers if row.event == BEFORE[hooks.client] and row.matches(tool)]
     if hooks.off or not rows:
         return Proof(name, hooks.off or BEFORE[hooks.client], refused=False, found="no hook is called", fix=fix)
-    path = scratch.root / "other.txt"
-    first, second = (_call(hooks, rows[0].event, tool, path, scratch.root, agent_id=f"probe-{at}") for at in (1, 2))
-    scratch.run(["/bin/sh", "-c", rows[0].command], cwd=scratch.home, stdin=first)
-    said = scratch.run(["/bin/sh", "-c", rows[0].command], cwd=scratch.home, stdin=second)
+    file = scratch.root / "other.txt"
+    first, second = (_call(hooks, rows[0].event, tool, file, scratch.root, agent_id=f"probe-{at}") for at in (1, 2))
+    # Both in one process, which is their client: the files of one that has ended could be taken over.
+    inputs = [scratch.root / ".git" / f"probe-{at}" for at in (1, 2)]
+    for path, text in zip(inputs, (first, second), strict=True):
+        path.write_text(text)
+    calls = "; ".join(f"({rows[0].command}) < {shlex.quote(str(path))}" for path in inputs)
+    said = scratch.run(["/bin/sh", "-c", calls], cwd=scratch.home)
     how = f"{rows[0].command} ({rows[0].path})"
     if said.status == REFUSED and "/probe-1" in said.err:
         return Proof(name, how, refused=True, found=said.first)
