@@ -93,7 +93,7 @@ def content(found: place.Place, number: int) -> tuple[Version, bytes]:
         with store.opened(found).transaction() as tx:
             for row in tx.versions():
                 if row.number == number:
-                    return row, tx.content(row.seen.digest) if row.seen.digest else b""
+                    return row, tx.content(row.seen.digest)
     raise UnknownVersionError(f"there is no version {number}.", "`interlock recover` lists those that are kept.")
 
 

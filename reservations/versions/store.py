@@ -39,11 +39,11 @@ CREATE TABLE project (store_path TEXT PRIMARY KEY, root TEXT NOT NULL, common TE
 CREATE TABLE agent (key TEXT PRIMARY KEY, seen_at REAL NOT NULL) {strict};
 CREATE TABLE content (digest TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB) {strict};
 CREATE TABLE file (
-    root TEXT NOT NULL, path TEXT NOT NULL, kind TEXT NOT NULL, digest TEXT NOT NULL, mode INTEGER NOT NULL,
+    root BLOB NOT NULL, path BLOB NOT NULL, kind TEXT NOT NULL, digest TEXT NOT NULL, mode INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL, mark TEXT NOT NULL, holders TEXT NOT NULL, PRIMARY KEY (root, path)
 ) {strict};
 CREATE TABLE version (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, root TEXT NOT NULL, path TEXT NOT NULL, kind TEXT NOT NULL,
+    number INTEGER PRIMARY KEY AUTOINCREMENT, root BLOB NOT NULL, path BLOB NOT NULL, kind TEXT NOT NULL,
     digest TEXT NOT NULL, mode INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, why TEXT NOT NULL, holders TEXT NOT NULL,
     others TEXT NOT NULL, at REAL NOT NULL
 ) {strict};
@@ -154,7 +154,9 @@ class VersionRows(Rows):
         return digest
 
     def content(self, digest: str) -> bytes:
-        """Return a content that is kept."""
+        """Return a content that is kept; nothing for what has none."""
+        if not digest:
+            return b""
         row = self._run("SELECT data FROM content WHERE digest = ?", (digest,)).fetchone()
         if row is None:
             raise KeyError(digest)
@@ -199,16 +201,16 @@ class VersionRows(Rows):
     def files(self) -> dict[tuple[str, str], tuple[Seen, tuple[str, ...]]]:
         """Return the good version of each file that was held at the last look and its holders, by checkout and path."""
         rows = self._run("SELECT root, path, kind, digest, mode, mtime_ns, mark, holders FROM file")
-        return {(row[0], row[1]): (Seen(*row[2:7]), _names(row[7])) for row in rows}
+        return {(decode(row[0]), decode(row[1])): (Seen(*row[2:7]), _names(row[7])) for row in rows}
 
     def put_file(self, root: str, path: str, seen: Seen, holders: Iterable[str]) -> None:
         """Keep what the good version of a held file is."""
-        row = (root, path, *seen, json.dumps([*holders]))
+        row = (encode(root), encode(path), *seen, json.dumps([*holders]))
         self._run("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def drop_file(self, root: str, path: str) -> None:
         """Look at a file no more."""
-        self._run("DELETE FROM file WHERE root = ? AND path = ?", (root, path))
+        self._run("DELETE FROM file WHERE root = ? AND path = ?", (encode(root), encode(path)))
 
     def add_version(
         self, root: str, path: str, seen: Seen, why: Why, at: float, holders: Iterable[str], others: Iterable[str] = ()
@@ -216,11 +218,11 @@ class VersionRows(Rows):
         """Keep a version of a file, and return its number; the same one twice in a row is one."""
         last = self._run(
             "SELECT number, kind, digest, mode, why FROM version WHERE root = ? AND path = ? ORDER BY number DESC "
-            "LIMIT 1", (root, path),
+            "LIMIT 1", (encode(root), encode(path)),
         ).fetchone()  # fmt: skip
         if last is not None and last[1:] == (seen.kind, seen.digest, seen.mode, why):
             return last[0]
-        row = (root, path, *seen[:4], why, json.dumps([*holders]), json.dumps([*others]), at)
+        row = (encode(root), encode(path), *seen[:4], why, json.dumps([*holders]), json.dumps([*others]), at)
         found = self._run("INSERT INTO version VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid
         assert found is not None
         return found
@@ -229,11 +231,13 @@ class VersionRows(Rows):
         """Return the versions that are kept, the newest first; of one path alone, in whatever checkout."""
         rows = self._run(
             "SELECT number, root, path, kind, digest, mode, mtime_ns, why, holders, others, at FROM version "
-            "WHERE ? IN ('', path) ORDER BY number DESC",
-            (path,),
+            "WHERE ? IN (x'', path) ORDER BY number DESC",
+            (encode(path),),
         )
         return [
-            Version(row[0], row[1], row[2], Seen(*row[3:7]), row[7], _names(row[8]), _names(row[9]), row[10])
+            Version(
+                row[0], decode(row[1]), decode(row[2]), Seen(*row[3:7]), row[7], _names(row[8]), _names(row[9]), row[10]
+            )
             for row in rows
         ]
 
@@ -350,6 +354,10 @@ def _at(path: str) -> SqliteFile[VersionRows]:
     rows: Callable[[Any], VersionRows] = partial(VersionRows, os.path.dirname(path))
     # Each hook writes here. After a failure of power the checkout itself has what was saved.
     return SqliteFile(path, _STEPS, rows, is_durable=False)
+
+
+encode, decode = os.fsencode, os.fsdecode
+"""Names of files are bytes here, since not all of them are text."""
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -59,7 +59,8 @@ def typed(project: Path) -> Callable[[str], Pattern | Finding]:
 def hooked(project: Path, path: str, cwd: str = ".") -> list[str]:
     """Return by which names the edit hook holds a file in the project's own store."""
     here = place.find(str(project))
-    return sorted(client_hook.located(here, str(project / cwd), [path]).get(here, []))
+    rows = client_hook.located(here, str(project / cwd), [path])
+    return sorted(name for found, names in rows.items() if found.store_path == here.store_path for name in names)
 
 
 FILES = {

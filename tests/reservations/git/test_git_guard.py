@@ -232,7 +232,7 @@ def test_another_repository_is_judged_by_its_own_leases(guarded: Checkout, tmp_p
 
 
 def test_the_state_folder_and_a_store_without_git_are_kept(guarded: Checkout, tmp_path: Path) -> None:
-    state = Path(guarded.env("bob").get("XDG_STATE_HOME") or tmp_path / ".local" / "state") / "interlock"
+    state = Path(guarded.env("bob")["INTERLOCK_STATE"]) / "interlock"
     state.mkdir(parents=True, exist_ok=True)
     for line in (f"rm -rf {state}", f"rm -rf {state}/x {state.parent}", f"echo > {state}/versions.sqlite"):
         assert guarded.guard("bob", line) is not None, line

@@ -271,6 +271,7 @@ def handed_on(checkout: Checkout, path: str, *, writes: bool) -> None:
         assert checkout.edit(session, path).status == 0
         if session == "two" and writes:
             (checkout.root / path).write_text("newer work\n")
+        checkout.hook("post-tool", checkout.call(session, "Edit", {"file_path": path}))
         checkout.agent(f"claude-{session}").release_all()
 
 
@@ -300,7 +301,7 @@ def test_who_changed_the_file_itself_since_it_has_it_again_is_not_held_up(checko
     checkout.agent("claude-one").reserve_files(["a.py"])
     while (checkout.root / "a.py").stat().st_ctime < checkout.rows()[0].granted_at:
         (checkout.root / "a.py").write_text("own work\n")
-    assert checkout.edit("one", "a.py") == Ran(0, "", "")
+    assert checkout.edit("one", "a.py").status == 0
 
 
 def test_a_refusal_of_a_hundred_files_is_short(checkout: Checkout) -> None:
