@@ -256,7 +256,7 @@ def census() -> dict[str, list[str] | int]:
         "finding types": finding_types(product),
         "rule types": rule_types(product),
         "error roots": error_roots(product),
-        "atomic writers": functions_with(r"os\.(replace|rename|link)")(product),
+        "atomic writers": functions_with(r"os\.(replace|rename)\b")(product),
         "modules with locks": modules_with(r"\bflock\(")(product),
         "modules with suggestions": modules_with(r"get_close_matches\(")(product),
         "modules with globs": modules_with(r"fnmatch\.translate|def matches\(pattern")(product),

@@ -28,26 +28,22 @@ def put_back(root: str, path: str, good: Seen, tx: VersionRows, aside: str) -> s
     os.makedirs(os.path.dirname(path), exist_ok=True)
     if os.path.isdir(path) and not os.path.islink(path):
         moved = _away(path, aside)
-    part = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:200]}.interlock")
-    with suppress(FileNotFoundError):
-        os.unlink(part)
-    if good.kind == "link":
-        os.symlink(os.fsdecode(tx.content(good.digest)), part)
-        os.replace(part, path)
-        return moved
     data = tx.content(good.digest)
+    if good.kind == "link":
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        os.symlink(os.fsdecode(data), path)
+        return moved
     if _is_still(path, good):
         with open(path, "r+b") as file:
             file.write(data)
             file.truncate()
-        part = path
+        os.chmod(path, good.mode)
     else:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-            file.write(data)
-    os.chmod(part, good.mode)
-    os.utime(part, ns=(good.mtime_ns, good.mtime_ns))
-    if part != path:
-        os.replace(part, path)
+        from interlock.core.files import write_atomically  # noqa: PLC0415 - few hooks put anything back
+
+        write_atomically(path, data, chmod=good.mode, durable=False)
+    os.utime(path, ns=(good.mtime_ns, good.mtime_ns))
     return moved
 
 

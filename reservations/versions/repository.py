@@ -82,15 +82,15 @@ def _mark(path: str) -> str:
 def _save(index: str, saved: str) -> None:
     """Keep an index: git replaces the file by another one, so a second name of it costs nothing."""
     os.makedirs(os.path.dirname(saved), mode=0o700, exist_ok=True)
-    part = f"{saved}.{os.getpid()}"
+    with suppress(FileNotFoundError):
+        os.unlink(saved)
     with suppress(FileNotFoundError):
         try:
-            os.link(index, part)
+            os.link(index, saved)
         except OSError:
             import shutil  # noqa: PLC0415 - only where the state folder is on another disk
 
-            shutil.copyfile(index, part)
-        os.replace(part, saved)
+            shutil.copyfile(index, saved)
 
 
 def _entries(root: str, paths: Sequence[str], index: str = "") -> dict[str, list[str]] | None:

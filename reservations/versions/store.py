@@ -149,7 +149,9 @@ class VersionRows(Rows):
             self._make_space(len(data))
             is_large = len(data) > INLINE_BYTES
             if is_large:
-                _write(self._path(digest), data)
+                from interlock.core.files import write_atomically  # noqa: PLC0415 - few contents are large
+
+                write_atomically(self._path(digest), data, mode=0o600, durable=False)
             self._run("INSERT INTO content VALUES (?, ?, ?)", (digest, len(data), None if is_large else data))
         return digest
 
@@ -362,11 +364,3 @@ encode, decode = os.fsencode, os.fsdecode
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
-
-
-def _write(path: str, data: bytes) -> None:
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    part = f"{path}.{os.getpid()}"
-    with open(part, "wb") as file:
-        file.write(data)
-    os.replace(part, path)

@@ -256,14 +256,14 @@ def test_held_contents_over_the_bound_are_refused_and_old_versions_make_room(
         sharing.before("bob")
 
 
-def no_room(*_: object) -> None:
+def no_room(*_: object, **_more: object) -> None:
     raise OSError(28, "No space left on device")
 
 
 def test_a_full_disk_refuses_the_call_and_loses_nothing(sharing: Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
     sharing.hold("ann.py")
     monkeypatch.setattr("interlock.reservations.versions.store.INLINE_BYTES", 0)
-    monkeypatch.setattr("interlock.reservations.versions.store._write", no_room)
+    monkeypatch.setattr("interlock.core.files.write_atomically", no_room)
     (sharing.root / "ann.py").write_text("newer\n")
     with raises_code(OverBoundError, "RSV908") as caught:
         sharing.before("bob")
