@@ -29,7 +29,7 @@ class UnknownVersionError(ReservationError):
     Fix: Versions are kept for a week. `interlock recover` lists those that are there.
     """
 
-    code = "RSV909"
+    code = "RSV911"
     exit_code = Exit.REFUSED
 
 
@@ -39,7 +39,7 @@ class HeldByOthersError(ReservationError):
     Fix: Ask for the file first, or write the version elsewhere with `--to FILE`.
     """
 
-    code = "RSV910"
+    code = "RSV912"
     exit_code = Exit.CONFLICT
 
 

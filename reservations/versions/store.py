@@ -68,7 +68,7 @@ class OverBoundError(ReservationError):
     Fix: A command could destroy what is not kept. Let its holder commit and release it, or free some.
     """
 
-    code = "RSV908"
+    code = "RSV910"
 
 
 class Seen(NamedTuple):

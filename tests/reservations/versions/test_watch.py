@@ -238,7 +238,7 @@ def test_what_cannot_be_kept_is_refused_before_the_call(sharing: Sharing, monkey
     sharing.hold("ann.py")
     monkeypatch.setattr("interlock.reservations.versions.look.MAX_FILE_BYTES", 10)
     (sharing.root / "ann.py").write_text("much more than ten\n")
-    with raises_code(OverBoundError, "RSV908"):
+    with raises_code(OverBoundError, "RSV910"):
         sharing.before("bob")
 
 
@@ -252,7 +252,7 @@ def test_held_contents_over_the_bound_are_refused_and_old_versions_make_room(
     assert sharing.read("ann.py") == "29" * 100
     assert len(sharing.versions("ann.py")) < 30
     (sharing.root / "ann.py").write_text("x" * 2001)
-    with raises_code(OverBoundError, "RSV908"):
+    with raises_code(OverBoundError, "RSV910"):
         sharing.before("bob")
 
 
@@ -265,7 +265,7 @@ def test_a_full_disk_refuses_the_call_and_loses_nothing(sharing: Sharing, monkey
     monkeypatch.setattr("interlock.reservations.versions.store.INLINE_BYTES", 0)
     monkeypatch.setattr("interlock.core.files.write_atomically", no_room)
     (sharing.root / "ann.py").write_text("newer\n")
-    with raises_code(OverBoundError, "RSV908") as caught:
+    with raises_code(OverBoundError, "RSV910") as caught:
         sharing.before("bob")
     assert "No space left" in str(caught.value)
 
