@@ -28,7 +28,7 @@ from interlock.reservations.rules import shown, some
 from interlock.reservations.store.records import Agent, Lease, key_of, replace
 from interlock.reservations.store.sqlite import SqliteStore
 from interlock.reservations.versions import flight, look, putting_back, repository, store
-from interlock.reservations.versions.look import GONE, Held
+from interlock.reservations.versions.look import Held
 from interlock.reservations.versions.store import KEEP_SECONDS, Call, OverBoundError, Seen, VersionRows
 from interlock.reservations.versions.verdict import Change, Verdict, decide
 
@@ -453,6 +453,3 @@ def stopped(ctx: Context, found: place.Place, session: str) -> None:
                     tx.to_background(call.number)
                 else:
                     tx.drop_calls([call.number])
-
-
-__all__ = ["GONE", "Began", "Ended", "Undone", "is_watched", "look_now", "stopped"]
