@@ -165,6 +165,19 @@ def test_a_task_is_built_inside_the_program_and_the_hook_keeps_it_from_what_anot
     assert KEY.encode() not in kept
 
 
+@each_program
+def test_a_command_that_removes_what_another_holds_and_fails_is_undone(stage: Stage) -> None:
+    (stage.root / "harm.sh").write_text("rm src/held.py\nexit 3\n")
+    stage.interlock("init", "--client", stage.program.name)
+    stage.interlock("reserve", "src/held.py", agent="ann")
+    _, requests = stage.turn(
+        calling(stage.program.shell("sh harm.sh"), at_last=ENVELOPE), commands={"test": ("sh", "harm.sh")}
+    )
+    assert stage.held.read_text() == BEFORE
+    assert "changed what you hold: src/held.py. It was put back" in stage.interlock("inbox", agent="ann")
+    assert "They were put back as ann left them" in requests[-1].words
+
+
 @pytest.mark.parametrize("name", [program.name for program in PROGRAMS])
 def test_the_lock_of_a_program_pins_every_package_exactly_and_names_no_address(name: str) -> None:
     wanted = json.loads((LOCKS / name / "package.json").read_text(encoding="utf-8"))["dependencies"]
