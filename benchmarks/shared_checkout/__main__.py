@@ -93,9 +93,14 @@ def measured(folder: Path, args: argparse.Namespace) -> tuple[dict[str, Any], st
         found = hooks.measure(folder, args.interlock, no_guard=args.no_guard, rounds=args.rounds)
         return found, hooks.table(found)
     found = lines.measure(
-        folder, args.interlock, no_guard=args.no_guard, is_busy=args.busy, which=args.list or ("hostile", "honest"),
-        only=args.only, limit=args.limit,
-    )  # fmt: skip
+        folder,
+        args.interlock,
+        no_guard=args.no_guard,
+        is_busy=args.busy,
+        which=args.list or ("hostile", "honest"),
+        only=args.only,
+        limit=args.limit,
+    )
     return found, lines.table(found)
 
 

@@ -78,14 +78,23 @@ HARMS: Final = (
     "printf 'bob {n}\\n' > {f}.new && mv {f}.new {f}",
 )
 WIDE: Final = (
-    "rm -rf {d}", "git checkout -q HEAD -- {d}", "for f in {d}/*.py; do echo 'bob {n}' >> $f; done",
+    "rm -rf {d}",
+    "git checkout -q HEAD -- {d}",
+    "for f in {d}/*.py; do echo 'bob {n}' >> $f; done",
     "find {d} -name '*.py' -exec sed -i '1i bob {n}' {{}} +",
-)  # fmt: skip
+)
 HONEST: Final = (
-    "true", "git status --short | wc -l", "git log --oneline -3", "ls -R ann | head", "cat ann/d0/*.py | wc -l",
-    "echo 'bob {n}' >> own/bob.txt", "python3 -c 'import json; print(json.dumps({{}}))'", "grep -rn ann ann | tail -2",
-    "mkdir -p build && date > build/out.txt", "sed -i 's/x/y/' own/bob.txt",
-)  # fmt: skip
+    "true",
+    "git status --short | wc -l",
+    "git log --oneline -3",
+    "ls -R ann | head",
+    "cat ann/d0/*.py | wc -l",
+    "echo 'bob {n}' >> own/bob.txt",
+    "python3 -c 'import json; print(json.dumps({{}}))'",
+    "grep -rn ann ann | tail -2",
+    "mkdir -p build && date > build/out.txt",
+    "sed -i 's/x/y/' own/bob.txt",
+)
 
 
 def lines_of(data: bytes) -> dict[str, set[int]]:
@@ -317,9 +326,13 @@ class Course:
         if harm.is_refused:
             return
         order = {
-            "do": "run", "line": harm.line, "cwd": str(self.root), "seconds": 20, "env": {processes.MARK: self.mark},
+            "do": "run",
+            "line": harm.line,
+            "cwd": str(self.root),
+            "seconds": 20,
+            "env": {processes.MARK: self.mark},
             "output": str(self.live / "output-bob"),
-        }  # fmt: skip
+        }
         pipe = self.bob.process.stdin
         assert pipe is not None
         pipe.write(json.dumps(order) + "\n")

@@ -28,9 +28,14 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     begun = time.monotonic()
     with target.open("wb") as file:
         child = subprocess.Popen(
-            ["bash", "-c", order["line"]], cwd=order["cwd"], stdin=subprocess.DEVNULL, stdout=file,
-            stderr=subprocess.STDOUT, start_new_session=True, env={**os.environ, **order.get("env", {})},
-        )  # fmt: skip
+            ["bash", "-c", order["line"]],
+            cwd=order["cwd"],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, **order.get("env", {})},
+        )
         try:
             status = child.wait(order["seconds"])
         except subprocess.TimeoutExpired:
@@ -44,9 +49,13 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
 def hook(order: dict[str, Any]) -> dict[str, Any]:
     """Call a hook, and return its status, what it said to the agent, and why it refused."""
     done = subprocess.run(
-        order["command"], cwd=order["cwd"], input=json.dumps(order["input"]).encode(), capture_output=True,
-        env={**os.environ, **order.get("env", {})}, check=False,
-    )  # fmt: skip
+        order["command"],
+        cwd=order["cwd"],
+        input=json.dumps(order["input"]).encode(),
+        capture_output=True,
+        env={**os.environ, **order.get("env", {})},
+        check=False,
+    )
     text = done.stdout.decode("utf-8", "replace").strip()
     try:
         context = json.loads(text)["hookSpecificOutput"]["additionalContext"] if text else ""
@@ -73,9 +82,13 @@ class Client:
         named = {"INTERLOCK_AGENT_ID": name} if name else {}
         marks = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session} if session else {}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.shared_checkout.client"], cwd=Path(__file__).resolve().parents[2],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**env, **named, **marks},
-        )  # fmt: skip
+            [sys.executable, "-m", "benchmarks.shared_checkout.client"],
+            cwd=Path(__file__).resolve().parents[2],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**env, **named, **marks},
+        )
 
     def ask(self, **order: Any) -> dict[str, Any]:
         """Let the process do something, and return its answer."""
@@ -89,14 +102,28 @@ class Client:
         return json.loads(answer)
 
     def hook(
-        self, command: list[str], event: str, tool: str, tool_input: dict[str, Any], cwd: Path, use: str,
-        env: dict[str, str], **more: Any,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        command: list[str],
+        event: str,
+        tool: str,
+        tool_input: dict[str, Any],
+        cwd: Path,
+        use: str,
+        env: dict[str, str],
+        **more: Any,
+    ) -> dict[str, Any]:
         """Call a hook with the input of a tool call, as the client sends it."""
         data = {
-            "session_id": self.session, "transcript_path": "/dev/null", "cwd": str(cwd), "permission_mode": "default",
-            "hook_event_name": event, "tool_name": tool, "tool_input": tool_input, "tool_use_id": use, **more,
-        }  # fmt: skip
+            "session_id": self.session,
+            "transcript_path": "/dev/null",
+            "cwd": str(cwd),
+            "permission_mode": "default",
+            "hook_event_name": event,
+            "tool_name": tool,
+            "tool_input": tool_input,
+            "tool_use_id": use,
+            **more,
+        }
         where = str(cwd) if cwd.is_dir() else str(self.folder)
         return self.ask(do="hook", command=command, input=data, cwd=where, env=env)
 

@@ -75,9 +75,15 @@ def environment(home: Path, path: str, **more: str) -> dict[str, str]:
     """Return an environment that names no agent, session or project of whoever runs this."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     settings: Mapping[str, str] = {
-        "HOME": str(home), "PATH": path, "GIT_CONFIG_NOSYSTEM": "1", "GIT_EDITOR": "true", "EDITOR": "true",
-        "npm_config_update_notifier": "false", "npm_config_fund": "false",
-        "TERM": "dumb", "LC_ALL": "C.UTF-8",
-    }  # fmt: skip
+        "HOME": str(home),
+        "PATH": path,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_EDITOR": "true",
+        "EDITOR": "true",
+        "npm_config_update_notifier": "false",
+        "npm_config_fund": "false",
+        "TERM": "dumb",
+        "LC_ALL": "C.UTF-8",
+    }
     compiled = {name: os.environ[name] for name in (COMPILED,) if name in os.environ}
     return {**kept, **settings, **compiled, **more}

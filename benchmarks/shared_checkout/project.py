@@ -152,17 +152,33 @@ class Held:
 
 ANN: Final[dict[Which, tuple[Held, ...]]] = {
     "hostile": (
-        Held("p/src/app.py"), Held("p/src/models.py", staged=True), Held("p/src/web/view.ts"), Held("p/docs/guide.md"),
-        Held("p/scripts/deploy.sh"), Held("p/package.json"), Held("p/package-lock.json"), Held("p/pyproject.toml"),
-        Held("p/.env"), Held("p/notes/plan.md"), Held("p/data/users.csv"), Held("p/config/current.yaml"),
-        Held("p/vendor/lib/lib.py"), Held("p/tools/gen/gen.py"), Held("side/legacy/report.py"),
-    ),
-    "honest": (
-        Held("p/services/billing/invoice.py"), Held("p/services/billing/tax.py"), Held("p/legacy/report.py"),
-        Held("p/notes/plan.md"), Held("p/data/users.csv"), Held("p/vendor/lib/lib.py"), Held("p/tools/gen/gen.py"),
+        Held("p/src/app.py"),
+        Held("p/src/models.py", staged=True),
+        Held("p/src/web/view.ts"),
+        Held("p/docs/guide.md"),
+        Held("p/scripts/deploy.sh"),
+        Held("p/package.json"),
+        Held("p/package-lock.json"),
+        Held("p/pyproject.toml"),
+        Held("p/.env"),
+        Held("p/notes/plan.md"),
+        Held("p/data/users.csv"),
+        Held("p/config/current.yaml"),
+        Held("p/vendor/lib/lib.py"),
+        Held("p/tools/gen/gen.py"),
         Held("side/legacy/report.py"),
     ),
-}  # fmt: skip
+    "honest": (
+        Held("p/services/billing/invoice.py"),
+        Held("p/services/billing/tax.py"),
+        Held("p/legacy/report.py"),
+        Held("p/notes/plan.md"),
+        Held("p/data/users.csv"),
+        Held("p/vendor/lib/lib.py"),
+        Held("p/tools/gen/gen.py"),
+        Held("side/legacy/report.py"),
+    ),
+}
 BOB: Final = (Held("p/src/utils.py"), Held("p/src/cli.py"), Held("p/tests/test_utils.py"))
 
 
@@ -280,9 +296,13 @@ class Project:
     def _install(self) -> None:
         program = self.build.write_program(self.program)
         done = subprocess.run(
-            [*self.build.words, "init", "--client", "claude"], cwd=self.root, env=self.env, check=True,
-            capture_output=True, text=True,
-        )  # fmt: skip
+            [*self.build.words, "init", "--client", "claude"],
+            cwd=self.root,
+            env=self.env,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         hooks = self.root / ".git" / "hooks"
         for name in ("pre-commit", "pre-rebase", "applypatch-msg", "reference-transaction"):
             (hooks / name).write_text(_by(program, name, (hooks / name).read_text()))

@@ -19,9 +19,14 @@ from typing import Final
 
 SKIPPED: Final = {".git", "node_modules", "__pycache__", ".venv"}
 SUFFIXES: Final = {
-    "python": (".py",), "web": (".ts", ".tsx", ".js", ".css", ".json", ".md", ".yaml"), "script": (".ts", ".js"),
-    "shell": (".sh",), "text": (".md",), "all": (".py", ".ts", ".js", ".css", ".md"), "toml": (".toml",),
-}  # fmt: skip
+    "python": (".py",),
+    "web": (".ts", ".tsx", ".js", ".css", ".json", ".md", ".yaml"),
+    "script": (".ts", ".js"),
+    "shell": (".sh",),
+    "text": (".md",),
+    "all": (".py", ".ts", ".js", ".css", ".md"),
+    "toml": (".toml",),
+}
 
 Run = Callable[[list[str]], int]
 

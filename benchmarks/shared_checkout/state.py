@@ -56,9 +56,14 @@ def git(where: Path, env: Mapping[str, str], *words: str) -> str:
     """Return what git says; empty where it fails."""
     more = {"GIT_OPTIONAL_LOCKS": "0", "INTERLOCK_HOOKS": "off"}
     done = subprocess.run(
-        ["git", *words], cwd=where if where.is_dir() else "/", env={**env, **more}, check=False, capture_output=True,
-        text=True, errors="surrogateescape",
-    )  # fmt: skip
+        ["git", *words],
+        cwd=where if where.is_dir() else "/",
+        env={**env, **more},
+        check=False,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+    )
     return done.stdout if done.returncode == 0 else ""
 
 

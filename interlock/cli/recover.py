@@ -27,9 +27,15 @@ _MAX_ROWS = 50
 @root_option
 @json_option
 def recover_command(
-    path: str | None, shown_number: int | None, number: int | None, to: str | None, *, everything: bool,
-    root: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    path: str | None,
+    shown_number: int | None,
+    number: int | None,
+    to: str | None,
+    *,
+    everything: bool,
+    root: Path | None,
+    as_json: bool,
+) -> None:
     """List what was put back of held files or kept twice, or the versions of PATH, and bring one back.
 
     Contents of held files are kept for a week, outside of the checkout. What --restore replaces is kept too.

@@ -76,11 +76,18 @@ def _what(row: Version) -> str:
 
 def _row(row: Version) -> dict[str, Any]:
     return {
-        "version": row.number, "path": row.path, "root": row.root, "why": row.why, "what": _what(row),
+        "version": row.number,
+        "path": row.path,
+        "root": row.root,
+        "why": row.why,
+        "what": _what(row),
         "kind": row.seen.kind,
-        "digest": row.seen.digest, "mode": f"{row.seen.mode:o}", "holders": [*row.holders], "others": [*row.others],
+        "digest": row.seen.digest,
+        "mode": f"{row.seen.mode:o}",
+        "holders": [*row.holders],
+        "others": [*row.others],
         "at": iso(row.at),
-    }  # fmt: skip
+    }
 
 
 def content(found: place.Place, number: int) -> tuple[Version, bytes]:

@@ -28,9 +28,14 @@ _MAX_NAMED: Final = 8
 
 
 def compare(
-    tx: VersionRows, folder: str, root: str, held: Sequence[Held], calls: Sequence[Call], is_theirs: WhoseChange,
+    tx: VersionRows,
+    folder: str,
+    root: str,
+    held: Sequence[Held],
+    calls: Sequence[Call],
+    is_theirs: WhoseChange,
     now: float,
-) -> list[Notice]:  # fmt: skip
+) -> list[Notice]:
     """Compare a checkout with what it was at the last look, undo what can be undone, and return what holders are told.
 
     Args:

@@ -220,8 +220,9 @@ class VersionRows(Rows):
         """Keep a version of a file, and return its number; the same one twice in a row is one."""
         last = self._run(
             "SELECT number, kind, digest, mode, why FROM version WHERE root = ? AND path = ? ORDER BY number DESC "
-            "LIMIT 1", (encode(root), encode(path)),
-        ).fetchone()  # fmt: skip
+            "LIMIT 1",
+            (encode(root), encode(path)),
+        ).fetchone()
         if last is not None and last[1:] == (seen.kind, seen.digest, seen.mode, why):
             return last[0]
         row = (encode(root), encode(path), *seen[:4], why, json.dumps([*holders]), json.dumps([*others]), at)
@@ -252,15 +253,7 @@ class VersionRows(Rows):
 
     def calls(self) -> list[Call]:
         """Return the calls in flight, the oldest first."""
-        rows = self._run("SELECT * FROM call ORDER BY number")
-        return [
-            Call(
-                number, agent, session, use_id, tool, root, _names(paths), json.loads(expected), begun,
-                bool(background), pid, started, bool(speaks),
-            )
-            for number, agent, session, use_id, tool, root, paths, expected, begun, background, pid, started, speaks
-            in rows
-        ]  # fmt: skip
+        return [_call(*row) for row in self._run("SELECT * FROM call ORDER BY number")]
 
     def drop_calls(self, numbers: Iterable[int]) -> None:
         """Take calls out that have ended."""
@@ -315,6 +308,25 @@ class VersionRows(Rows):
     def drop_stash(self, common: str, entry: str) -> None:
         """Forget an entry that its owner has taken."""
         self._run("DELETE FROM stash WHERE common = ? AND entry = ?", (common, entry))
+
+
+def _call(number: int, agent: str, session: str, use_id: str, tool: str, root: str, paths: str, *rest: Any) -> Call:
+    expected, begun, background, pid, started, speaks = rest
+    return Call(
+        number,
+        agent,
+        session,
+        use_id,
+        tool,
+        root,
+        _names(paths),
+        json.loads(expected),
+        begun,
+        bool(background),
+        pid,
+        started,
+        bool(speaks),
+    )
 
 
 def path_of(found: place.Place) -> str:

@@ -129,8 +129,11 @@ class _Look:
         self.calls = tx.calls()
         if isinstance(event, Did):
             self.calls.append(self._call(event.tool, self.now - _DID_SECONDS))
-        self.sessions = {key_of(call.agent): key_of(call.agent.rpartition("/")[0]) for call in self.calls
-                         if call.agent.count("/") and call.session}  # fmt: skip
+        self.sessions = {
+            key_of(call.agent): key_of(call.agent.rpartition("/")[0])
+            for call in self.calls
+            if call.agent.count("/") and call.session
+        }
         self.hooked = tx.hooked()
 
     def _leases(self, project: place.Place) -> list[Lease]:
@@ -272,9 +275,19 @@ class _Look:
     def _call(self, tool: str, begun: float) -> Call:
         caller = self.ctx.caller
         return Call(
-            0, caller.name, "", "", tool, caller.root, (), {}, begun, background=False, pid=caller.pid,
+            0,
+            caller.name,
+            "",
+            "",
+            tool,
+            caller.root,
+            (),
+            {},
+            begun,
+            background=False,
+            pid=caller.pid,
             started=caller.started,
-        )  # fmt: skip
+        )
 
     def note(self, event: Began | Ended | Did | None) -> None:
         """Enter the call that is about to begin, or end the one that has ended."""
@@ -387,10 +400,13 @@ class _Look:
         with lease_calls.entered(self.ctx) as entry:
             for row in self.done:
                 entry.event(
-                    "surprise_write", agent=", ".join(dict.fromkeys(call.agent for call in row.by)) or "",
-                    holder=", ".join(row.file.holders), path=shown(row.file.path), outcome=row.verdict,
+                    "surprise_write",
+                    agent=", ".join(dict.fromkeys(call.agent for call in row.by)) or "",
+                    holder=", ".join(row.file.holders),
+                    path=shown(row.file.path),
+                    outcome=row.verdict,
                     tool=", ".join(dict.fromkeys(call.tool for call in row.by)),
-                )  # fmt: skip
+                )
 
 
 def _is_gone(project: place.Place) -> bool:

@@ -53,9 +53,14 @@ class Sharing:
         self.after(name, tool="Write", root=root)
 
     def before(
-        self, name: str, use: str = "", tool: str = "Bash", paths: Sequence[str] = (),
-        results: Callable[[bytes], Sequence[bytes]] | None = None, root: Path | None = None,
-    ) -> list[str]:  # fmt: skip
+        self,
+        name: str,
+        use: str = "",
+        tool: str = "Bash",
+        paths: Sequence[str] = (),
+        results: Callable[[bytes], Sequence[bytes]] | None = None,
+        root: Path | None = None,
+    ) -> list[str]:
         """Let the hook before a tool look."""
         ctx = self.context(name, root)
         event = watch.Began(f"session-{name}", use or name, tool, tuple(paths), results=results)

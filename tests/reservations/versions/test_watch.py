@@ -139,8 +139,9 @@ def test_where_nobody_can_tell_the_newest_stays_and_both_are_kept_and_told(shari
     sharing.after("ann")
     assert sharing.read("ann.py") == "whose is this\n"
     assert [(row.why, sharing.kept(row)) for row in sharing.versions("ann.py")[:2]] == [
-        ("both", "whose is this\n"), ("held", WORK),
-    ]  # fmt: skip
+        ("both", "whose is this\n"),
+        ("held", WORK),
+    ]
     assert "The newest version stays" in sharing.told("ann")[0].body
 
 
