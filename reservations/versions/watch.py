@@ -209,7 +209,11 @@ class _Look:
             self.tx.add_version(file.root, file.path, now, why, self.now, file.holders, others)
 
     def _sides(self, holders: Iterable[str], path: str) -> tuple[list[Call], list[Call]]:
-        """Return the calls in flight that may write a path: the holders', and the others'."""
+        """Return the calls in flight that may write a path: the holders', and the others'.
+
+        No editing tool of others counts: on a held path it is refused before it runs, and one that is in flight all the
+        same began while its agent held the file.
+        """
         keys = {key_of(name) for name in holders}
 
         def is_of_holder(call: Call) -> bool:
@@ -218,7 +222,8 @@ class _Look:
             return key in keys or self.sessions.get(key, key) in keys
 
         writing = [call for call in self.calls if not call.paths or path in call.paths or _is_below(path, call.paths)]
-        return [*filter(is_of_holder, writing)], [call for call in writing if not is_of_holder(call)]
+        others = [call for call in writing if not call.paths and not is_of_holder(call)]
+        return [*filter(is_of_holder, writing)], others
 
     def _judge(self, file: Held, before: Seen, now: Seen) -> None:
         is_gone = now.kind in ("gone", "other")

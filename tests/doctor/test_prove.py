@@ -73,7 +73,8 @@ def test_every_entry_point_refuses_a_real_conflict_and_nothing_is_left_behind(ro
         "Claude Code: MultiEdit", "Claude Code: NotebookEdit", "Claude Code: Bash",
         "Claude Code: mcp__files__write_file", "Codex: apply_patch", "Codex: Bash", "Codex: mcp__files__write_file",
         "Gemini CLI: write_file", "Gemini CLI: replace", "Gemini CLI: run_shell_command",
-        "Gemini CLI: mcp_files_write_file", "git pre-commit", "git pre-rebase", "git applypatch-msg",
+        "Gemini CLI: mcp_files_write_file", "Claude Code: two subagents of a session",
+        "Codex: two subagents of a session", "git pre-commit", "git pre-rebase", "git applypatch-msg",
         "git reference-transaction",
     }  # fmt: skip
     assert (done.returncode == 0) == data["ok"]
@@ -107,13 +108,14 @@ BROKEN: dict[str, Callable[[Path, str], object]] = {
 def test_a_broken_hook_of_a_client_lets_the_conflict_pass(root: Path, break_it: Callable[[Path, str], object]) -> None:
     install(root, "claude")
     break_it(root, PRE_EDIT)
-    assert set(is_open(proofs(root, "Claude Code")).values()) == {True}
+    # What a command does is undone by the hook after it.
+    assert {name for name, open_ in is_open(proofs(root, "Claude Code")).items() if not open_} <= {"Claude Code: Bash"}
 
 
 @pytest.mark.long
 def test_a_matcher_that_leaves_out_a_tool_lets_the_conflict_pass_for_that_tool(root: Path) -> None:
     install(root, "claude")
-    edit(root / ".claude/settings.json", "|NotebookEdit|Bash", "|Bash")
+    edit(root / ".claude/settings.json", "(?!(Read|", "(?!(NotebookEdit|Read|")
     assert [name for name, open_ in is_open(proofs(root, "Claude Code")).items() if open_] == [
         "Claude Code: NotebookEdit"
     ]
@@ -195,7 +197,8 @@ def test_a_broken_hook_of_another_client_lets_the_conflict_pass(root: Path, clie
     assert not any(is_open(proofs(root, title)).values())
     path = root / (".codex/hooks.json" if client == "codex" else ".gemini/settings.json")
     edit(path, f"pre-edit --client {client}", f"pre-edit --client {client}; exit 0")
-    assert all(is_open(proofs(root, title)).values())
+    shells = {f"{title}: {tool}" for tool in ("Bash", "run_shell_command")}
+    assert {name for name, open_ in is_open(proofs(root, title)).items() if not open_} <= shells
 
 
 def git_early_exit(path: Path) -> None:
