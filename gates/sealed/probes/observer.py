@@ -49,7 +49,7 @@ _RETURNS = [opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST") if name in 
 _realpath, _getpid, _open, _write = os.path.realpath, os.getpid, open, os.write
 _getprofile, _setprofile, _frame = sys.getprofile, sys.setprofile, sys._getframe
 _modules, _Code, _Function = sys.modules, types.CodeType, types.FunctionType
-_SCALARS = frozenset((int, float, complex, bool, str, bytes, type(None)))
+_SCALARS = (int, float, complex, bool, str, bytes, type(None))
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _METHODS = ("__eq__", "__lt__", "__contains__", "__sub__")
 _ASSERTIONS = {
@@ -174,7 +174,7 @@ class Observer:
 
         Only objects of classes of the product are asked, and whatever they raise is left alone.
         """
-        if (type(left) in _SCALARS and type(right) in _SCALARS) or (name != "Sub" and not result):
+        if (_is_one(type(left), _SCALARS) and _is_one(type(right), _SCALARS)) or (name != "Sub" and not result):
             return result
         compare = _OPERATORS[name]
         for value in _leaves((left, right), _DEPTH):
@@ -187,7 +187,7 @@ class Observer:
         return result
 
     def _is_asked(self, kind):
-        if kind in _SCALARS:
+        if _is_one(kind, _SCALARS):
             return False
         codes = [getattr(getattr(kind, name, None), "__code__", None) for name in _METHODS]
         files = [file_of(each.__module__) for each in kind.__mro__]
@@ -432,11 +432,16 @@ _OPERATORS = {
 }
 
 
+def _is_one(kind, kinds):
+    """Return whether a class is one of some, without asking it: a class may say that it is equal to any."""
+    return any(kind is each for each in kinds)
+
+
 def _leaves(values, depth):
     """Yield the first of what values consist of."""
     for value in list(values)[:_MEMBERS]:
         inner = value.values() if type(value) is dict else value
-        if type(value) not in _CONTAINERS:
+        if not _is_one(type(value), _CONTAINERS):
             yield value
         elif depth:
             yield from _leaves(inner, depth - 1)
