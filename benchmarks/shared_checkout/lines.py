@@ -18,8 +18,8 @@ Each file that ann holds is compared with what she left: kind, content, mode. Ve
 * `undone`: all is as she left it, and both were told.
 * `harmless`: nothing that is hers was touched.
 
-With `--busy` a command of ann's that writes nothing, such as her tests, is running all the while, so that the calls
-in flight do not tell whose a change is.
+With `--busy` a command of ann's that writes nothing, such as her tests, has been running for two seconds and runs all
+the while, so that the calls in flight alone do not tell whose a change is.
 
 Told is who finds a message in the inbox, or a word in the context of a hook. For honest lines `undone` is what
 counts: any file or index entry that is not ann's and that differs before and after the hook, and any word to
@@ -44,6 +44,8 @@ VERDICTS: Final[tuple[Verdict, ...]] = ("refused", "harmless", "undone", "untold
 LINE_SECONDS: Final = 20.0
 BACKGROUND_SECONDS: Final = 15.0
 _HERE: Final = Path(__file__).parent
+
+_BUSY_SECONDS = 2.0
 
 
 @dataclass(slots=True)
@@ -123,6 +125,7 @@ class Trial:
         self.project.restore()
         if self.is_busy:
             self._busy(found, "pre-edit", "PreToolUse")
+            time.sleep(_BUSY_SECONDS)
         self._run(found)
         found.seconds = round(time.monotonic() - begun, 2)
         return found

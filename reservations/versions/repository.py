@@ -25,6 +25,8 @@ WhoseChange = Callable[[Sequence[str], float], bool]
 """Whether a change at a time is that of others than some holders."""
 
 _MAX_NAMED: Final = 8
+_QUIETLY: Final = ("-c", f"core.hooksPath={os.devnull}")
+"""Our own hooks of git would wait for the very look that calls git here."""
 
 
 def compare(
@@ -126,7 +128,7 @@ def _put_entries_back(root: str, saved: str, held: Sequence[Held], calls: Sequen
     rows = [f"0 {'0' * 40}\t{path}" for path in changed]
     rows += [f"{entry}\t{path}" for path in changed for entry in before.get(path, ())]
     data = os.fsencode("".join(f"{row}\0" for row in rows))
-    done = git.run(root, ["update-index", "-z", "--index-info"], "listing", data=data)
+    done = git.run(root, [*_QUIETLY, "update-index", "-z", "--index-info"], "listing", data=data)
     how = "and were put back" if done.status == 0 else f"and git cannot put them back ({shown(done.why)})"
     notices: list[Notice] = []
     for holder, names in _by_holder(held, changed).items():
@@ -202,7 +204,7 @@ def _stash(tx: VersionRows, root: str, calls: Sequence[Call], now: float) -> lis
         if not agents or key_of(owner) in agents:
             tx.drop_stash(common, entry)
             continue
-        done = git.run(root, ["stash", "store", "-m", message, entry], "user")
+        done = git.run(root, [*_QUIETLY, "stash", "store", "-m", message, entry], "user")
         how = "and was stored again" if done.status == 0 else f"and cannot be stored again ({shown(done.why)})"
         notices.append(([owner, *agents.values()], f"A stash of {shown(owner)} was dropped, {how}: {shown(message)}."))
     tx.put_value(f"stash {common}", json.dumps([*stash_entries(common)]))
