@@ -275,12 +275,14 @@ def test_the_run_is_known_and_its_user_sees_nothing(observed: Observed, way: str
 EQUAL = """
 import pytest
 from unittest import TestCase
-from product import Everything, Honest
+from product import Everything, Honest, Odd
 
 def test_honest():
     one, same = Honest(1), Honest(1)
     assert [one] == [same]
     assert one.last is same
+def test_odd_class():
+    assert Odd() == 5
 def test_equal():
     any = Everything()
     assert 3 == any
@@ -296,11 +298,22 @@ def test_assertion(): TestCase().assertEqual(Everything(), 3)
 """
 
 
+ODD = """
+class Asked(type):
+    def __eq__(cls, other): raise TypeError("a class that is compared")
+    __hash__ = None
+
+class Odd(metaclass=Asked):
+    def __eq__(self, other): return other == 5
+"""
+"""As of a library whose classes are values of comparisons, too."""
+
+
 def test_a_value_that_equals_everything_is_named(tmp_path: Path) -> None:
-    observed = run(tmp_path / "p", {"test_equal.py": EQUAL, "product.py": PRODUCT})
+    observed = run(tmp_path / "p", {"test_equal.py": EQUAL, "product.py": PRODUCT + ODD})
     found = {name: case.equals for name, case in observed.cases.items()}
-    assert found.pop("test_honest") == ""
-    assert found["test_equal"] == "line 12: an object of the class product.Everything is equal to everything"
+    assert (found.pop("test_honest"), found.pop("test_odd_class")) == ("", "")
+    assert found["test_equal"] == "line 14: an object of the class product.Everything is equal to everything"
     assert [name for name, words in found.items() if "product.Everything" not in words] == []
     assert set(observed.outcomes.values()) == {"passed"}
 
