@@ -58,12 +58,6 @@ def test_a_command_that_failed_has_an_event_of_its_own(checkout: Checkout) -> No
     assert (checkout.root / "a.py").read_text() == "mine\n"
 
 
-def test_own_files_are_nobodys_surprise(checkout: Checkout) -> None:
-    edited(checkout, "one", "a.py", "mine\n")
-    assert harmed(checkout, "one", "a.py") == NOTHING
-    assert (checkout.root / "a.py").read_text() == "harm\n"
-
-
 def test_reading_tools_are_not_followed(checkout: Checkout) -> None:
     edited(checkout, "one", "a.py", "mine\n")
     assert checkout.hook("post-tool", checkout.call("two", "Read", {"file_path": "a.py"})) == NOTHING
