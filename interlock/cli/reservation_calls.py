@@ -17,6 +17,7 @@ from interlock.cli.reservation_output import holder_words
 from interlock.core.finding import Finding
 from interlock.core.project import PROJECT, is_marked
 from interlock.reservations import (
+    ReservationError,
     Reservations,
     drain_events,
     is_watched,
@@ -45,8 +46,11 @@ def calls_of(root: Path | None) -> Generator[Reservations]:
     mine = open_reservations(None if root is None else str(root), "cli")
     try:
         if is_watched(found):
-            for line in look_now(mine, found):
-                click.echo(f"note: {line}", err=True)
+            try:
+                for line in look_now(mine, found):
+                    click.echo(f"note: {line}", err=True)
+            except ReservationError as error:  # to release or to ask for what is over the bound has to be possible
+                click.echo(f"note: {error.message}", err=True)
         yield mine
     finally:
         try:

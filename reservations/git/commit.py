@@ -8,11 +8,13 @@ import os
 import os.path
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NotRequired, TypedDict
 
 from interlock.core.project import PROJECT
 from interlock.reservations import place
 from interlock.reservations.answers import Refusal
+from interlock.reservations.errors import ReservationError
 from interlock.reservations.git import commands, partial_commit
 from interlock.reservations.git.foreign_leases import foreign, touched
 from interlock.reservations.git.hook_scripts import KEPT_SUFFIX, MARK
@@ -98,15 +100,20 @@ def commit(
         if lock is None:
             text = "Another `interlock commit` is at work in this repository."
             return _refused(text, "commit.lock", "Try again when it has ended.")
-        watch.look_now(ctx, place.at(ctx.caller.root))
+        _look(ctx)
         if message is not None and _runs_hooks(ctx.caller.root):
             announce(lock, ctx.caller.name, ctx.caller.root)  # not while an editor is open, which sets nothing aside
         answer = _commit(ctx, message, paths, release=release, anyway=anyway, on=on)
-    if answer["commit"] and (
-        disturbed := watch.look_now(ctx, place.at(ctx.caller.root), watch.Did("interlock commit"))
-    ):
+    if answer["commit"] and (disturbed := _look(ctx, watch.Did("interlock commit"))):
         answer["disturbed"] = disturbed
     return answer
+
+
+def _look(ctx: Context, event: watch.Did | None = None) -> list[str]:
+    """Look at what is held; what cannot be kept, or is over the bound, can be committed all the same."""
+    with suppress(ReservationError):
+        return watch.look_now(ctx, place.at(ctx.caller.root), event)
+    return []
 
 
 def _unread(ctx: Context, paths: Iterable[str]) -> list[str]:

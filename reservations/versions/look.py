@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from interlock.core import git
 from interlock.reservations import place
 from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, matches
-from interlock.reservations.store.records import Lease
+from interlock.reservations.store.records import Lease, key_of
 from interlock.reservations.versions.store import MAX_FILE_BYTES, OverBoundError, Seen, VersionRows
 
 GONE: Final = Seen("gone")
@@ -36,11 +36,14 @@ class Held(NamedTuple):
 
 
 def held_files(
-    leases: Iterable[tuple[place.Place, Lease]], known: Iterable[tuple[str, str]]
+    leases: Iterable[tuple[place.Place, Lease]], known: Iterable[tuple[str, str]], me: str
 ) -> dict[tuple[str, str], Held]:
     """Return the files under leases, by checkout and path; `known` are those of the last look.
 
     A file that was looked at stays so for as long as a lease of its project covers it, wherever its holder works now.
+
+    Args:
+        me: The key of who looks: what is over the bound stops others, and never its holder.
     """
     found: dict[tuple[str, str], dict[str, None]] = {}
     rows = [(project, lease, canonical(lease.pattern)) for project, lease in leases]
@@ -49,8 +52,12 @@ def held_files(
         names: Iterable[str] = ()
         if isinstance(pattern, Pattern):
             names = _named(root, pattern) if pattern.literal else _listed(root, project, pattern)
-        for name in names:
-            found.setdefault((root, name), {})[lease.agent] = None
+        try:
+            for name in names:
+                found.setdefault((root, name), {})[lease.agent] = None
+        except OverBoundError:
+            if key_of(lease.agent) != me:
+                raise
     for root, name in {*known} - found.keys():
         for project, lease, pattern in rows:
             is_there = lease.root == root or _is_of(project, root)
@@ -109,14 +116,20 @@ def changed(
     known: Mapping[tuple[str, str], tuple[Seen, tuple[str, ...]]],
     tx: VersionRows,
     since: float,
+    me: str,
 ) -> Iterator[tuple[Held, Seen, Seen | None]]:
     """Yield each held file that is not as it was: what it is now, and what it was, None for one that is held anew.
 
-    What is there now is kept. `since` is when the last look was.
+    What is there now is kept. `since` is when the last look was; `me`: see `held_files`.
     """
     for key, file in held.items():
         before, holders = known.get(key, (None, ()))
-        now = see(file.place, tx, before, since)
+        try:
+            now = see(file.place, tx, before, since)
+        except OverBoundError:
+            if me not in map(key_of, file.holders):
+                raise
+            continue
         if before is None or holders != file.holders:
             yield file, now, None
         elif not now.is_same(before):

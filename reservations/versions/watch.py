@@ -176,12 +176,12 @@ class _Look:
         """Compare what is held with the last look, and undo what others did."""
         gone = {call.number for call in flight.ended(self.calls, self.now, self.ctx.runtime.is_running)}
         known = self.tx.files()
-        held = look.held_files(self.leases, known)
+        held = look.held_files(self.leases, known, self.me)
         # While a commit of ours is at work in a checkout, its hooks may have set unsaved work aside, and put it back.
         busy = {root for root in {key[0] for key in held} if self._commits(root)}
         last = float(self.tx.value("last look") or 0.0)
         quiet = {key: file for key, file in held.items() if file.root not in busy}
-        for file, now, before in look.changed(quiet, known, self.tx, last):
+        for file, now, before in look.changed(quiet, known, self.tx, last, self.me):
             if before is None:
                 self._keep(file, now)
             else:

@@ -241,6 +241,7 @@ def test_what_cannot_be_kept_is_refused_before_the_call(sharing: Sharing, monkey
     (sharing.root / "ann.py").write_text("much more than ten\n")
     with raises_code(OverBoundError, "RSV910"):
         sharing.before("bob")
+    assert sharing.run(lambda: None, by="ann") == [], "its holder goes on"
 
 
 def test_held_contents_over_the_bound_are_refused_and_old_versions_make_room(
