@@ -171,15 +171,3 @@ def see(path: str, tx: VersionRows, before: Seen | None = None, since: float = 0
     except FileNotFoundError:
         return GONE
     return Seen("file", tx.keep(data), mode, found.st_mtime_ns, mark)
-
-
-def changed_at(path: str) -> float:
-    """Return when what is at a path was changed; of one that is gone, when its folder was."""
-    while True:
-        try:
-            return os.lstat(path).st_ctime
-        except OSError:
-            above = os.path.dirname(path)
-            if above == path:
-                return 0.0
-            path = above

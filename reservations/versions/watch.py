@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 from interlock.reservations import place
 from interlock.reservations.leases import calls as lease_calls
 from interlock.reservations.leases import commit_lock
+from interlock.reservations.leases.hook_state import time_of
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.rules import shown, some
 from interlock.reservations.store.records import Agent, Lease, key_of, replace
@@ -227,7 +228,7 @@ class _Look:
 
     def _judge(self, file: Held, before: Seen, now: Seen) -> None:
         is_gone = now.kind in ("gone", "other")
-        change = Change(file.place, now.digest, is_gone, look.changed_at(file.place))
+        change = Change(file.place, now.digest, is_gone, time_of(file.place))
         mine, others = self._sides(file.holders, file.place)
         is_hooked = any(key_of(name) in self.hooked for name in file.holders)
         verdict, by, tells_them = decide(change, mine, others, is_hooked=is_hooked)
