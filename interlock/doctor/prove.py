@@ -303,10 +303,17 @@ def _asking(scratch: Scratch) -> str:
 
 def _call(hooks: Hooks, event: str, tool: str, path: Path, root: Path, **more: str) -> str:
     """Return what the client sends of a call that is about a file."""
-    return json.dumps({
-        "session_id": "probe", "cwd": str(root), "hook_event_name": event, "tool_name": tool, "tool_use_id": "probe",
-        "tool_input": TOOLS[hooks.client][tool](str(path)), **more,
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "session_id": "probe",
+            "cwd": str(root),
+            "hook_event_name": event,
+            "tool_name": tool,
+            "tool_use_id": "probe",
+            "tool_input": TOOLS[hooks.client][tool](str(path)),
+            **more,
+        }
+    )
 
 
 def _shell(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:

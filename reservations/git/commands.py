@@ -110,8 +110,11 @@ def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
     except GitError:
         return answer
     folders = [path for path, letters in found.items() if letters == "!!" and path.endswith("/")]
-    seen = [path[len(below) :].removesuffix("/") for path in (*found, *hidden) if path.startswith(below)
-            and path not in folders]  # fmt: skip
+    seen = [
+        path[len(below) :].removesuffix("/")
+        for path in (*found, *hidden)
+        if path.startswith(below) and path not in folders
+    ]
     for text, pattern in known.items():
         answer[text] = any(matches(pattern, path) for path in seen) or any(
             f"{below}{pattern.prefix}/".startswith(folder) and _covers_any(root, pattern) for folder in folders

@@ -62,9 +62,14 @@ class CommitAnswer(TypedDict):
 
 
 def commit(
-    ctx: Context, message: str | None, paths: Sequence[str] = (), *, release: bool = False, anyway: bool = False,
+    ctx: Context,
+    message: str | None,
+    paths: Sequence[str] = (),
+    *,
+    release: bool = False,
+    anyway: bool = False,
     on: str = "",
-) -> CommitAnswer:  # fmt: skip
+) -> CommitAnswer:
     """Commit the changed paths that own exclusive leases cover, and nothing else.
 
     New files and deletions are taken along. A path counts as a whole: what is staged of it and what is not.
@@ -175,8 +180,13 @@ def _on_another_branch(ctx: Context, paths: Sequence[str], on: str) -> CommitAns
     name = head.removeprefix("refs/heads/")
     with calls.entered(ctx) as entry:
         own = [lease for lease in entry.tx.leases_of(entry.agent.name) if lease.root == ctx.caller.root]
-    strange = [lease for lease in own if lease.branch.startswith("refs/") and lease.branch != head
-               and any(matches(lease.pattern, path) for path in paths)]  # fmt: skip
+    strange = [
+        lease
+        for lease in own
+        if lease.branch.startswith("refs/")
+        and lease.branch != head
+        and any(matches(lease.pattern, path) for path in paths)
+    ]
     if not strange or on == name:
         return None
     was = strange[0].branch.removeprefix("refs/heads/")

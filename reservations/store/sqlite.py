@@ -206,9 +206,14 @@ class SqliteFile(Generic[RowsT]):
     """
 
     def __init__(
-        self, path: str, steps: Sequence[str], rows: Callable[[sqlite3.Connection], RowsT],
-        patience_seconds: float = PATIENCE_SECONDS, *, is_durable: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        path: str,
+        steps: Sequence[str],
+        rows: Callable[[sqlite3.Connection], RowsT],
+        patience_seconds: float = PATIENCE_SECONDS,
+        *,
+        is_durable: bool = True,
+    ) -> None:
         self._steps, self._rows = steps, rows
         self.path = path if path == IN_MEMORY else os.path.abspath(path)
         self._writer = _Link(self.path, patience_seconds, is_durable=is_durable)

@@ -177,49 +177,45 @@ FILES = {
 }
 PYTEST_FILES = {**FILES, "test_all.py": TESTS, "conftest.py": ""}
 UNIT_FILES = {**FILES, "test_all.py": UNITS}
-CASES = {
-    "test_param[1]": ("passed", "ended", ""),
-    "test_param[2]": ("failed", "begun", "test_all.py:8 AssertionError: assert 2 == 1"),
+ALIKE = {
+    "test_decorated": ("passed", "ended", ""),
+    "test_swapped": ("passed", "", ""),
+    "test_replaced": ("passed", "", ""),
+    "test_unseen": ("passed", "ended", ""),
+    "test_inherited": ("passed", "ended", ""),
+    "test_awaited": ("passed", "ended", ""),
     "test_skip_mark": ("skipped", "", "later"),
     "test_skip_body": ("skipped", "begun", "not here"),
+}
+CASES = {
+    **ALIKE,
+    "test_param[1]": ("passed", "ended", ""),
+    "test_param[2]": ("failed", "begun", "test_all.py:8 AssertionError: assert 2 == 1"),
     "test_expected": ("xfailed", "begun", "test_all.py:16 AssertionError: assert 0"),
     "test_unexpected": ("xpassed", "ended", ""),
     "test_setup": ("error", "", "test_all.py:22 ValueError: no database"),
     "test_unknown": ("error", "", "fixture 'nothing' not found"),
     "test_product": ("failed", "begun", "product.py:16 ValueError: boom"),
-    "test_swapped": ("passed", "", ""),
-    "test_replaced": ("passed", "", ""),
-    "test_decorated": ("passed", "ended", ""),
     "test_code_runs_elsewhere": ("passed", "ended", ""),
-    "test_unseen": ("passed", "ended", ""),
-    "test_inherited": ("passed", "ended", ""),
     "test_method": ("passed", "ended", ""),
     "test_fails": ("failed", "begun", "test_all.py:60 AssertionError: 1 != 2"),
     "test_sub": ("failed", "ended", "test_all.py:63 AssertionError: 1 == 1"),
     "test_unit_skip": ("skipped", "", "by a mark"),
     "test_unit_expected": ("xfailed", "begun", ""),
-    "test_awaited": ("passed", "ended", ""),
 }
 UNIT_CASES = {
-    "test_inherited": ("passed", "ended", ""),
-    "test_unseen": ("passed", "ended", ""),
+    **ALIKE,
     "test_fails": ("failed", "begun", "test_all.py:13 AssertionError: 1 != 2"),
     "test_product": ("error", "begun", "product.py:16 ValueError: boom"),
     "test_equal": ("passed", "ended", ""),
-    "test_skip_body": ("skipped", "begun", "not here"),
-    "test_skip_mark": ("skipped", "", "later"),
     "test_expected": ("xfailed", "begun", "test_all.py:20 AssertionError: known"),
     "test_unexpected": ("failed", "ended", "unexpected success"),
     "test_sub": ("failed", "ended", "test_all.py:25 AssertionError: 1 == 1"),
     "test_sub_skip": ("skipped", "ended", "a part"),
-    "test_decorated": ("passed", "ended", ""),
     "test_nested": ("passed", "ended", ""),
-    "test_swapped": ("passed", "", ""),
-    "test_replaced": ("passed", "", ""),
     "test_one": ("error", "", "product.py:16 ValueError: boom"),
     "test_two": ("error", "", "product.py:16 ValueError: boom"),
     "test_left": ("skipped", "", "as a class"),
-    "test_awaited": ("passed", "ended", ""),
     "test_awaited_fails": ("failed", "begun", "test_all.py:52 AssertionError: 1 != 2"),
 }
 WAYS = {
