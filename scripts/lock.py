@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 PROJECT: Final = "interlock-orchestrator[dev]"
+OLDEST: Final = "3.11.0"
 LOCK: Final = Path(__file__).resolve().parent.parent / "requirements.lock"
 HEADER: Final = "# Written by `make lock`: every package of interlock-orchestrator[dev], for Python 3.11 to 3.13.\n"
 
@@ -30,6 +32,11 @@ def closure(root: Requirement) -> dict[str, str]:
             there = distribution(name)
         except PackageNotFoundError:
             raise SystemExit(f"{wanted} is not installed here\n  fix: install it into .venv, then try again") from None
+        python = there.metadata["Requires-Python"] or ""
+        if not SpecifierSet(python).contains(OLDEST):
+            raise SystemExit(
+                f"{name} {there.version} needs Python {python}\n  fix: install one for {OLDEST} into .venv"
+            )
         found[name] = there.version
         for text in there.requires or ():
             part = Requirement(text)
