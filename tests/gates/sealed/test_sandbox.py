@@ -62,8 +62,9 @@ def test_a_command_writes_what_is_writable_and_sees_what_is_named(tmp_path: Path
         folder.mkdir(parents=True)
         for path in (folder / "a", tmp_path / "secret"):
             path.write_text(folder.name)
-    beside = [f"{tmp_path}/beside", f"/tmp/new-of-{tmp_path.name}-{os.getpid()}"]
-    paths = [f"{checkout}/new", *beside, f"{seen}/hidden/a", f"{seen}/a", "/etc/new", "/usr/new", f"{Path.home()}/new"]
+    name = f"new-of-{tmp_path.name}-{os.getpid()}"
+    beside = [f"{tmp_path}/beside", f"/tmp/{name}", f"{Path.home()}/{name}"]
+    paths = [f"{checkout}/new", *beside, f"{seen}/hidden/a", f"{seen}/a", "/etc/new", "/usr/new"]
     binds = (Bind(str(export), str(checkout), writable=True), Bind(str(seen), str(seen)), Bind("", f"{seen}/hidden"))
     with running(ThreadingHTTPServer(("127.0.0.1", 0), Quiet)) as server:
         names = f"PATHS={paths!r}\nLISTED={[str(tmp_path), str(seen)]!r}\nPORT={server.server_port}\n"
